@@ -1,0 +1,50 @@
+# Servo: build, test, measure. `make` alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Tools installed by rustup, cargo or uv are found also when the shell's profile was not read.
+export PATH := $(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+VENV := $(CURDIR)/.venv
+PYTHON := $(VENV)/bin/python
+
+# One step after another, also under `make -j`: cargo uses the cores by itself.
+.NOTPARALLEL:
+.PHONY: help setup build demo test lint fmt bench clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+
+setup: ## install what is missing: system packages, .venv, cargo-nextest
+	@bash scripts/setup.sh
+
+build: ## build the release binary
+	cargo build --locked --release
+
+demo: setup ## run the main job in a fresh directory, then query its tables with DuckDB
+	cargo build --locked --release -p servo-cli
+	@SERVO="$(TARGET)/release/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
+
+test: lint ## everything that must pass before a commit
+	cargo nextest run --locked --workspace --no-fail-fast
+	cargo test --locked --doc --workspace
+	cd python && "$(PYTHON)" -m pytest
+
+lint: setup ## formatting, clippy, ruff and mypy; changes nothing
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . ../scripts
+	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml --check . ../scripts
+	cd python && "$(PYTHON)" -m mypy --strict src tests ../scripts
+
+fmt: setup ## format Rust and Python
+	cargo fmt --all
+	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml . ../scripts
+
+bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
+	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
+
+clean: ## remove build output; .venv stays
+	cargo clean

@@ -1,0 +1,1 @@
+use crate::results::Results; pub(crate) fn measure(_r: &mut Results) -> anyhow::Result<()> { Ok(()) }

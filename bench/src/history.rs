@@ -1,0 +1,1 @@
+use crate::results::Results; pub(crate) async fn measure(_r: &mut Results, _f: bool) -> anyhow::Result<()> { Ok(()) } pub(crate) async fn open_and_report(_d: &std::path::Path) -> anyhow::Result<()> {Ok(())}

@@ -1,0 +1,55 @@
+//! Measures the figures that Servo promises, the way a user would meet them: durable, validated, logged.
+//!
+//! `make bench` prints a table and writes `target/bench/results.json`; `make bench FULL=1` adds what takes minutes.
+
+mod fold;
+mod graphs;
+mod history;
+mod results;
+mod stage;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use results::Results;
+
+/// Measures the figures that Servo promises.
+#[derive(Parser)]
+struct Options {
+    /// Also measure what needs more than a minute.
+    #[arg(long)]
+    full: bool,
+    /// Where the results go.
+    #[arg(long, default_value = "target/bench/results.json")]
+    out: PathBuf,
+    /// Only areas whose name contains this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Open the workspace in this directory and report what that cost: a process of its own for a clean RSS.
+    #[arg(long, hide = true)]
+    open: Option<PathBuf>,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    if let Some(directory) = &options.open {
+        return history::open_and_report(directory).await;
+    }
+    let wanted = |area: &str| options.only.as_deref().is_none_or(|only| area.contains(only));
+    let mut results = Results::default();
+    if wanted("fold") {
+        fold::measure(&mut results)?;
+    }
+    if wanted("graphs") {
+        graphs::measure(&mut results).await?;
+    }
+    if wanted("history") {
+        history::measure(&mut results, options.full).await?;
+    }
+    results.print();
+    results.write(&options.out)?;
+    println!("\nwritten to {}", options.out.display());
+    Ok(())
+}

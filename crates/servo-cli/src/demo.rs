@@ -1,0 +1,95 @@
+//! `servo demo`: the whole engine at work on a small graph, without anything to install.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use servo_core::{Millis, TaskKey};
+use servo_engine::{
+    ErrorCode, Plan, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest, TriggerRun,
+};
+use servo_queue::{Envelope, Keyring, LocalQueue};
+use servo_runtime::{Config, SystemClock, Workspace};
+use servo_worker::{Executor, TaskFunction};
+
+use crate::location::Location;
+use crate::output::Format;
+use crate::runs;
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Tasks between the first and the last.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=5000))]
+    width: u32,
+    /// Name of the run: the same name again shows the same run.
+    #[arg(long, default_value = "demo")]
+    key: String,
+}
+
+/// Every task succeeds at once, but for one that needs a second try.
+struct Steps;
+
+#[async_trait]
+impl TaskFunction for Steps {
+    async fn run(&self, task: &Envelope) -> Report {
+        if task.task_key.as_str() == FLAKY && task.attempt == 1 {
+            return Report::failed(TaskError::new(
+                ErrorCode::NetworkError,
+                "connection reset, as the demo wants it",
+            ));
+        }
+        Report::succeeded()
+    }
+}
+
+const FLAKY: &str = "demo/part_0001:materialize";
+
+fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
+    let key = |name: &str| TaskKey::parse(&format!("demo/{name}:materialize"));
+    let quick = RetryPolicy { initial_delay_ms: Millis::new(50), ..RetryPolicy::default() };
+    let options = TaskOptions { retry: Some(quick), ..TaskOptions::default() };
+    let mut parts = Vec::new();
+    for part in 1..=width {
+        parts.push(key(&format!("part_{part:04}"))?);
+    }
+    let task = |key: TaskKey, upstream: Vec<TaskKey>| TaskRequest { key, upstream, options: options.clone() };
+    let mut tasks = vec![task(key("extract")?, vec![]), task(key("report")?, parts.clone())];
+    for part in parts {
+        tasks.push(task(part, vec![key("extract")?]));
+    }
+    Ok(Plan::build(&location.tenant, &location.workspace, tasks, Settings::default().max_tasks_per_run)?)
+}
+
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+    let plan = plan(location, options.width)?;
+    let secret = location.secret()?;
+    let keys = Keyring::new("local", &secret);
+    let queue = LocalQueue::new(1_024);
+    let workspace =
+        Workspace::open(location.create()?, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let executor = Executor {
+        queue,
+        queue_name: "default".into(),
+        callbacks: Arc::new(workspace.clone()),
+        keys,
+        clock: Arc::new(SystemClock),
+        worker: "local-demo".into(),
+        slots: 4,
+        function: Arc::new(Steps),
+    };
+    let slots = executor.start();
+    let (run, accepted) = workspace.trigger(TriggerRun::new(options.key.as_str(), plan, "demo")).await?;
+    if accepted.is_none() {
+        eprintln!("run key {:?} was used before: this is the same run, not a new one", options.key);
+    }
+    let ended = workspace.wait(run).await?;
+    let detail = workspace.run(run).await?;
+    drop(slots);
+    workspace.shutdown().await?;
+    if let Some(detail) = detail {
+        runs::show(&detail.run, &detail.tasks, format);
+    }
+    let succeeded = ended.is_none_or(|row| row.state == RunState::Succeeded);
+    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,86 @@
+//! Which workspace a command is about, and its secret.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use servo_core::{TenantId, WorkspaceId};
+use servo_runtime::Stores;
+use servo_store::Layout;
+
+/// Where the workspace lies.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Location {
+    /// Directory that holds all state.
+    #[arg(long, global = true, env = "SERVO_DIR", default_value = ".servo", value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Tenant.
+    #[arg(long, global = true, env = "SERVO_TENANT", default_value = "default", value_parser = TenantId::parse)]
+    pub(crate) tenant: TenantId,
+    /// Workspace.
+    #[arg(long, global = true, env = "SERVO_WORKSPACE", default_value = "main", value_parser = WorkspaceId::parse)]
+    pub(crate) workspace: WorkspaceId,
+}
+
+impl Location {
+    /// The stores of a workspace that may be new.
+    pub(crate) fn create(&self) -> anyhow::Result<Stores> {
+        Ok(Stores::open_directory(&self.dir, self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    /// The stores of a workspace that must exist, as its one writer.
+    pub(crate) fn open(&self) -> anyhow::Result<Stores> {
+        self.must_exist()?;
+        self.create()
+    }
+
+    /// The stores of a workspace that must exist, beside whoever writes it.
+    pub(crate) fn look(&self) -> anyhow::Result<Stores> {
+        self.must_exist()?;
+        Ok(Stores::open_directory_read_only(&self.dir, self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    fn must_exist(&self) -> anyhow::Result<()> {
+        let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
+        let directory = self.dir.join(layout.prefix());
+        if !directory.is_dir() {
+            bail!(
+                "there is no workspace {}/{} in {}; name its directory with --dir or SERVO_DIR",
+                self.tenant,
+                self.workspace,
+                self.dir.display()
+            );
+        }
+        Ok(())
+    }
+
+    /// The secret of the tenant, made on first use and readable by its owner alone.
+    pub(crate) fn secret(&self) -> anyhow::Result<Arc<[u8]>> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = self.dir.join(format!("tenant={}", self.tenant)).join("secret.key");
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
+        }
+        let mut options = std::fs::OpenOptions::new();
+        match options.write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(mut file) => {
+                let mut secret = [0u8; 32];
+                getrandom::fill(&mut secret)
+                    .map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+                file.write_all(&secret)
+                    .and_then(|()| file.sync_all())
+                    .with_context(|| format!("writing {}", path.display()))?;
+                Ok(Arc::from(secret))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                let secret = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+                if secret.len() < 32 {
+                    bail!("{} is too short to be a secret; restore it from a copy", path.display());
+                }
+                Ok(secret.into())
+            }
+            Err(error) => Err(error).with_context(|| format!("creating {}", path.display())),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Tables for people, JSON for programs.
+
+use std::io::Write;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use servo_core::{Millis, Timestamp};
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// Prints a line of the result. A reader that has seen enough (`| head`) ends the program quietly.
+pub(crate) fn line(text: impl std::fmt::Display) {
+    if writeln!(std::io::stdout(), "{text}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Prints JSON on one line.
+pub(crate) fn json(value: &serde_json::Value) {
+    line(value);
+}
+
+/// Prints a table that fits the terminal. Columns listed in `numbers` are aligned to the right.
+pub(crate) fn table(header: &[&str], numbers: &[usize], rows: Vec<Vec<String>>) {
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(header.to_vec());
+    table.add_rows(rows);
+    for column in numbers {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for row in table.to_string().lines() {
+        line(row.trim());
+    }
+}
+
+/// How long something took, or nothing.
+pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
+    from.zip(to).map(|(from, to)| to.since(from).to_string()).unwrap_or_default()
+}
+
+/// Milliseconds between two times, for JSON.
+pub(crate) fn span_ms(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<u64> {
+    from.zip(to).map(|(from, to)| Millis::get(to.since(from)))
+}

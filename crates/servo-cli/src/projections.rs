@@ -1,0 +1,199 @@
+//! `servo admin projections`: what tables there are, whether they are right, and how to make them anew.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use servo_engine::Settings;
+use servo_projections::rebuild::{
+    Mode, Progress, RebuildOptions, TableStatus, VerifyReport, Workshop, list, rebuild, verify,
+};
+use servo_runtime::{Stores, SystemClock};
+use servo_store::SystemPutIds;
+
+use crate::location::Location;
+use crate::output::{self, Format};
+
+/// The tables.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// Tables with their files, rows and bytes.
+    #[command(after_help = "Example:\n  servo admin projections list --json")]
+    List,
+    /// Compare every row with the log and every file with its checksum. Changes nothing; exit code 1 if they differ.
+    #[command(after_help = "Example:\n  servo admin projections verify")]
+    Verify,
+    /// Make all tables anew from the log.
+    #[command(
+        after_help = "Examples:\n  servo admin projections rebuild\n  servo admin projections rebuild --online"
+    )]
+    Rebuild {
+        /// Rebuild beside the server that writes the workspace.
+        #[arg(long)]
+        online: bool,
+        /// Begin anew even if an earlier rebuild was interrupted.
+        #[arg(long)]
+        fresh: bool,
+        /// Undecodable batches per million that are tolerated, skipped and reported.
+        #[arg(long, default_value_t = 0)]
+        max_errors_ppm: u64,
+    },
+}
+
+pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List => {
+            let stores = location.look()?;
+            print_tables(&list(stores.blobs, stores.layout).await?, format);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Verify => {
+            let stores = location.look()?;
+            let report = verify(stores.log.as_ref(), &workshop(&stores)).await?;
+            print_verification(&report, format);
+            Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+        Command::Rebuild { online, fresh, max_errors_ppm } => {
+            let stores = if *online { location.look()? } else { location.open()? };
+            let options = RebuildOptions {
+                mode: if *online { Mode::Online } else { Mode::Offline },
+                resume: !fresh,
+                max_errors_ppm: *max_errors_ppm,
+                ..RebuildOptions::default()
+            };
+            stop_on_ctrl_c(&options.abort);
+            let report = rebuild(stores.log.as_ref(), &workshop(&stores), &options, &mut progress).await?;
+            eprintln!("rebuilt through batch {} as revision {}", report.through, report.revision);
+            for sample in &report.error_samples {
+                eprintln!("skipped: {sample}");
+            }
+            print_tables(&report.tables, format);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn workshop(stores: &Stores) -> Workshop {
+    Workshop {
+        blobs: stores.blobs.clone(),
+        layout: stores.layout.clone(),
+        settings: Settings::default(),
+        put_ids: Arc::new(SystemPutIds::default()),
+        clock: Arc::new(SystemClock),
+    }
+}
+
+/// An interrupted rebuild leaves a checkpoint to resume from.
+fn stop_on_ctrl_c(abort: &Arc<AtomicBool>) {
+    let abort = abort.clone();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            abort.store(true, Ordering::Release);
+        }
+    });
+}
+
+/// One line that is rewritten on a terminal; nothing otherwise.
+fn progress(now: Progress) {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r{:?}: batch {} of {}\x1b[K\r", now.phase, now.through, now.of);
+    }
+}
+
+fn print_tables(tables: &[TableStatus], format: Format) {
+    if format == Format::Json {
+        let tables: Vec<_> = tables
+            .iter()
+            .map(|table| {
+                serde_json::json!({
+                    "table": table.table,
+                    "rows": table.rows,
+                    "bytes": table.bytes,
+                    "base_files": table.base_files,
+                    "l0_files": table.l0_files,
+                    "history_files": table.history_files.iter().map(|(_, files)| files).sum::<u64>(),
+                    "last_seq": table.last_seq,
+                })
+            })
+            .collect();
+        output::json(&serde_json::json!({ "tables": tables }));
+        return;
+    }
+    if tables.is_empty() {
+        output::line(format_args!("no tables yet"));
+        return;
+    }
+    output::table(
+        &["table", "rows", "bytes", "base", "l0", "history", "through batch"],
+        &[1, 2, 3, 4, 5, 6],
+        tables
+            .iter()
+            .map(|table| {
+                vec![
+                    table.table.clone(),
+                    table.rows.to_string(),
+                    table.bytes.to_string(),
+                    table.base_files.to_string(),
+                    table.l0_files.to_string(),
+                    table.history_files.iter().map(|(_, files)| files).sum::<u64>().to_string(),
+                    table.last_seq.to_string(),
+                ]
+            })
+            .collect(),
+    );
+}
+
+fn print_verification(report: &VerifyReport, format: Format) {
+    if format == Format::Json {
+        output::json(&serde_json::json!({
+            "ok": report.is_ok(),
+            "revision": report.revision,
+            "through_batch": report.through,
+            "files": report.files,
+            "damaged": report.damaged,
+            "orphans": report.orphans,
+            "undecodable": report.undecodable,
+            "tables": report.tables.iter().map(|table| serde_json::json!({
+                "table": table.table,
+                "expected": table.expected,
+                "found": table.found,
+                "missing": table.missing,
+                "unexpected": table.unexpected,
+                "differing": table.differing,
+                "samples": table.samples,
+            })).collect::<Vec<_>>(),
+        }));
+        return;
+    }
+    for problem in report.damaged.iter().chain(&report.undecodable) {
+        output::line(format_args!("{problem}"));
+    }
+    output::table(
+        &["table", "expected", "found", "missing", "unexpected", "differing"],
+        &[1, 2, 3, 4, 5],
+        report
+            .tables
+            .iter()
+            .map(|table| {
+                vec![
+                    table.table.clone(),
+                    table.expected.to_string(),
+                    table.found.to_string(),
+                    table.missing.to_string(),
+                    table.unexpected.to_string(),
+                    table.differing.to_string(),
+                ]
+            })
+            .collect(),
+    );
+    let verdict =
+        if report.is_ok() { "the tables are what the log says" } else { "the tables differ from the log" };
+    output::line(format_args!(
+        "\n{verdict}, through batch {} ({} files checked)",
+        report.through, report.files
+    ));
+    for sample in report.tables.iter().flat_map(|table| &table.samples) {
+        output::line(format_args!("  {sample}"));
+    }
+}

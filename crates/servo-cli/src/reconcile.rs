@@ -1,0 +1,60 @@
+//! `servo reconcile --once`: the controllers without a server.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use servo_engine::Settings;
+use servo_runtime::{SystemClock, reconcile_once};
+use servo_store::SystemPutIds;
+
+use crate::location::Location;
+use crate::output::{self, Format};
+
+/// How to reconcile.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Look once and exit. The only mode: a server looks all the time by itself.
+    #[arg(long, required = true)]
+    once: bool,
+}
+
+/// Exit code when the tables lag behind the log: nothing was decided.
+const LAGGING: u8 = 3;
+
+pub(crate) async fn run(location: &Location, _options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+    let stores = location.open()?;
+    let secret = location.secret()?;
+    let put_ids = Arc::new(SystemPutIds::default());
+    let done = reconcile_once(&stores, &Settings::default(), secret, &SystemClock, put_ids).await?;
+    if format == Format::Json {
+        output::json(&serde_json::json!({
+            "projected_seq": done.projected_seq,
+            "lag_batches": done.lag,
+            "events": done.events,
+            "dispatches": done.dispatches.iter().map(|dispatch| serde_json::json!({
+                "run_id": dispatch.attempt.run_id.to_string(),
+                "task_key": dispatch.attempt.task_key.to_string(),
+                "attempt": dispatch.attempt.attempt,
+                "queue": &*dispatch.queue,
+            })).collect::<Vec<_>>(),
+        }));
+    } else if done.lag == 0 {
+        output::line(format_args!("{} events appended after batch {}", done.events, done.projected_seq));
+        for dispatch in &done.dispatches {
+            let attempt = &dispatch.attempt;
+            output::line(format_args!(
+                "to queue {}: {} attempt {}",
+                dispatch.queue, attempt.task_key, attempt.attempt
+            ));
+        }
+    }
+    if done.lag > 0 {
+        eprintln!(
+            "the tables lag {} batches behind the log, so nothing was decided; run `servo admin projections rebuild`, \
+             or let the server that writes them catch up",
+            done.lag
+        );
+        return Ok(ExitCode::from(LAGGING));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,201 @@
+//! Ids that are made by somebody else and passed in: ULIDs, one type per thing they name.
+//!
+//! Nothing here draws a random number or reads a clock: an id is built from parts that the caller supplies, or is
+//! the successor of another id.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ulid::Ulid;
+
+use crate::parse_error::{ParseError, unexpected};
+use crate::serde_text::deserialize_from_text;
+
+const LEN: usize = 26;
+/// The part of a ULID that is not time.
+const ENTROPY: u128 = (1 << 80) - 1;
+/// The latest time that a ULID can hold, in the year 10889.
+const LAST_MILLI: u64 = (1 << 48) - 1;
+/// The largest first digit: 26 digits are 130 bits, a ULID has 128.
+const LAST_FIRST_DIGIT: u8 = 7;
+
+macro_rules! ulid_type {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Ulid);
+
+        impl $name {
+            /// The id whose bits are all zero; it names nothing.
+            pub const NIL: Self = Self(Ulid(0));
+
+            /// The id for time `ms` (milliseconds since the epoch) and the low 80 bits of `entropy`.
+            pub const fn from_parts(ms: u64, entropy: u128) -> Self {
+                let ms = if ms > LAST_MILLI { LAST_MILLI } else { ms };
+                Self(Ulid((ms as u128) << 80 | (entropy & ENTROPY)))
+            }
+
+            /// The id that follows this one in order; none after the last.
+            pub const fn next(self) -> Option<Self> {
+                match self.0.0.checked_add(1) {
+                    Some(value) => Some(Self(Ulid(value))),
+                    None => None,
+                }
+            }
+
+            /// The 128 bits of the id; ids order like these numbers and like their texts.
+            pub const fn to_u128(self) -> u128 {
+                self.0.0
+            }
+
+            /// The id with these 128 bits.
+            pub const fn from_u128(value: u128) -> Self {
+                Self(Ulid(value))
+            }
+
+            /// The time in the id, in milliseconds since the epoch.
+            pub const fn timestamp_ms(self) -> u64 {
+                self.0.timestamp_ms()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.0.array_to_str(&mut [0; LEN]))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "({})"), self)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ParseError;
+
+            fn from_str(text: &str) -> Result<Self, ParseError> {
+                parse_ulid($what, text).map(Self)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.0.array_to_str(&mut [0; LEN]))
+            }
+        }
+
+        deserialize_from_text!($name, "a ULID: 26 characters of upper-case Crockford base32", str::parse::<$name>);
+    };
+}
+
+ulid_type!(
+    /// Names one event of the log.
+    ///
+    /// ```
+    /// use servo_core::EventId;
+    /// let first = EventId::from_parts(1_736_937_000_123, 7);
+    /// assert_eq!(first.to_string(), "01JHMR6K5V0000000000000007");
+    /// assert!(first.next().is_some_and(|second| second > first));
+    /// ```
+    EventId,
+    "event id"
+);
+ulid_type!(
+    /// Names one plan of a run.
+    PlanId,
+    "plan id"
+);
+ulid_type!(
+    /// Names one attempt at a task; results of any other attempt are stale (INV-8).
+    AttemptId,
+    "attempt id"
+);
+ulid_type!(
+    /// Names one materialization: the committed output of an attempt.
+    MaterializationId,
+    "materialization id"
+);
+ulid_type!(
+    /// Names one write to a store, so that a writer whose answer was lost can recognize its own object.
+    PutId,
+    "put id"
+);
+
+/// Accepts only what `Display` writes, so that text and id are one to one: upper case, no look-alike letters.
+fn parse_ulid(what: &'static str, text: &str) -> Result<Ulid, ParseError> {
+    let refuse = |at, problem| Err(ParseError::at_byte(what, text, at, problem));
+    let mut value = 0u128;
+    for at in 0..LEN {
+        match text.as_bytes().get(at).map(|digit| (*digit, crockford_value(*digit))) {
+            Some((_, Some(digit))) if at == 0 && digit > LAST_FIRST_DIGIT => {
+                return refuse(
+                    at,
+                    format!("the first character is at most {LAST_FIRST_DIGIT}, or it overflows 128 bits"),
+                );
+            }
+            Some((_, Some(digit))) => value = value << 5 | u128::from(digit),
+            Some((b'a'..=b'z', None)) => return refuse(at, "letters are upper case".to_owned()),
+            Some((_, None)) => {
+                return refuse(
+                    at,
+                    unexpected(text, at, "a digit or an upper-case letter other than I, L, O, U"),
+                );
+            }
+            None => return refuse(at, format!("has {at} characters, expected {LEN}")),
+        }
+    }
+    if text.len() > LEN {
+        return refuse(LEN, format!("has {} characters, expected {LEN}", text.chars().count()));
+    }
+    Ok(Ulid(value))
+}
+
+fn crockford_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'A'..=b'H' => Some(digit - b'A' + 10),
+        b'J' | b'K' => Some(digit - b'J' + 18),
+        b'M' | b'N' => Some(digit - b'M' + 20),
+        b'P'..=b'T' => Some(digit - b'P' + 22),
+        b'V'..=b'Z' => Some(digit - b'V' + 27),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_value_are_one_to_one_and_order_alike() {
+        let ids = [
+            EventId::NIL,
+            EventId::from_parts(0, u128::MAX),
+            EventId::from_parts(1, 0),
+            EventId::from_parts(1_736_937_000_123, 0x0123_4567_89ab_cdef_0123),
+            EventId::from_u128(u128::MAX),
+        ];
+        for pair in ids.windows(2) {
+            assert!(pair[0] < pair[1] && pair[0].to_string() < pair[1].to_string());
+        }
+        for id in ids {
+            assert_eq!(id.to_string().parse::<EventId>().unwrap(), id);
+            assert_eq!(serde_json::from_str::<EventId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
+        }
+    }
+
+    #[test]
+    fn the_successor_carries_into_the_time_and_ends_at_the_last_id() {
+        let last_of_milli = PutId::from_parts(4, u128::MAX);
+        assert_eq!(last_of_milli.next(), Some(PutId::from_parts(5, 0)));
+        assert_eq!(last_of_milli.timestamp_ms(), 4);
+        assert_eq!(PutId::from_u128(u128::MAX).next(), None);
+        assert_eq!(PutId::from_parts(u64::MAX, 0).timestamp_ms(), LAST_MILLI);
+    }
+
+    #[test]
+    fn debug_shows_the_text() {
+        assert_eq!(format!("{:?}", PlanId::NIL), "PlanId(00000000000000000000000000)");
+    }
+}

@@ -1,0 +1,62 @@
+//! Values of Servo: keys, ids, canonical JSON and time.
+//!
+//! **Owns** what things are called ([`AssetKey`], [`PartitionKey`], [`TaskKey`], [`RunId`], [`EventId`] and its
+//! kin), the one text of a value ([`canonical`], [`Fingerprint`]) and what time is ([`Timestamp`], [`Millis`],
+//! [`Clock`]).
+//!
+//! **Refuses** I/O, async, wall clocks, random numbers and floats. Time, ids and randomness are arguments; the
+//! `clippy.toml` of the crate enforces it.
+//!
+//! **Guarantees** that text and value are one to one: what `Display` (or `canonical`, or serde) writes is the only
+//! text that parses back to the value, and everything else is refused with a [`ParseError`] that says what is wrong
+//! at which character. Exceptions are written for people and say so: [`AssetKey::parse`] takes both separators,
+//! `PartitionKey`'s `Display` is a short form, and [`Timestamp`] accepts other lengths of fraction. The Python
+//! package follows the same rules; the vectors in `tests/golden/` hold both to it.
+//!
+//! ```
+//! use servo_core::{AssetKey, Operation, PartitionKey, RunId, TaskKey, TenantId, WorkspaceId, dispatch_id};
+//!
+//! let asset = AssetKey::parse("analytics.delays")?;
+//! let partition = PartitionKey::parse("date=d:2025-01-15")?;
+//! let task = TaskKey::new(&asset, Some(&partition), Operation::Materialize);
+//! assert_eq!(task.as_str(), "analytics/delays[date=d:2025-01-15]:materialize");
+//!
+//! let run = RunId::derive(b"secret", &TenantId::parse("acme")?, &WorkspaceId::parse("prod")?, "daily:2025-01-15");
+//! assert_eq!(dispatch_id(run, &task, 1), format!("dispatch:{run}:{task}:1"));
+//! # Ok::<(), servo_core::ParseError>(())
+//! ```
+
+mod asset_id;
+mod asset_key;
+mod base32;
+pub mod canonical;
+mod civil;
+mod clock;
+mod fingerprint;
+mod ids;
+mod names;
+mod parse_error;
+mod partition_key;
+mod partition_short;
+mod partition_value;
+mod queue_id;
+mod run_id;
+mod serde_text;
+mod task_key;
+mod time;
+mod timestamp_text;
+
+pub use asset_id::AssetId;
+pub use asset_key::AssetKey;
+pub use canonical::{canonicalize_str, to_canonical_bytes, to_canonical_string};
+pub use clock::{Clock, ManualClock};
+pub use fingerprint::{Fingerprint, fingerprint, sha256_hex};
+pub use ids::{AttemptId, EventId, MaterializationId, PlanId, PutId};
+pub use names::{TenantId, WorkspaceId};
+pub use parse_error::ParseError;
+pub use partition_key::PartitionKey;
+pub use partition_value::PartitionValue;
+pub use queue_id::{cloud_task_id, dispatch_id, timer_id};
+pub use run_id::RunId;
+pub use task_key::{Operation, TaskKey};
+pub use time::{Millis, Timestamp};

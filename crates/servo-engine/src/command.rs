@@ -1,0 +1,225 @@
+//! What can be asked of an engine, and what it answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::Serialize;
+use servo_core::{
+    AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp, fingerprint,
+};
+
+use crate::event::{Outcome, Progress, Trigger};
+use crate::failure::TaskError;
+use crate::plan::Plan;
+
+/// Something for the engine to decide about.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// Start a run.
+    Trigger(TriggerRun),
+    /// Stop a run.
+    Cancel(CancelRun),
+    /// The queue took an attempt.
+    Enqueued(Attempt),
+    /// A worker is about to begin an attempt.
+    Started(Attempt, Arc<str>),
+    /// A worker is still at it.
+    Heartbeat(Attempt, Timestamp, Option<Progress>),
+    /// A worker ended an attempt.
+    Finished(Attempt, Report),
+    /// Workers whose id starts with this are gone, and what they ran with them.
+    WorkersLost(Arc<str>),
+    /// Look at everything, not only at what the indexes say (anti-entropy).
+    Sweep,
+}
+
+/// One attempt of one task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Attempt {
+    pub run_id: RunId,
+    pub task_key: TaskKey,
+    pub attempt: u32,
+    pub attempt_id: AttemptId,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Report {
+    pub outcome: Outcome,
+    pub error: Option<Arc<TaskError>>,
+    pub materialization_id: Option<MaterializationId>,
+}
+
+impl Report {
+    /// A plain success.
+    pub fn succeeded() -> Self {
+        Self { outcome: Outcome::Succeeded, error: None, materialization_id: None }
+    }
+
+    /// A failure.
+    pub fn failed(error: TaskError) -> Self {
+        Self { outcome: Outcome::Failed, error: Some(Arc::new(error)), materialization_id: None }
+    }
+}
+
+/// Start a run of a plan.
+#[derive(Debug, Clone)]
+pub struct TriggerRun {
+    /// Stable name of the request: the same key is the same run.
+    pub run_key: Arc<str>,
+    /// What to run.
+    pub plan: Plan,
+    /// What started it.
+    pub trigger: Trigger,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+    /// Longest it may take.
+    pub timeout: Option<Millis>,
+    /// Hash of all of the above but the trigger.
+    fingerprint: Fingerprint,
+}
+
+#[derive(Serialize)]
+struct NormalizedRequest<'a> {
+    plan: &'a Fingerprint,
+    priority: i32,
+    labels: &'a BTreeMap<String, String>,
+    timeout_ms: Option<Millis>,
+}
+
+impl TriggerRun {
+    /// A request for a run of `plan`.
+    pub fn new(run_key: impl Into<Arc<str>>, plan: Plan, actor: impl Into<String>) -> Self {
+        Self::with(run_key.into(), plan, Trigger::Manual { actor: actor.into() }, 0, BTreeMap::new(), None)
+    }
+
+    /// A request with everything said.
+    ///
+    /// # Panics
+    /// Never: integers and strings always have a canonical form.
+    pub fn with(
+        run_key: Arc<str>,
+        plan: Plan,
+        trigger: Trigger,
+        priority: i32,
+        labels: BTreeMap<String, String>,
+        timeout: Option<Millis>,
+    ) -> Self {
+        let fingerprint = fingerprint(&NormalizedRequest {
+            plan: plan.fingerprint(),
+            priority,
+            labels: &labels,
+            timeout_ms: timeout,
+        })
+        .expect("integers and strings have a canonical form");
+        Self { run_key, plan, trigger, priority, labels, timeout, fingerprint }
+    }
+
+    /// What was asked for, hashed: it does not depend on the order of anything nor on the process.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+}
+
+/// Stop a run.
+#[derive(Debug, Clone)]
+#[allow(missing_docs)]
+pub struct CancelRun {
+    pub run_id: RunId,
+    pub actor: String,
+    pub reason: String,
+    /// Do not wait for workers that have fallen silent.
+    pub force: bool,
+}
+
+/// What the engine answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// The run, and the event that asked for it if it is new.
+    Run {
+        /// The run.
+        run_id: RunId,
+        /// None when the very same request was made before.
+        accepted: Option<EventId>,
+    },
+    /// Taken into the log.
+    Accepted {
+        /// The event.
+        event_id: EventId,
+    },
+    /// Known already; nothing changed.
+    Duplicate,
+    /// The worker goes on, unless told to cancel.
+    Heartbeat {
+        /// Stop as soon as possible.
+        should_cancel: bool,
+    },
+    /// Recorded, but too late to count.
+    Late,
+    /// Done; nothing to say.
+    Done,
+}
+
+/// What kind of no it is; decides HTTP status, exit code and retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// 404.
+    NotFound,
+    /// 409.
+    Conflict,
+    /// 410.
+    Gone,
+    /// 429.
+    Quota,
+}
+
+/// Why the engine will not do it. The state is untouched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Refusal {
+    #[error("there is no run {run_id} at work or recently ended; `servo run list` shows what there is")]
+    UnknownRun { run_id: RunId },
+    #[error("run {run_id} has no task {task_key}")]
+    UnknownTask { run_id: RunId, task_key: TaskKey },
+    #[error(
+        "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
+    )]
+    RunKeyConflict { run_key: Arc<str>, run_id: RunId },
+    #[error("run {run_id} has already ended as {state}")]
+    RunEnded { run_id: RunId, state: crate::lifecycle::RunState },
+    #[error(
+        "run {run_id} has no task that has been silent for {after}; an ordinary cancel is under way or will do"
+    )]
+    ForceTooSoon { run_id: RunId, after: Millis },
+    #[error("attempt {attempt} of {task_key} is not the current one; stop working on it")]
+    StaleAttempt { task_key: TaskKey, attempt: u32 },
+    #[error("attempt {attempt} of {task_key} is already running on worker {worker}")]
+    AlreadyStarted { task_key: TaskKey, attempt: u32, worker: Arc<str> },
+    #[error("{task_key} was cancelled; do not run it")]
+    Cancelled { task_key: TaskKey },
+    #[error("attempt {attempt} of {task_key} has ended; stop working on it")]
+    AttemptEnded { task_key: TaskKey, attempt: u32 },
+    #[error("quota {quota} is used up: {used} of {limit}")]
+    Quota { quota: &'static str, limit: u64, used: u64 },
+}
+
+impl Refusal {
+    /// What kind of no it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } => RefusalKind::NotFound,
+            Refusal::RunKeyConflict { .. }
+            | Refusal::RunEnded { .. }
+            | Refusal::ForceTooSoon { .. }
+            | Refusal::StaleAttempt { .. }
+            | Refusal::AlreadyStarted { .. }
+            | Refusal::Cancelled { .. } => RefusalKind::Conflict,
+            Refusal::AttemptEnded { .. } => RefusalKind::Gone,
+            Refusal::Quota { .. } => RefusalKind::Quota,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Controllers: pure functions from state and time to the events that should follow.
+//!
+//! Their events have deterministic idempotency keys, so running a controller twice, or on two nodes, changes nothing
+//! (P3, INV-3). None of them scans: each reads an index that the fold keeps. Only anti-entropy looks at every row.
+
+pub mod anti_entropy;
+pub mod dispatcher;
+pub mod ready_dispatch;
+pub mod retention;
+pub mod timers;
+
+use servo_core::Timestamp;
+
+use crate::event::EventData;
+use crate::state::State;
+
+/// How well the state a controller reads is known to match the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    /// It is the newest state: every batch of the log is folded in.
+    Current,
+    /// It lags behind the log. What looks overdue may have been heard of meanwhile, so timers wait (INV-9).
+    Lagging,
+}
+
+/// What all controllers want to happen now. Empty when there is nothing to do.
+pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<EventData> {
+    let mut events = timers::reconcile(state, now, freshness);
+    events.extend(ready_dispatch::reconcile(state, now));
+    events
+}

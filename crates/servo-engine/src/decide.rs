@@ -1,0 +1,286 @@
+//! Commands and reports become events, or are refused. Reads the state, never changes it.
+
+use std::sync::Arc;
+
+use servo_core::{RunId, Timestamp};
+
+use crate::command::{Attempt, CancelRun, Input, Refusal, Reply, Report, TriggerRun};
+use crate::derive::{fingerprint_prefix, idempotency_hash, plan_id};
+use crate::event::{
+    DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+};
+use crate::fold::is_silent;
+use crate::lifecycle::TaskState;
+use crate::state::{Run, State, Task};
+
+/// What to append, and what to answer once it is durable. A refusal may still leave a record.
+pub(crate) struct Decision {
+    pub(crate) events: Vec<EventData>,
+    pub(crate) answer: Answer,
+}
+
+/// The answer to one input.
+pub(crate) enum Answer {
+    /// Known now.
+    Now(Result<Reply, Refusal>),
+    /// The id of the first event.
+    FirstEvent,
+    /// The run, with the id of the first event.
+    NewRun(RunId),
+}
+
+impl Decision {
+    fn reply(reply: Reply) -> Self {
+        Self { events: Vec::new(), answer: Answer::Now(Ok(reply)) }
+    }
+
+    fn refuse(refusal: Refusal) -> Self {
+        Self { events: Vec::new(), answer: Answer::Now(Err(refusal)) }
+    }
+
+    fn accept(event: EventData) -> Self {
+        Self { events: vec![event], answer: Answer::FirstEvent }
+    }
+
+    fn record(event: EventData, answer: Result<Reply, Refusal>) -> Self {
+        Self { events: vec![event], answer: Answer::Now(answer) }
+    }
+}
+
+pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp) -> Decision {
+    match input {
+        Input::Trigger(command) => trigger(state, secret, command, now),
+        Input::Cancel(command) => cancel(state, command, now),
+        Input::Enqueued(attempt) => enqueued(state, attempt),
+        Input::Started(attempt, worker) => {
+            on_task(state, attempt, |run, task| started(run, task, attempt, worker))
+        }
+        Input::Heartbeat(attempt, sent_at, progress) => {
+            on_task(state, attempt, |run, task| heartbeat(run, task, attempt, *sent_at, progress.as_ref()))
+        }
+        Input::Finished(attempt, report) => {
+            on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
+        }
+        Input::WorkersLost(prefix) => workers_lost(state, prefix),
+        Input::Sweep => Decision::reply(Reply::Done),
+    }
+}
+
+fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -> Decision {
+    let run_id = RunId::derive(secret, state.tenant(), state.workspace(), &command.run_key);
+    let requested = EventData::RunRequested(RunRequested {
+        run_key: command.run_key.clone(),
+        run_id,
+        request_fingerprint: command.fingerprint().clone(),
+        trigger: command.trigger.clone(),
+        priority: command.priority,
+        labels: command.labels.clone(),
+    });
+    match state.requested_with(run_id) {
+        Some(known) if known == fingerprint_prefix(command.fingerprint()) => {
+            return Decision::reply(Reply::Run { run_id, accepted: None });
+        }
+        Some(_) => {
+            let refusal = Refusal::RunKeyConflict { run_key: command.run_key.clone(), run_id };
+            let key = requested.idempotency_key();
+            if state.idempotency.contains(idempotency_hash(&key)) {
+                return Decision::refuse(refusal);
+            }
+            return Decision::record(requested, Err(refusal));
+        }
+        None => {}
+    }
+    let limit = state.settings().max_concurrent_runs;
+    if state.active_runs() >= limit as usize {
+        return Decision::refuse(Refusal::Quota {
+            quota: "max_concurrent_runs",
+            limit: u64::from(limit),
+            used: state.active_runs() as u64,
+        });
+    }
+    let plan_id = plan_id(run_id, command.plan.fingerprint(), now);
+    Decision {
+        events: vec![
+            requested,
+            EventData::PlanCreated(PlanCreated {
+                run_id,
+                plan_id,
+                fingerprint: command.plan.fingerprint().clone(),
+                tasks: command.plan.tasks().clone(),
+            }),
+            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: command.timeout }),
+        ],
+        answer: Answer::NewRun(run_id),
+    }
+}
+
+fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
+    let run_id = command.run_id;
+    let Some(run) = state.run(run_id) else { return Decision::refuse(Refusal::UnknownRun { run_id }) };
+    if run.state.is_terminal() {
+        return Decision::refuse(Refusal::RunEnded { run_id, state: run.state });
+    }
+    if command.force {
+        let stuck = |task: &Task| {
+            (task.state == TaskState::Running && is_silent(task, now, state.settings()))
+                || (task.state == TaskState::Dispatched && run.cancel.is_some())
+        };
+        if !run.tasks.iter().any(stuck) {
+            return Decision::refuse(Refusal::ForceTooSoon {
+                run_id,
+                after: state.settings().force_cancel_after,
+            });
+        }
+    } else if run.cancel.is_some() {
+        return Decision::reply(Reply::Duplicate);
+    }
+    Decision::accept(EventData::RunCancelRequested(RunCancelRequested {
+        run_id,
+        actor: command.actor.clone(),
+        reason: command.reason.clone(),
+        force: command.force,
+    }))
+}
+
+fn on_task(state: &State, attempt: &Attempt, decide: impl FnOnce(&Run, &Task) -> Decision) -> Decision {
+    let run_id = attempt.run_id;
+    let Some(run) = state.run(run_id) else { return Decision::refuse(Refusal::UnknownRun { run_id }) };
+    match run.position(&attempt.task_key) {
+        Some(position) => decide(run, &run.tasks[position as usize]),
+        None => Decision::refuse(Refusal::UnknownTask { run_id, task_key: attempt.task_key.clone() }),
+    }
+}
+
+fn enqueued(state: &State, attempt: &Attempt) -> Decision {
+    match state.task(attempt.run_id, &attempt.task_key) {
+        Some(task)
+            if task.is_attempt(attempt.attempt, attempt.attempt_id) && task.dispatched_at.is_none() =>
+        {
+            Decision::accept(EventData::DispatchEnqueued(DispatchEnqueued {
+                run_id: attempt.run_id,
+                task_key: attempt.task_key.clone(),
+                attempt: attempt.attempt,
+                attempt_id: attempt.attempt_id,
+            }))
+        }
+        Some(_) | None => Decision::reply(Reply::Duplicate),
+    }
+}
+
+fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Decision {
+    let task_key = || attempt.task_key.clone();
+    if !task.is_attempt(attempt.attempt, attempt.attempt_id) {
+        return Decision::refuse(Refusal::StaleAttempt { task_key: task_key(), attempt: attempt.attempt });
+    }
+    if !task.has_open_attempt() {
+        return Decision::refuse(if task.state == TaskState::Cancelled {
+            Refusal::Cancelled { task_key: task_key() }
+        } else {
+            Refusal::AttemptEnded { task_key: task_key(), attempt: attempt.attempt }
+        });
+    }
+    if task.state == TaskState::Running {
+        return match &task.worker {
+            Some(by) if by != worker => Decision::refuse(Refusal::AlreadyStarted {
+                task_key: task_key(),
+                attempt: attempt.attempt,
+                worker: by.clone(),
+            }),
+            Some(_) | None => Decision::reply(Reply::Duplicate),
+        };
+    }
+    if run.cancel.is_some() {
+        return Decision::record(
+            ended(attempt, &Report { outcome: Outcome::Cancelled, error: None, materialization_id: None }),
+            Err(Refusal::Cancelled { task_key: task_key() }),
+        );
+    }
+    Decision::accept(EventData::TaskStarted(TaskStarted {
+        run_id: attempt.run_id,
+        task_key: task_key(),
+        attempt: attempt.attempt,
+        attempt_id: attempt.attempt_id,
+        worker_id: worker.clone(),
+    }))
+}
+
+fn heartbeat(
+    run: &Run,
+    task: &Task,
+    attempt: &Attempt,
+    sent_at: Timestamp,
+    progress: Option<&Progress>,
+) -> Decision {
+    let stop = || Refusal::AttemptEnded { task_key: attempt.task_key.clone(), attempt: attempt.attempt };
+    if !task.is_open(attempt.attempt, attempt.attempt_id) || task.state != TaskState::Running {
+        return Decision::refuse(stop());
+    }
+    let answer = Ok(Reply::Heartbeat { should_cancel: run.cancel.is_some() });
+    Decision::record(
+        EventData::TaskHeartbeat(TaskHeartbeat {
+            run_id: attempt.run_id,
+            task_key: attempt.task_key.clone(),
+            attempt: attempt.attempt,
+            attempt_id: attempt.attempt_id,
+            heartbeat_at: sent_at,
+            progress: progress.cloned(),
+        }),
+        answer,
+    )
+}
+
+fn ended(attempt: &Attempt, report: &Report) -> EventData {
+    EventData::TaskFinished(TaskFinished {
+        run_id: attempt.run_id,
+        task_key: attempt.task_key.clone(),
+        attempt: attempt.attempt,
+        attempt_id: attempt.attempt_id,
+        outcome: report.outcome,
+        error: report.error.clone(),
+        materialization_id: report.materialization_id,
+    })
+}
+
+fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &Report) -> Decision {
+    if !task.is_attempt(attempt.attempt, attempt.attempt_id) {
+        // Recorded once, and refused (ADR-034).
+        let refusal = Refusal::StaleAttempt { task_key: attempt.task_key.clone(), attempt: attempt.attempt };
+        let event = ended(attempt, report);
+        let known = attempt.attempt > task.attempt || reported_before(state, &event);
+        return if known { Decision::refuse(refusal) } else { Decision::record(event, Err(refusal)) };
+    }
+    if task.has_open_attempt() {
+        let late = run.cancel.is_some() && report.outcome != Outcome::Cancelled;
+        let event = ended(attempt, report);
+        return if late { Decision::record(event, Ok(Reply::Late)) } else { Decision::accept(event) };
+    }
+    let worth_recording = task.state == TaskState::Cancelled
+        && task.late_outcome.is_none()
+        && report.outcome != Outcome::Cancelled;
+    let event = ended(attempt, report);
+    if worth_recording && !reported_before(state, &event) {
+        return Decision::record(event, Ok(Reply::Late));
+    }
+    Decision::reply(Reply::Duplicate)
+}
+
+fn reported_before(state: &State, event: &EventData) -> bool {
+    state.idempotency.contains(idempotency_hash(&event.idempotency_key()))
+}
+
+fn workers_lost(state: &State, prefix: &str) -> Decision {
+    let interrupted = Report { outcome: Outcome::Interrupted, error: None, materialization_id: None };
+    let mut events = Vec::new();
+    for run in state.runs().filter(|run| !run.state.is_terminal()) {
+        for task in &run.tasks {
+            let theirs = task.worker.as_ref().is_some_and(|worker| worker.starts_with(prefix));
+            if let (TaskState::Running, true, Some(attempt_id)) = (task.state, theirs, task.attempt_id) {
+                let attempt =
+                    Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id };
+                events.push(ended(&attempt, &interrupted));
+            }
+        }
+    }
+    Decision { events, answer: Answer::Now(Ok(Reply::Done)) }
+}

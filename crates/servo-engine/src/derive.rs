@@ -1,0 +1,42 @@
+//! Values derived by hashing, so that the same decision always has the same ids.
+
+use servo_core::{AttemptId, EventId, Fingerprint, PlanId, RunId, TaskKey, Timestamp, dispatch_id};
+use sha2::{Digest, Sha256};
+
+fn hash128(text: &[u8]) -> u128 {
+    let digest = Sha256::digest(text);
+    digest.iter().take(16).fold(0, |value, byte| value << 8 | u128::from(*byte))
+}
+
+/// First 128 bits of SHA-256 of an idempotency key: what the index keeps of it.
+pub fn idempotency_hash(key: &str) -> u128 {
+    hash128(key.as_bytes())
+}
+
+/// First 64 bits of a fingerprint's digest: what the run-key index keeps of it.
+pub fn fingerprint_prefix(fingerprint: &Fingerprint) -> u64 {
+    let text = fingerprint.as_str();
+    let digits = text.rsplit(':').next().and_then(|hex| hex.get(..16)).unwrap_or_default();
+    u64::from_str_radix(digits, 16).unwrap_or_default()
+}
+
+/// The id of the event after `last`: strictly greater, whatever the clock says (ADR-033).
+pub(crate) fn next_event_id(last: EventId, now: Timestamp, idempotency_key: &str) -> EventId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    if now > last.timestamp_ms() {
+        return EventId::from_parts(now, idempotency_hash(idempotency_key));
+    }
+    last.next().unwrap_or_else(|| EventId::from_parts(last.timestamp_ms() + 1, 0))
+}
+
+/// The token of an attempt.
+pub(crate) fn attempt_id(run: RunId, task: &TaskKey, attempt: u32, now: Timestamp) -> AttemptId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    AttemptId::from_parts(now, hash128(dispatch_id(run, task, attempt).as_bytes()))
+}
+
+/// The id of a run's plan.
+pub(crate) fn plan_id(run: RunId, fingerprint: &Fingerprint, now: Timestamp) -> PlanId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    PlanId::from_parts(now, hash128(format!("plan:{run}:{fingerprint}").as_bytes()))
+}

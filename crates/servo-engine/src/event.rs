@@ -1,0 +1,149 @@
+//! The events of the log: one envelope, one payload type per event.
+//!
+//! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
+//! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
+
+mod dispatch;
+mod runs;
+mod tasks;
+mod timers;
+mod wire;
+
+pub use dispatch::{DispatchEnqueued, DispatchRequested};
+pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered, Trigger};
+pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
+pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
+pub use wire::{DecodeError, decode_batch, encode_batch};
+
+use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
+
+/// One fact, intent or acknowledgement, as the log keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Strictly increasing in log order (ADR-033); also the `row_version` of the rows it changes.
+    pub id: EventId,
+    /// When it was decided, by the clock of the writer.
+    pub at: Timestamp,
+    /// Who emitted it: `engine`, `worker/…`, `api/…`.
+    pub source: std::sync::Arc<str>,
+    /// Tenant that owns the workspace.
+    pub tenant: TenantId,
+    /// Workspace whose log this is.
+    pub workspace: WorkspaceId,
+    /// Two events with the same key are the same event.
+    pub idempotency_key: String,
+    /// Groups events of one piece of work (a run id).
+    pub correlation: Option<String>,
+    /// The event that caused this one.
+    pub causation: Option<EventId>,
+    /// What happened.
+    pub data: EventData,
+}
+
+/// An event that this version does not understand, kept as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownEvent {
+    /// The `event_type` on the wire.
+    pub event_type: String,
+    /// The `event_version` on the wire.
+    pub event_version: u32,
+    /// The payload text, untouched.
+    pub payload: String,
+}
+
+macro_rules! events {
+    ($($(#[$doc:meta])* $name:ident = $number:literal,)*) => {
+        /// Number of an event kind. Numbers are never reused and never change.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum EventKind {
+            /// Written by a newer version.
+            Unknown = 0,
+            $($(#[$doc])* $name = $number,)*
+        }
+
+        impl EventKind {
+            /// Every kind this version can write.
+            pub const ALL: &'static [EventKind] = &[$(EventKind::$name,)*];
+
+            /// The `event_type` on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { EventKind::Unknown => "Unknown", $(EventKind::$name => stringify!($name),)* }
+            }
+        }
+
+        /// What an event says.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum EventData {
+            $($name($name),)*
+            Unknown(UnknownEvent),
+        }
+
+        impl EventData {
+            /// Which kind this is.
+            pub const fn kind(&self) -> EventKind {
+                match self { $(EventData::$name(_) => EventKind::$name,)* EventData::Unknown(_) => EventKind::Unknown }
+            }
+
+            /// The formula of the seeds: the same fact always has the same key.
+            pub fn idempotency_key(&self) -> String {
+                match self {
+                    $(EventData::$name(payload) => payload.idempotency_key(),)*
+                    EventData::Unknown(unknown) => format!("unknown:{}", unknown.event_type),
+                }
+            }
+
+            pub(crate) fn parse(event_type: &str, payload: &str) -> Option<Result<EventData, serde_json::Error>> {
+                match event_type {
+                    $(stringify!($name) => Some(serde_json::from_str(payload).map(EventData::$name)),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl serde::Serialize for EventData {
+            /// Serializes the payload alone; the envelope carries the type.
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    $(EventData::$name(payload) => payload.serialize(serializer),)*
+                    EventData::Unknown(unknown) => {
+                        serde_json::value::RawValue::from_string(unknown.payload.clone())
+                            .map_err(serde::ser::Error::custom)?
+                            .serialize(serializer)
+                    }
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// Somebody or something asked for a run.
+    RunRequested = 1,
+    /// The tasks and edges of a run.
+    PlanCreated = 2,
+    /// The run starts.
+    RunTriggered = 3,
+    /// The run must stop.
+    RunCancelRequested = 4,
+    /// Intent: this attempt of this task goes to a queue.
+    DispatchRequested = 10,
+    /// Acknowledgement: the queue has it.
+    DispatchEnqueued = 11,
+    /// Intent: wake this task at that time.
+    TimerRequested = 12,
+    /// Acknowledgement: an external timer service has it.
+    TimerEnqueued = 13,
+    /// A timer or deadline came due.
+    TimerFired = 14,
+    /// A worker began an attempt.
+    TaskStarted = 20,
+    /// A worker is still at it.
+    TaskHeartbeat = 21,
+    /// A worker ended an attempt.
+    TaskFinished = 22,
+}
+
+/// The version this build writes for every event kind.
+pub const EVENT_VERSION: u32 = 1;

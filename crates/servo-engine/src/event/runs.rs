@@ -1,0 +1,128 @@
+//! Events of runs: requested, planned, triggered, cancelled.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{Fingerprint, Millis, PlanId, RunId, sha256_hex};
+
+use crate::plan::TaskSpec;
+
+/// What started a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Trigger {
+    /// A person or a program asked for it.
+    Manual {
+        /// Who asked.
+        actor: String,
+    },
+}
+
+/// Somebody or something asked for a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunRequested {
+    /// Stable name of the request: the same key is the same run.
+    pub run_key: Arc<str>,
+    /// Derived from the run key (DESIGN §4).
+    pub run_id: RunId,
+    /// What was asked for; the same key with another fingerprint is a conflict.
+    pub request_fingerprint: Fingerprint,
+    /// What started it.
+    pub trigger: Trigger,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// Free labels of the caller.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+/// The tasks and edges of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanCreated {
+    /// The run it belongs to.
+    pub run_id: RunId,
+    /// The plan's own id.
+    pub plan_id: PlanId,
+    /// Hash of the normalized plan.
+    pub fingerprint: Fingerprint,
+    /// Sorted by task key; edges are indexes into this list.
+    #[serde(deserialize_with = "normalized_tasks")]
+    pub tasks: Arc<[TaskSpec]>,
+}
+
+/// The run starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunTriggered {
+    /// The run.
+    pub run_id: RunId,
+    /// The plan it follows.
+    pub plan_id: PlanId,
+    /// Longest it may take, if limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<Millis>,
+}
+
+/// The run must stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunCancelRequested {
+    /// The run.
+    pub run_id: RunId,
+    /// Who asked.
+    pub actor: String,
+    /// Why, in the words of whoever asked.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Running tasks that have stopped reporting are cancelled without waiting for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
+/// The fold relies on the order of tasks and on edges that lead somewhere, so a plan without them is not read.
+fn normalized_tasks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<[TaskSpec]>, D::Error> {
+    let tasks = Arc::<[TaskSpec]>::deserialize(deserializer)?;
+    if let Some(pair) = tasks.windows(2).find(|pair| pair[0].task_key >= pair[1].task_key) {
+        let problem = format!("task {} is not in order after {}", pair[1].task_key, pair[0].task_key);
+        return Err(serde::de::Error::custom(problem));
+    }
+    for task in tasks.iter() {
+        if let Some(position) = task.upstream.iter().find(|position| **position as usize >= tasks.len()) {
+            let problem = format!("task {} waits for position {position} of {}", task.task_key, tasks.len());
+            return Err(serde::de::Error::custom(problem));
+        }
+    }
+    Ok(tasks)
+}
+
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}
+
+impl RunRequested {
+    /// `runreq:{run_key}:{sha256(fingerprint)}`: a conflicting request is another event.
+    pub fn idempotency_key(&self) -> String {
+        format!("runreq:{}:{}", self.run_key, sha256_hex(self.request_fingerprint.as_str().as_bytes()))
+    }
+}
+
+impl PlanCreated {
+    /// One plan per run.
+    pub fn idempotency_key(&self) -> String {
+        format!("plan:{}", self.run_id)
+    }
+}
+
+impl RunTriggered {
+    /// A run starts once.
+    pub fn idempotency_key(&self) -> String {
+        format!("run:{}", self.run_id)
+    }
+}
+
+impl RunCancelRequested {
+    /// A run is cancelled once, and force-cancelled once.
+    pub fn idempotency_key(&self) -> String {
+        format!("{}:{}", if self.force { "force_cancel" } else { "cancel" }, self.run_id)
+    }
+}

@@ -1,0 +1,110 @@
+//! Facts that workers report about attempts.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AttemptId, MaterializationId, RunId, TaskKey, Timestamp};
+
+use crate::failure::TaskError;
+
+/// How an attempt ended, in the worker's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Outcome {
+    /// The work is done.
+    Succeeded,
+    /// The work failed.
+    Failed,
+    /// The worker stopped because it was told to.
+    Cancelled,
+    /// The worker stopped it because it took too long.
+    TimedOut,
+    /// The worker went away; the task itself is not to blame.
+    Interrupted,
+}
+
+/// How far an attempt says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Parts per million.
+    pub ppm: u32,
+    /// What it is doing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// A worker began an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The run.
+    pub run_id: RunId,
+    /// The task.
+    pub task_key: TaskKey,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// Token of the attempt.
+    pub attempt_id: AttemptId,
+    /// Who runs it.
+    pub worker_id: Arc<str>,
+}
+
+/// A worker is still at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskHeartbeat {
+    /// The run.
+    pub run_id: RunId,
+    /// The task.
+    pub task_key: TaskKey,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// Token of the attempt.
+    pub attempt_id: AttemptId,
+    /// The worker's clock, which also tells two heartbeats apart.
+    pub heartbeat_at: Timestamp,
+    /// How far it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// A worker ended an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskFinished {
+    /// The run.
+    pub run_id: RunId,
+    /// The task.
+    pub task_key: TaskKey,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// Token of the attempt.
+    pub attempt_id: AttemptId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Arc<TaskError>>,
+    /// What it produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialization_id: Option<MaterializationId>,
+}
+
+impl TaskStarted {
+    /// `started:{run}:{task}:{attempt}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("started:{}:{}:{}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+}
+
+impl TaskHeartbeat {
+    /// `heartbeat:{run}:{task}:{attempt}:{worker time}`.
+    pub fn idempotency_key(&self) -> String {
+        let at = self.heartbeat_at.as_millis();
+        format!("heartbeat:{}:{}:{}:{at}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+}
+
+impl TaskFinished {
+    /// `finished:{run}:{task}:{attempt}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("finished:{}:{}:{}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+}

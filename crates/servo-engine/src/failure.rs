@@ -1,0 +1,128 @@
+//! What can go wrong with a task, and which of it is worth another try.
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ErrorCode {
+    /// A connection failed.
+    NetworkError,
+    /// Somebody asked us to slow down.
+    RateLimited,
+    /// A service was not there.
+    ServiceUnavailable,
+    /// The attempt took longer than it may.
+    Timeout,
+    /// The process ran out of memory.
+    OutOfMemory,
+    /// No space left to write to.
+    DiskFull,
+    /// The process that ran it died.
+    WorkerCrash,
+    /// The worker was not heard of for too long.
+    HeartbeatLost,
+    /// The attempt was lost too often without anybody to blame.
+    Interrupted,
+    /// The user's function raised.
+    UserCodeException,
+    /// The user's module could not be loaded.
+    ImportError,
+    /// A blocking check did not pass.
+    CheckFailed,
+    /// An input is not there.
+    MissingInput,
+    /// An input or output has the wrong shape.
+    SchemaViolation,
+    /// Data does not match its checksum.
+    DataCorruption,
+    /// A definition is wrong.
+    InvalidDefinition,
+    /// The worker stopped on its own.
+    Cancelled,
+    /// Servo's own mistake.
+    InternalError,
+}
+
+/// The groups that decide about retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ErrorCategory {
+    /// Goes away by itself.
+    Transient,
+    /// The machine's fault.
+    Infrastructure,
+    /// The user's code.
+    UserCode,
+    /// The data that came in.
+    Input,
+    /// The definition.
+    Configuration,
+    /// Too slow.
+    Timeout,
+    /// Stopped on purpose.
+    Cancelled,
+}
+
+impl ErrorCode {
+    /// The group it belongs to.
+    pub const fn category(self) -> ErrorCategory {
+        match self {
+            ErrorCode::NetworkError | ErrorCode::RateLimited | ErrorCode::ServiceUnavailable => {
+                ErrorCategory::Transient
+            }
+            ErrorCode::OutOfMemory
+            | ErrorCode::DiskFull
+            | ErrorCode::WorkerCrash
+            | ErrorCode::HeartbeatLost
+            | ErrorCode::Interrupted
+            | ErrorCode::InternalError => ErrorCategory::Infrastructure,
+            ErrorCode::UserCodeException | ErrorCode::ImportError | ErrorCode::CheckFailed => {
+                ErrorCategory::UserCode
+            }
+            ErrorCode::MissingInput | ErrorCode::SchemaViolation | ErrorCode::DataCorruption => {
+                ErrorCategory::Input
+            }
+            ErrorCode::InvalidDefinition => ErrorCategory::Configuration,
+            ErrorCode::Timeout => ErrorCategory::Timeout,
+            ErrorCode::Cancelled => ErrorCategory::Cancelled,
+        }
+    }
+
+    /// The name on the wire and in tables.
+    pub fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+impl ErrorCategory {
+    /// Whether a task without a retry policy of its own is tried again.
+    pub const fn retried_by_default(self) -> bool {
+        match self {
+            ErrorCategory::Transient | ErrorCategory::Infrastructure | ErrorCategory::Timeout => true,
+            ErrorCategory::UserCode
+            | ErrorCategory::Input
+            | ErrorCategory::Configuration
+            | ErrorCategory::Cancelled => false,
+        }
+    }
+}
+
+/// What went wrong, for people and for retry rules.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskError {
+    /// For programs.
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+    /// Type of the exception, which `retry_on` and `no_retry_on` name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+}
+
+impl TaskError {
+    /// An error without an exception type.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), error_type: None }
+    }
+}

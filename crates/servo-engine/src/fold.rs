@@ -1,0 +1,91 @@
+//! The fold: state ⊕ event → state. Pure: no clock, no I/O, no randomness, no emitted events (P2, ADR-032).
+//!
+//! Every event is either applied or ignored with a reason. A duplicate, a stale attempt or an event about a run that
+//! has left memory changes nothing.
+
+mod cancel;
+mod dispatch;
+mod propagate;
+mod retention;
+mod runs;
+mod tasks;
+mod timers;
+
+pub(crate) use cancel::is_silent;
+
+use servo_core::EventId;
+
+use crate::event::{Event, EventData};
+use crate::state::State;
+
+/// What the fold did with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It changed the state.
+    Yes,
+    /// It changed nothing, and why.
+    No(Ignored),
+}
+
+/// Why an event changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ignored {
+    /// This very fact is already in the state.
+    Duplicate,
+    /// It is about an attempt that is no longer the newest (INV-8).
+    StaleAttempt,
+    /// The state it is about has moved on.
+    NotInThatState,
+    /// The timer is older than the row it is about (INV-9).
+    NotDue,
+    /// The run is not in memory: it never was, or it ended long ago.
+    UnknownRun,
+    /// The run has no such task.
+    UnknownTask,
+    /// The same run key with another request: recorded as a conflict.
+    RunKeyConflict,
+    /// Written by a newer version.
+    UnknownEvent,
+}
+
+/// Identity and time of the event being folded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At {
+    pub(crate) id: EventId,
+    pub(crate) time: servo_core::Timestamp,
+}
+
+impl State {
+    /// Folds one event.
+    pub fn apply(&mut self, event: &Event) -> Applied {
+        let at = At { id: event.id, time: event.at };
+        self.head.last_event = self.head.last_event.max(event.id);
+        self.head.last_event_at = self.head.last_event_at.max(event.at);
+        match &event.data {
+            EventData::RunRequested(payload) => runs::requested(self, at, payload, &event.idempotency_key),
+            EventData::PlanCreated(payload) => runs::planned(self, at, payload),
+            EventData::RunTriggered(payload) => runs::triggered(self, at, payload),
+            EventData::RunCancelRequested(payload) => cancel::requested(self, at, payload),
+            EventData::DispatchRequested(payload) => dispatch::requested(self, at, payload),
+            EventData::DispatchEnqueued(payload) => dispatch::enqueued(self, at, payload),
+            EventData::TimerRequested(payload) => timers::requested(self, at, payload),
+            EventData::TimerEnqueued(payload) => timers::enqueued(self, at, payload),
+            EventData::TimerFired(payload) => timers::fired(self, at, payload),
+            EventData::TaskStarted(payload) => tasks::started(self, at, payload),
+            EventData::TaskHeartbeat(payload) => tasks::heartbeat(self, at, payload),
+            EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),
+            EventData::Unknown(_) => {
+                self.head.unknown_events += 1;
+                Applied::No(Ignored::UnknownEvent)
+            }
+        }
+    }
+
+    /// Folds the batch that the log numbered `seq`.
+    pub fn apply_batch(&mut self, seq: u64, events: &[Event]) {
+        for event in events {
+            self.apply(event);
+        }
+        self.head.seq = seq;
+    }
+}

@@ -1,0 +1,89 @@
+//! Cancellation (part 2 §19): what has not begun is cancelled at once, what a worker holds is cancelled through the
+//! worker, and what a silent worker holds can be forced.
+
+use super::{Applied, At, Ignored, propagate};
+use crate::event::RunCancelRequested;
+use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::settings::Settings;
+use crate::state::{Cancel, State, Task};
+use servo_core::{RunId, Timestamp};
+
+pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    if run.state.is_terminal() {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    if run.cancel.is_some() && !payload.force {
+        return Applied::No(Ignored::Duplicate);
+    }
+    let cancel = Cancel {
+        at: at.time,
+        actor: payload.actor.clone(),
+        reason: payload.reason.clone(),
+        timed_out: false,
+    };
+    stop(state, at, payload.run_id, cancel, payload.force);
+    Applied::Yes
+}
+
+/// Stops a run; used for requests and for run timeouts.
+pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force: bool) {
+    let reason =
+        if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled };
+    state.change_run(run, at.id, |run| {
+        run.state = RunState::Cancelling;
+        if run.cancel.is_none() {
+            run.reason = if cancel.timed_out {
+                RunTransitionReason::TimedOut
+            } else {
+                RunTransitionReason::UserCancelled
+            };
+            run.cancel = Some(cancel);
+        }
+    });
+    let count = state.runs.get(&run).map_or(0, |r| r.tasks.len() as u32);
+    if count == 0 {
+        propagate::end_run(state, at, run);
+        return;
+    }
+    // Every task that can end now ends before any edge is resolved, so each is counted once and by its own reason.
+    let mut ended = Vec::new();
+    for task in 0..count {
+        let Some(subject) = state.runs.get(&run).map(|r| &r.tasks[task as usize]) else { return };
+        let Some(reason) = ends_now(subject, reason, force, at.time, &state.settings) else { continue };
+        state.change_task(run, task, at.id, |task| {
+            if task.outbox_status() == Some(OutboxStatus::Pending) {
+                task.set_outbox(OutboxStatus::Failed);
+            }
+            task.cancel_timer();
+            task.enter(TaskState::Cancelled, reason, at.time);
+        });
+        ended.push(task);
+    }
+    for task in ended {
+        propagate::task_ended(state, at, run, task);
+    }
+}
+
+fn ends_now(
+    task: &Task,
+    reason: TransitionReason,
+    force: bool,
+    now: Timestamp,
+    settings: &Settings,
+) -> Option<TransitionReason> {
+    match task.state {
+        TaskState::Planned | TaskState::Blocked | TaskState::Ready | TaskState::RetryWait => Some(reason),
+        TaskState::Dispatched => force.then_some(TransitionReason::ForceCancelled),
+        TaskState::Running => {
+            (force && is_silent(task, now, settings)).then_some(TransitionReason::ForceCancelled)
+        }
+        TaskState::Skipped | TaskState::Cancelled | TaskState::Failed | TaskState::Succeeded => None,
+    }
+}
+
+/// Whether a running task has not been heard of for so long that it may be force-cancelled.
+pub(crate) fn is_silent(task: &Task, now: Timestamp, settings: &Settings) -> bool {
+    let heard = task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at);
+    now.since(heard) >= settings.force_cancel_after
+}

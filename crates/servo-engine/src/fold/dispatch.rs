@@ -1,0 +1,54 @@
+//! A ready task is intended for a queue (outbox row), then in it (DISPATCHED).
+
+use super::{Applied, At, Ignored};
+use crate::event::{DispatchEnqueued, DispatchRequested};
+use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
+use crate::state::{Outbox, State};
+
+pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if task.is_attempt(payload.attempt, payload.attempt_id) {
+        return Applied::No(Ignored::Duplicate);
+    }
+    if payload.attempt <= task.attempt {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if task.state != TaskState::Ready || task.has_open_attempt() {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.attempt = payload.attempt;
+        task.attempt_id = Some(payload.attempt_id);
+        task.dispatched_at = None;
+        task.started_at = None;
+        task.heartbeat_at = None;
+        task.worker = None;
+        task.progress = None;
+        task.timer = None;
+        task.outbox = Some(Outbox { status: OutboxStatus::Pending, created_at: at.time });
+    });
+    Applied::Yes
+}
+
+/// The queue's answer races with the worker's first report: whichever comes first, the outcome is the same (INV-1).
+pub(super) fn enqueued(state: &mut State, at: At, payload: &DispatchEnqueued) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if task.dispatched_at.is_some() {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.dispatched_at = Some(at.time);
+        if task.state == TaskState::Ready && task.outbox_status() == Some(OutboxStatus::Pending) {
+            task.set_outbox(OutboxStatus::Created);
+            task.enter(TaskState::Dispatched, TransitionReason::EnqueuedForDispatch, at.time);
+        }
+    });
+    Applied::Yes
+}

@@ -1,0 +1,52 @@
+//! What leaves memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
+//!
+//! A pure function of the log, so every replay forgets the same things at the same event.
+
+use servo_core::RunId;
+
+use super::At;
+use crate::derive::idempotency_hash;
+use crate::rows::IdempotencyRow;
+use crate::state::State;
+
+pub(super) fn run_ended(state: &mut State, id: RunId) {
+    let Some(run) = state.runs.get_mut(&id) else { return };
+    run.finished_event = Some(run.version);
+    state.recent.insert((run.version, id));
+    state.changes.run_ended(id);
+    state.recent_tasks += run.tasks.len();
+    while state.recent.len() > 1
+        && (state.recent.len() > state.settings.recent_runs
+            || state.recent_tasks > state.settings.recent_tasks)
+    {
+        let Some((_, oldest)) = state.recent.pop_first() else { return };
+        if let Some(run) = state.runs.remove(&oldest) {
+            state.recent_tasks -= run.tasks.len();
+            state.changes.ended.push(run);
+        }
+    }
+}
+
+pub(super) fn forget_requests(state: &mut State) {
+    let before = state.head.last_event_at.saturating_sub(state.settings.dedup_window);
+    state.run_keys.forget(before, state.settings.dedup_entries);
+    state.idempotency.forget(before, state.settings.dedup_entries);
+}
+
+/// Remembers the key of an event that nothing else in the state would recognize. False if it was known.
+pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
+    let hash = idempotency_hash(key);
+    if state.idempotency.contains(hash) {
+        return false;
+    }
+    state.idempotency.insert(hash, at.time);
+    state.changes.idempotency.push(IdempotencyRow {
+        key_hash: hash,
+        idempotency_key: key.to_owned(),
+        event_id: at.id,
+        created_at: at.time,
+        row_version: at.id,
+    });
+    forget_requests(state);
+    true
+}

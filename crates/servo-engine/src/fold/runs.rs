@@ -1,0 +1,139 @@
+//! Runs are asked for once per key, planned once, started once.
+
+use std::sync::Arc;
+
+use super::{Applied, At, Ignored, retention};
+use crate::derive::fingerprint_prefix;
+use crate::event::{PlanCreated, RunRequested, RunTriggered};
+use crate::lifecycle::{RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::plan::TaskOptions;
+use crate::rows::{RunKeyConflictRow, RunKeyRow};
+use crate::state::{Counts, Edge, Run, State, Task};
+
+pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: &str) -> Applied {
+    let prefix = fingerprint_prefix(&payload.request_fingerprint);
+    if let Some(existing) = state.requested_with(payload.run_id) {
+        if existing == prefix {
+            return Applied::No(Ignored::Duplicate);
+        }
+        if !retention::remember(state, at, key) {
+            return Applied::No(Ignored::Duplicate);
+        }
+        state.changes.conflicts.push(RunKeyConflictRow {
+            run_id: payload.run_id,
+            run_key: payload.run_key.to_string(),
+            existing_fingerprint_prefix: existing,
+            conflicting_fingerprint: payload.request_fingerprint.to_string(),
+            conflicting_event_id: at.id,
+            detected_at: at.time,
+            row_version: at.id,
+        });
+        return Applied::No(Ignored::RunKeyConflict);
+    }
+    state.run_keys.insert(payload.run_id, prefix, at.time);
+    state.changes.run_keys.push(RunKeyRow {
+        run_id: payload.run_id,
+        run_key: payload.run_key.to_string(),
+        request_fingerprint: payload.request_fingerprint.to_string(),
+        fingerprint_prefix: prefix,
+        created_at: at.time,
+        row_version: at.id,
+    });
+    retention::forget_requests(state);
+    state.runs.insert(
+        payload.run_id,
+        Run {
+            id: payload.run_id,
+            requested: at.id,
+            key: payload.run_key.clone(),
+            fingerprint: payload.request_fingerprint.clone(),
+            plan: None,
+            plan_fingerprint: None,
+            state: RunState::Pending,
+            reason: RunTransitionReason::Created,
+            trigger: payload.trigger.clone(),
+            labels: payload.labels.clone(),
+            priority: payload.priority,
+            counts: Counts::default(),
+            timeout: None,
+            created_at: at.time,
+            started_at: None,
+            finished_at: None,
+            finished_event: None,
+            cancel: None,
+            version: at.id,
+            tasks: Vec::new(),
+            edges: Vec::new(),
+            out_start: vec![0],
+            dirty: false,
+            dirty_tasks: Vec::new(),
+            dirty_edges: Vec::new(),
+        },
+    );
+    state.change_run(payload.run_id, at.id, |_| {});
+    Applied::Yes
+}
+
+pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Applied {
+    let Some(run) = state.runs.get_mut(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    if run.plan == Some(payload.plan_id) {
+        return Applied::No(Ignored::Duplicate);
+    }
+    if run.plan.is_some() || run.state != RunState::Pending {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    run.plan = Some(payload.plan_id);
+    run.plan_fingerprint = Some(payload.fingerprint.clone());
+    // Most tasks of a plan run under the same options: share them.
+    let mut shared: Option<Arc<TaskOptions>> = None;
+    for (position, spec) in (0u32..).zip(payload.tasks.iter()) {
+        let options = match &shared {
+            Some(options) if **options == spec.options => options.clone(),
+            _ => shared.insert(Arc::new(spec.options.clone())).clone(),
+        };
+        let deps = spec.upstream.len() as u32;
+        run.tasks.push(Task::planned(spec.task_key.clone(), options, deps, at.time, at.id));
+        run.edges.extend(spec.upstream.iter().map(|upstream| Edge {
+            upstream: *upstream,
+            downstream: position,
+            resolution: None,
+            at: None,
+            attempt: None,
+            version: at.id,
+            dirty: false,
+        }));
+    }
+    run.index_edges();
+    for task in 0..run.tasks.len() as u32 {
+        state.changes.task(run, task);
+    }
+    for edge in 0..run.edges.len() as u32 {
+        state.changes.edge(run, edge);
+    }
+    state.change_run(payload.run_id, at.id, |_| {});
+    Applied::Yes
+}
+
+pub(super) fn triggered(state: &mut State, at: At, payload: &RunTriggered) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    if run.started_at.is_some() {
+        return Applied::No(Ignored::Duplicate);
+    }
+    if run.state != RunState::Pending || run.plan != Some(payload.plan_id) {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    let count = run.tasks.len() as u32;
+    state.change_run(payload.run_id, at.id, |run| {
+        run.state = RunState::Running;
+        run.reason = RunTransitionReason::Started;
+        run.started_at = Some(at.time);
+        run.timeout = payload.timeout_ms;
+    });
+    for task in 0..count {
+        state.change_task(payload.run_id, task, at.id, |task| {
+            let next = if task.deps_total == 0 { TaskState::Ready } else { TaskState::Blocked };
+            task.enter(next, TransitionReason::RunStarted, at.time);
+        });
+    }
+    Applied::Yes
+}

@@ -1,0 +1,180 @@
+//! Facts of workers. Only reports about the newest, still open attempt change anything (INV-8); what comes late is
+//! recorded and never promoted.
+
+use std::sync::Arc;
+
+use servo_core::{MaterializationId, RunId};
+
+use super::{Applied, At, Ignored, propagate, retention};
+use crate::derive::idempotency_hash;
+use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
+use crate::failure::{ErrorCategory, ErrorCode, TaskError};
+use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
+use crate::retry::next_delay;
+use crate::state::State;
+
+pub(super) fn started(state: &mut State, at: At, payload: &TaskStarted) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if task.started_at.is_some() {
+        return Applied::No(Ignored::Duplicate);
+    }
+    if !task.has_open_attempt() {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.set_outbox(OutboxStatus::Acked);
+        task.started_at = Some(at.time);
+        task.heartbeat_at = Some(at.time);
+        task.worker = Some(payload.worker_id.clone());
+        task.enter(TaskState::Running, TransitionReason::ExecutionStarted, at.time);
+    });
+    Applied::Yes
+}
+
+pub(super) fn heartbeat(state: &mut State, at: At, payload: &TaskHeartbeat) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if task.state != TaskState::Running {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    if task.heartbeat_at >= Some(at.time) {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.heartbeat_at = Some(at.time);
+        if payload.progress.is_some() {
+            task.progress.clone_from(&payload.progress);
+        }
+    });
+    Applied::Yes
+}
+
+pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &str) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        // Nothing changes, but the second report of it is refused by its key (ADR-034).
+        retention::remember(state, at, key);
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if !task.has_open_attempt() {
+        let late = task.state == TaskState::Cancelled
+            && task.late_outcome.is_none()
+            && payload.outcome != Outcome::Cancelled
+            && !state.idempotency.contains(idempotency_hash(key));
+        if !late {
+            return Applied::No(Ignored::Duplicate);
+        }
+        state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+        return Applied::Yes;
+    }
+    let end = match payload.outcome {
+        Outcome::Succeeded => End::Succeeded(payload.materialization_id),
+        Outcome::Failed => End::Failed(payload.error.clone(), TransitionReason::ExecutionFailed),
+        Outcome::TimedOut => {
+            let error = payload.error.clone().unwrap_or_else(|| {
+                Arc::new(TaskError::new(ErrorCode::Timeout, "the attempt took longer than its timeout"))
+            });
+            End::Failed(Some(error), TransitionReason::TimedOut)
+        }
+        Outcome::Interrupted => End::Lost(TransitionReason::Interrupted),
+        Outcome::Cancelled => {
+            let error = TaskError::new(ErrorCode::Cancelled, "the worker stopped it without being asked to");
+            End::Failed(Some(Arc::new(error)), TransitionReason::ExecutionFailed)
+        }
+    };
+    let cancelling = run.cancel.is_some();
+    if cancelling && payload.outcome != Outcome::Cancelled {
+        state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+    }
+    end_attempt(state, at, payload.run_id, position, end);
+    let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
+    if !over {
+        // The row of the next attempt, or of a cancellation, would not recognize a second copy of this (INV-2).
+        retention::remember(state, at, key);
+    }
+    Applied::Yes
+}
+
+/// How an open attempt ends.
+pub(super) enum End {
+    /// Done.
+    Succeeded(Option<MaterializationId>),
+    /// Failed; counts against `max_attempts`.
+    Failed(Option<Arc<TaskError>>, TransitionReason),
+    /// Lost without blame; tried again at once, a bounded number of times (ADR-037).
+    Lost(TransitionReason),
+}
+
+/// Ends the open attempt of a task. In a run that is being cancelled every end is a cancellation.
+pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, end: End) {
+    let Some(owner) = state.runs.get(&run) else { return };
+    let cancel_reason = owner.cancel.as_ref().map(|cancel| {
+        if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled }
+    });
+    let max_interruptions = state.settings.max_interruptions;
+    let mut ended = false;
+    state.change_task(run, position, at.id, |task| {
+        if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
+            task.set_outbox(match &end {
+                End::Lost(_) => OutboxStatus::Failed,
+                End::Succeeded(_) | End::Failed(..) => OutboxStatus::Acked,
+            });
+        }
+        if let Some(reason) = cancel_reason {
+            task.enter(TaskState::Cancelled, reason, at.time);
+            ended = true;
+            return;
+        }
+        match end {
+            End::Succeeded(materialization) => {
+                task.materialization = materialization;
+                task.enter(TaskState::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
+            }
+            End::Failed(error, reason) => {
+                task.failures += 1;
+                task.interruptions = 0;
+                let attempt = task.attempt_id.unwrap_or(servo_core::AttemptId::NIL);
+                let delay = next_delay(
+                    task.options.retry.as_ref(),
+                    error.as_deref(),
+                    ErrorCategory::UserCode,
+                    task.failures,
+                    attempt,
+                );
+                task.error = error;
+                match delay {
+                    Some(delay) => {
+                        task.enter(TaskState::RetryWait, reason, at.time);
+                        task.retry_at = Some(at.time.saturating_add(delay));
+                    }
+                    None => task.enter(TaskState::Failed, reason, at.time),
+                }
+            }
+            End::Lost(reason) => {
+                task.interruptions += 1;
+                if task.interruptions > max_interruptions {
+                    let text = format!("lost {} times in a row before it could end", task.interruptions);
+                    task.error = Some(Arc::new(TaskError::new(ErrorCode::Interrupted, text)));
+                    task.enter(TaskState::Failed, reason, at.time);
+                } else {
+                    task.enter(TaskState::Ready, reason, at.time);
+                }
+            }
+        }
+        ended = task.state.is_terminal();
+    });
+    if ended {
+        propagate::task_ended(state, at, run, position);
+    }
+}

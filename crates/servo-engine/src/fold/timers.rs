@@ -1,0 +1,120 @@
+//! Timers and deadlines. What fires is judged against the row as it is now: late news wins (INV-9).
+
+use std::sync::Arc;
+
+use super::{Applied, At, Ignored, cancel, tasks};
+use crate::event::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
+use crate::failure::{ErrorCode, TaskError};
+use crate::lifecycle::{TaskState, TimerState, TransitionReason};
+use crate::state::{Cancel, RetryTimer, State};
+
+pub(super) fn requested(state: &mut State, at: At, payload: &TimerRequested) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if payload.attempt != task.attempt {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    if task.timer.is_some() {
+        return Applied::No(Ignored::Duplicate);
+    }
+    if task.state != TaskState::RetryWait {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.timer = Some(RetryTimer { fire_at: payload.fire_at, state: TimerState::Scheduled });
+    });
+    Applied::Yes
+}
+
+pub(super) fn enqueued(state: &mut State, at: At, payload: &TimerEnqueued) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
+    let task = &run.tasks[position as usize];
+    if payload.attempt != task.attempt {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    match task.timer.map(|t| t.state) {
+        Some(TimerState::Scheduled) => {}
+        Some(TimerState::Enqueued | TimerState::Fired | TimerState::Cancelled) => {
+            return Applied::No(Ignored::Duplicate);
+        }
+        None => return Applied::No(Ignored::NotInThatState),
+    }
+    state.change_task(payload.run_id, position, at.id, |task| task.set_timer(TimerState::Enqueued));
+    Applied::Yes
+}
+
+pub(super) fn fired(state: &mut State, at: At, payload: &TimerFired) -> Applied {
+    match (&payload.task_key, payload.timer_type) {
+        (None, TimerKind::RunTimeout) => run_timeout(state, at, payload),
+        (Some(_), TimerKind::Retry | TimerKind::HeartbeatCheck | TimerKind::DispatchAck) => {
+            task_timer(state, at, payload)
+        }
+        (None, TimerKind::Retry | TimerKind::HeartbeatCheck | TimerKind::DispatchAck)
+        | (Some(_), TimerKind::RunTimeout) => Applied::No(Ignored::UnknownTask),
+    }
+}
+
+fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    if run.state.is_terminal() || run.cancel.is_some() {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    let Some(due) = run.deadline(&state.settings) else { return Applied::No(Ignored::NotInThatState) };
+    if at.time < due {
+        return Applied::No(Ignored::NotDue);
+    }
+    let limit = due.since(run.started_at.unwrap_or(run.created_at));
+    let cancel = Cancel {
+        at: at.time,
+        actor: "engine".to_owned(),
+        reason: format!("the run took longer than {limit}"),
+        timed_out: true,
+    };
+    cancel::stop(state, at, payload.run_id, cancel, false);
+    Applied::Yes
+}
+
+fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
+    let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(position) = payload.task_key.as_ref().and_then(|key| run.position(key)) else {
+        return Applied::No(Ignored::UnknownTask);
+    };
+    let task = &run.tasks[position as usize];
+    if payload.attempt != task.attempt {
+        return Applied::No(Ignored::StaleAttempt);
+    }
+    match task.deadline(&state.settings) {
+        Some((_, kind)) if kind != payload.timer_type => return Applied::No(Ignored::NotInThatState),
+        None => return Applied::No(Ignored::NotInThatState),
+        Some((due, _)) if at.time < due => return Applied::No(Ignored::NotDue),
+        Some(_) => {}
+    }
+    match payload.timer_type {
+        TimerKind::Retry => state.change_task(payload.run_id, position, at.id, |task| {
+            task.set_timer(TimerState::Fired);
+            task.enter(TaskState::Ready, TransitionReason::RetryTimerExpired, at.time);
+        }),
+        TimerKind::HeartbeatCheck => {
+            let worker = task.worker.as_deref().unwrap_or("unknown");
+            let error = TaskError::new(
+                ErrorCode::HeartbeatLost,
+                format!("worker {worker} was not heard of for {}", task.heartbeat_timeout(&state.settings)),
+            );
+            let lost = tasks::End::Failed(Some(Arc::new(error)), TransitionReason::HeartbeatTimeout);
+            tasks::end_attempt(state, at, payload.run_id, position, lost);
+        }
+        TimerKind::DispatchAck => {
+            tasks::end_attempt(
+                state,
+                at,
+                payload.run_id,
+                position,
+                tasks::End::Lost(TransitionReason::DispatchAckTimeout),
+            );
+        }
+        TimerKind::RunTimeout => return Applied::No(Ignored::UnknownTask),
+    }
+    Applied::Yes
+}

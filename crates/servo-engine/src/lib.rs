@@ -1,0 +1,53 @@
+//! The decisions of Servo, as data.
+//!
+//! This crate owns events, the state they fold into, the controllers that react to it, and [`Engine::step`]: inputs
+//! and a time in, one atomic batch and a list of effects out. It refuses I/O, async, clocks and randomness, so that
+//! the same inputs at the same times always give the same bytes, in a server, in a replay and in a simulation.
+//!
+//! ```
+//! use servo_core::{Millis, TaskKey, TenantId, Timestamp, WorkspaceId};
+//! use servo_engine::{Engine, Input, Plan, Settings, State, TaskOptions, TaskRequest, TriggerRun};
+//!
+//! let (tenant, workspace) = (TenantId::parse("acme")?, WorkspaceId::parse("prod")?);
+//! let extract = TaskRequest {
+//!     key: TaskKey::parse("raw/events:materialize")?,
+//!     upstream: vec![],
+//!     options: TaskOptions::default(),
+//! };
+//! let plan = Plan::build(&tenant, &workspace, vec![extract], 10_000)?;
+//! let mut engine = Engine::new(State::new(tenant, workspace, Settings::default()), *b"secret");
+//! let step = engine.step(&[Input::Trigger(TriggerRun::new("first", plan, "me"))], Timestamp::from_millis(1));
+//! assert_eq!(step.events.len(), 4, "requested, planned, triggered, and the first dispatch");
+//! assert_eq!(step.effects.len(), 1, "the dispatch, once the batch is durable");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod command;
+pub mod controllers;
+mod decide;
+mod derive;
+pub mod event;
+mod failure;
+mod fold;
+mod lifecycle;
+mod plan;
+mod retry;
+pub mod rows;
+mod settings;
+mod state;
+mod step;
+
+pub use command::{Attempt, CancelRun, Input, Refusal, RefusalKind, Reply, Report, TriggerRun};
+pub use derive::{fingerprint_prefix, idempotency_hash};
+pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
+pub use failure::{ErrorCategory, ErrorCode, TaskError};
+pub use fold::{Applied, Ignored};
+pub use lifecycle::{
+    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+};
+pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use retry::RetryPolicy;
+pub use rows::{Delta, HotRows};
+pub use settings::Settings;
+pub use state::{Cancel, Counts, Deadline, Edge, RestoreError, RetryTimer, Run, State, Task, TaskRef};
+pub use step::{Dispatch, Effect, Engine, Step};

@@ -1,0 +1,209 @@
+//! States of tasks and runs, and why they change.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! named_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant,)* }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The name on the wire and in tables.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+
+            /// Reads [`Self::name`] back.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name { $($text => Some($name::$variant),)* _ => None }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+    };
+}
+
+named_enum! {
+    /// Where a task is.
+    TaskState {
+        /// Planned; its run has not started.
+        Planned = "PLANNED",
+        /// Waits for other tasks.
+        Blocked = "BLOCKED",
+        /// May run; waits for a slot or for the queue.
+        Ready = "READY",
+        /// In a queue.
+        Dispatched = "DISPATCHED",
+        /// A worker is at it.
+        Running = "RUNNING",
+        /// Failed; will be tried again.
+        RetryWait = "RETRY_WAIT",
+        /// Will never run: something before it failed.
+        Skipped = "SKIPPED",
+        /// Stopped on request.
+        Cancelled = "CANCELLED",
+        /// Failed for good.
+        Failed = "FAILED",
+        /// Done.
+        Succeeded = "SUCCEEDED",
+    }
+}
+
+impl TaskState {
+    /// Rank for merging rows of equal version: the further along wins.
+    pub const fn rank(self) -> u8 {
+        match self {
+            TaskState::Planned => 0,
+            TaskState::Blocked => 1,
+            TaskState::Ready => 2,
+            TaskState::Dispatched => 3,
+            TaskState::Running => 4,
+            TaskState::RetryWait => 5,
+            TaskState::Skipped => 10,
+            TaskState::Cancelled => 11,
+            TaskState::Failed => 12,
+            TaskState::Succeeded => 13,
+        }
+    }
+
+    /// Whether nothing can change it any more.
+    pub const fn is_terminal(self) -> bool {
+        self.rank() >= 10
+    }
+}
+
+named_enum! {
+    /// Where a run is.
+    RunState {
+        /// Asked for; not planned or not started.
+        Pending = "PENDING",
+        /// At work.
+        Running = "RUNNING",
+        /// Told to stop; some tasks still run.
+        Cancelling = "CANCELLING",
+        /// Stopped on request.
+        Cancelled = "CANCELLED",
+        /// Stopped because it took too long.
+        TimedOut = "TIMED_OUT",
+        /// Ended with failed tasks.
+        Failed = "FAILED",
+        /// Every task succeeded.
+        Succeeded = "SUCCEEDED",
+    }
+}
+
+impl RunState {
+    /// Whether nothing can change it any more.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            RunState::Pending | RunState::Running | RunState::Cancelling => false,
+            RunState::Cancelled | RunState::TimedOut | RunState::Failed | RunState::Succeeded => true,
+        }
+    }
+}
+
+named_enum! {
+    /// Why a task changed its state.
+    TransitionReason {
+        /// Planned with its run.
+        Planned = "planned",
+        /// Its run started.
+        RunStarted = "run_started",
+        /// Everything it waited for succeeded.
+        DependenciesSatisfied = "dependencies_satisfied",
+        /// A queue took it.
+        EnqueuedForDispatch = "enqueued_for_dispatch",
+        /// A worker began.
+        ExecutionStarted = "execution_started",
+        /// A worker reported success.
+        ExecutionSucceeded = "execution_succeeded",
+        /// A worker reported failure.
+        ExecutionFailed = "execution_failed",
+        /// The attempt took too long.
+        TimedOut = "timed_out",
+        /// The worker fell silent.
+        HeartbeatTimeout = "heartbeat_timeout",
+        /// No worker took it from the queue in time.
+        DispatchAckTimeout = "dispatch_ack_timeout",
+        /// The worker went away.
+        Interrupted = "interrupted",
+        /// The wait before the next attempt is over.
+        RetryTimerExpired = "retry_timer_expired",
+        /// Somebody cancelled its run.
+        RunCancelled = "run_cancelled",
+        /// Its run took too long.
+        RunTimedOut = "run_timed_out",
+        /// Cancelled without waiting for a silent worker.
+        ForceCancelled = "force_cancelled",
+        /// Something before it failed.
+        UpstreamFailed = "upstream_failed",
+    }
+}
+
+named_enum! {
+    /// Why a run changed its state.
+    RunTransitionReason {
+        /// Asked for.
+        Created = "created",
+        /// Started.
+        Started = "started",
+        /// Every task succeeded.
+        AllTasksSucceeded = "all_tasks_succeeded",
+        /// Some tasks failed.
+        TasksFailed = "tasks_failed",
+        /// Somebody cancelled it.
+        UserCancelled = "user_cancelled",
+        /// It took too long.
+        TimedOut = "timed_out",
+    }
+}
+
+named_enum! {
+    /// What became of an edge between two tasks.
+    Resolution {
+        /// The upstream succeeded.
+        Success = "SUCCESS",
+        /// The upstream failed for good.
+        Failed = "FAILED",
+        /// The upstream was skipped.
+        Skipped = "SKIPPED",
+        /// The upstream was cancelled.
+        Cancelled = "CANCELLED",
+    }
+}
+
+named_enum! {
+    /// Where an attempt is on its way to a queue.
+    OutboxStatus {
+        /// Intended, not yet in the queue.
+        Pending = "PENDING",
+        /// In the queue.
+        Created = "CREATED",
+        /// A worker has it.
+        Acked = "ACKED",
+        /// Given up: cancelled, or never started.
+        Failed = "FAILED",
+    }
+}
+
+named_enum! {
+    /// Where a requested timer is.
+    TimerState {
+        /// Waits for its time.
+        Scheduled = "SCHEDULED",
+        /// An external service will call.
+        Enqueued = "ENQUEUED",
+        /// Came due.
+        Fired = "FIRED",
+        /// No longer wanted.
+        Cancelled = "CANCELLED",
+    }
+}

@@ -1,0 +1,234 @@
+//! Plans: the tasks of a run and what each waits for, normalized so that equal plans have equal fingerprints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{Fingerprint, Millis, TaskKey, TenantId, WorkspaceId, fingerprint};
+
+use crate::retry::RetryPolicy;
+
+/// One task as a caller describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRequest {
+    /// What it does.
+    pub key: TaskKey,
+    /// The tasks of the same plan it waits for, in any order.
+    pub upstream: Vec<TaskKey>,
+    /// How it runs.
+    pub options: TaskOptions,
+}
+
+/// How a task runs. Absent means the default of the workspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskOptions {
+    /// Higher runs first within its run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// Retry rules; without them only failures of the infrastructure are retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    /// Longest an attempt may run; enforced by the worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<Millis>,
+    /// Longest silence of a running attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heartbeat_timeout_ms: Option<Millis>,
+    /// Queue other than the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_queue: Option<Arc<str>>,
+}
+
+/// One task of a normalized plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSpec {
+    /// What it does.
+    pub task_key: TaskKey,
+    /// Positions in the plan of the tasks it waits for, ascending.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upstream: Vec<u32>,
+    /// How it runs.
+    #[serde(flatten)]
+    pub options: TaskOptions,
+}
+
+/// A checked plan: sorted by task key, no duplicates, no cycles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    tasks: Arc<[TaskSpec]>,
+    fingerprint: Fingerprint,
+}
+
+/// Why a list of tasks is not a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Nothing to do.
+    #[error("the plan has no tasks; select at least one")]
+    Empty,
+    /// More tasks than a run may have.
+    #[error(
+        "the plan has {count} tasks and a run may have {limit}; narrow the selection or raise max_tasks_per_run"
+    )]
+    TooManyTasks {
+        /// Tasks asked for.
+        count: usize,
+        /// Tasks allowed.
+        limit: u32,
+    },
+    /// Twice the same key.
+    #[error("task {task} is in the plan twice")]
+    Duplicate {
+        /// The key.
+        task: TaskKey,
+    },
+    /// An edge from nowhere.
+    #[error("task {task} waits for {upstream}, which is not in the plan")]
+    UnknownUpstream {
+        /// The waiting task.
+        task: TaskKey,
+        /// What it waits for.
+        upstream: TaskKey,
+    },
+    /// Tasks that wait for each other.
+    #[error("tasks wait for each other: {}", path(.cycle))]
+    Cycle {
+        /// The whole way round, first and last the same.
+        cycle: Vec<TaskKey>,
+    },
+    /// The plan cannot be hashed.
+    #[error("the plan cannot be fingerprinted: {0}")]
+    Fingerprint(String),
+}
+
+fn path(cycle: &[TaskKey]) -> String {
+    cycle.iter().map(TaskKey::as_str).collect::<Vec<_>>().join(" → ")
+}
+
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}
+
+#[derive(Serialize)]
+struct NormalizedPlan<'a> {
+    spec_version: u8,
+    tenant_id: &'a TenantId,
+    workspace_id: &'a WorkspaceId,
+    tasks: Vec<NormalizedTask<'a>>,
+}
+
+#[derive(Serialize)]
+struct NormalizedTask<'a> {
+    task_key: &'a TaskKey,
+    upstream_keys: Vec<&'a TaskKey>,
+    options: &'a TaskOptions,
+}
+
+impl Plan {
+    /// Checks and normalizes. The order of `requests` and of their upstreams does not matter.
+    pub fn build(
+        tenant: &TenantId,
+        workspace: &WorkspaceId,
+        mut requests: Vec<TaskRequest>,
+        max_tasks: u32,
+    ) -> Result<Plan, PlanError> {
+        if requests.is_empty() {
+            return Err(PlanError::Empty);
+        }
+        if requests.len() > max_tasks as usize {
+            return Err(PlanError::TooManyTasks { count: requests.len(), limit: max_tasks });
+        }
+        requests.sort_by(|a, b| a.key.cmp(&b.key));
+        if let Some(pair) = requests.windows(2).find(|pair| pair[0].key == pair[1].key) {
+            return Err(PlanError::Duplicate { task: pair[0].key.clone() });
+        }
+        let positions: BTreeMap<&TaskKey, u32> = (0u32..).zip(&requests).map(|(i, r)| (&r.key, i)).collect();
+        let mut specs = Vec::with_capacity(requests.len());
+        for request in &requests {
+            let mut upstream = BTreeSet::new();
+            for key in &request.upstream {
+                let position = positions.get(key).ok_or_else(|| PlanError::UnknownUpstream {
+                    task: request.key.clone(),
+                    upstream: key.clone(),
+                })?;
+                upstream.insert(*position);
+            }
+            specs.push(TaskSpec {
+                task_key: request.key.clone(),
+                upstream: upstream.into_iter().collect(),
+                options: request.options.clone(),
+            });
+        }
+        if let Some(cycle) = find_cycle(&specs) {
+            return Err(PlanError::Cycle {
+                cycle: cycle.into_iter().map(|i| specs[i].task_key.clone()).collect(),
+            });
+        }
+        let normalized = NormalizedPlan {
+            spec_version: 1,
+            tenant_id: tenant,
+            workspace_id: workspace,
+            tasks: specs
+                .iter()
+                .map(|spec| NormalizedTask {
+                    task_key: &spec.task_key,
+                    upstream_keys: spec.upstream.iter().map(|u| &specs[*u as usize].task_key).collect(),
+                    options: &spec.options,
+                })
+                .collect(),
+        };
+        let fingerprint =
+            fingerprint(&normalized).map_err(|error| PlanError::Fingerprint(error.to_string()))?;
+        Ok(Plan { tasks: specs.into(), fingerprint })
+    }
+
+    /// The tasks, sorted by key.
+    pub fn tasks(&self) -> &Arc<[TaskSpec]> {
+        &self.tasks
+    }
+
+    /// Hash of the normalized plan: equal plans, equal fingerprints, on any machine.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+}
+
+/// The positions of one cycle, first and last the same, or none. Iterative: a plan may be a chain of thousands.
+fn find_cycle(specs: &[TaskSpec]) -> Option<Vec<usize>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        OnPath,
+        Done,
+    }
+    let mut marks = vec![Mark::New; specs.len()];
+    for start in 0..specs.len() {
+        if marks[start] != Mark::New {
+            continue;
+        }
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        marks[start] = Mark::OnPath;
+        while let Some((node, next)) = path.last_mut() {
+            let Some(upstream) = specs[*node].upstream.get(*next).map(|u| *u as usize) else {
+                marks[*node] = Mark::Done;
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match marks[upstream] {
+                Mark::New => {
+                    marks[upstream] = Mark::OnPath;
+                    path.push((upstream, 0));
+                }
+                Mark::OnPath => {
+                    let from = path.iter().position(|(n, _)| *n == upstream).unwrap_or(0);
+                    let mut cycle: Vec<usize> = path[from..].iter().map(|(n, _)| *n).collect();
+                    cycle.push(upstream);
+                    cycle.reverse();
+                    return Some(cycle);
+                }
+                Mark::Done => {}
+            }
+        }
+    }
+    None
+}

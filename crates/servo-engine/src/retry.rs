@@ -1,0 +1,155 @@
+//! Retry rules and back-off.
+//!
+//! Without a policy, failures of the infrastructure and timeouts are retried, the user's own errors are not. With a
+//! policy everything is retried unless `retry_on` or `no_retry_on` narrows it (ADR-038). The wait is a pure function
+//! of the policy, the number of failures and the attempt id, so every replay computes the same one.
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AttemptId, Millis};
+
+use crate::failure::{ErrorCategory, TaskError};
+
+const MILLION: u128 = 1_000_000;
+
+/// When and how often a failed task is tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RetryPolicy {
+    /// Attempts in all, the first included.
+    pub max_attempts: u32,
+    /// Wait after the first failure.
+    pub initial_delay_ms: Millis,
+    /// Longest wait.
+    pub max_delay_ms: Millis,
+    /// Growth of the wait per failure, in parts per million (2,000,000 doubles it).
+    pub multiplier_ppm: u64,
+    /// Largest part of the wait that chance may take away, in parts per million.
+    pub jitter_ppm: u64,
+    /// Only these exception types are retried; empty means all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub retry_on: Vec<String>,
+    /// These exception types are not retried.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub no_retry_on: Vec<String>,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_delay_ms: Millis::from_minutes(1),
+            max_delay_ms: Millis::from_hours(1),
+            multiplier_ppm: 2_000_000,
+            jitter_ppm: 100_000,
+            retry_on: Vec::new(),
+            no_retry_on: Vec::new(),
+        }
+    }
+}
+
+impl RetryPolicy {
+    /// How long to wait after failure number `failures` (from 1).
+    pub fn delay(&self, failures: u32, attempt: AttemptId) -> Millis {
+        let ceiling = u128::from(self.max_delay_ms.get());
+        let mut delay = u128::from(self.initial_delay_ms.get());
+        for _ in 1..failures {
+            delay = delay * u128::from(self.multiplier_ppm) / MILLION;
+            if delay >= ceiling {
+                break;
+            }
+        }
+        let delay = delay.min(ceiling);
+        let chance = attempt.to_u128() % MILLION;
+        let taken = delay * u128::from(self.jitter_ppm.min(1_000_000)) * chance / (MILLION * MILLION);
+        Millis::new(u64::try_from(delay - taken).unwrap_or(u64::MAX))
+    }
+}
+
+/// The wait before the next attempt, or none if the task has failed for good.
+pub(crate) fn next_delay(
+    policy: Option<&RetryPolicy>,
+    error: Option<&TaskError>,
+    fallback: ErrorCategory,
+    failures: u32,
+    attempt: AttemptId,
+) -> Option<Millis> {
+    let category = error.map_or(fallback, |e| e.code.category());
+    if category == ErrorCategory::Cancelled {
+        return None;
+    }
+    match policy {
+        None => {
+            let defaults = RetryPolicy::default();
+            (category.retried_by_default() && failures < defaults.max_attempts)
+                .then(|| defaults.delay(failures, attempt))
+        }
+        Some(policy) => {
+            let error_type = error.and_then(|e| e.error_type.as_deref());
+            let named = |list: &[String]| error_type.is_some_and(|t| list.iter().any(|l| l == t));
+            let wanted =
+                (policy.retry_on.is_empty() || category.retried_by_default() || named(&policy.retry_on))
+                    && !named(&policy.no_retry_on);
+            (wanted && failures < policy.max_attempts).then(|| policy.delay(failures, attempt))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::ErrorCode;
+
+    fn steady() -> RetryPolicy {
+        RetryPolicy { jitter_ppm: 0, max_attempts: 100, ..RetryPolicy::default() }
+    }
+
+    #[test]
+    fn the_wait_doubles_from_a_minute_to_an_hour() {
+        let waits: Vec<u64> = (1..=8).map(|n| steady().delay(n, AttemptId::NIL).get() / 60_000).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+
+    #[test]
+    fn jitter_only_shortens_and_is_the_same_on_every_replay() {
+        let policy = RetryPolicy::default();
+        for entropy in 0..1_000u128 {
+            let attempt = AttemptId::from_parts(1, entropy * 7_919);
+            let wait = policy.delay(1, attempt);
+            assert_eq!(wait, policy.delay(1, attempt));
+            assert!((54_000..=60_000).contains(&wait.get()), "{wait}");
+        }
+    }
+
+    #[test]
+    fn huge_failure_counts_do_not_overflow() {
+        assert_eq!(steady().delay(u32::MAX, AttemptId::NIL), Millis::from_hours(1));
+    }
+
+    #[test]
+    fn without_a_policy_user_errors_fail_at_once_and_crashes_retry_twice() {
+        let user = TaskError::new(ErrorCode::UserCodeException, "boom");
+        let crash = TaskError::new(ErrorCode::WorkerCrash, "gone");
+        let ask = |error, failures| {
+            next_delay(None, Some(error), ErrorCategory::UserCode, failures, AttemptId::NIL).is_some()
+        };
+        assert!(!ask(&user, 1));
+        assert!(ask(&crash, 1) && ask(&crash, 2) && !ask(&crash, 3));
+    }
+
+    #[test]
+    fn a_policy_retries_everything_unless_narrowed() {
+        let mut policy = RetryPolicy::default();
+        let mut error = TaskError::new(ErrorCode::UserCodeException, "boom");
+        error.error_type = Some("ValueError".into());
+        let ask = |p: &RetryPolicy| {
+            next_delay(Some(p), Some(&error), ErrorCategory::UserCode, 1, AttemptId::NIL).is_some()
+        };
+        assert!(ask(&policy));
+        policy.retry_on = vec!["KeyError".into()];
+        assert!(!ask(&policy));
+        policy.retry_on = vec!["ValueError".into()];
+        assert!(ask(&policy));
+        policy.no_retry_on = vec!["ValueError".into()];
+        assert!(!ask(&policy));
+    }
+}

@@ -1,0 +1,279 @@
+//! The rows of Servo's tables: state as plain data, ready to be written, read, merged and compared.
+//!
+//! Hot rows ([`HotRows`]) are exactly the state in memory: [`crate::State::rows`] and [`crate::State::from_rows`] are
+//! inverse. Rows of ended runs leave memory and are written once to history.
+
+use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+
+use crate::event::TimerKind;
+use crate::lifecycle::{
+    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+};
+
+/// One row of `runs`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RunRow {
+    pub run_id: RunId,
+    /// Event that asked for the run: its place in every list of runs.
+    pub requested_event_id: EventId,
+    pub run_key: String,
+    pub request_fingerprint: String,
+    pub plan_id: Option<PlanId>,
+    pub plan_fingerprint: Option<String>,
+    pub state: RunState,
+    pub transition_reason: RunTransitionReason,
+    /// JSON of the trigger.
+    pub trigger: String,
+    /// JSON object of labels.
+    pub labels: String,
+    pub priority: i32,
+    pub tasks_total: u32,
+    pub tasks_succeeded: u32,
+    pub tasks_failed: u32,
+    pub tasks_skipped: u32,
+    pub tasks_cancelled: u32,
+    pub timeout: Option<Millis>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub cancel_requested_at: Option<Timestamp>,
+    pub cancel_actor: Option<String>,
+    pub cancel_reason: Option<String>,
+    /// Event that ended the run.
+    pub finished_event_id: Option<EventId>,
+    pub row_version: EventId,
+}
+
+/// One row of `tasks`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct TaskRow {
+    pub run_id: RunId,
+    /// Same as in `runs`, so that the tasks of a run lie together in history.
+    pub requested_event_id: EventId,
+    pub task_key: TaskKey,
+    pub asset_key: String,
+    pub partition_key: Option<String>,
+    pub operation: String,
+    pub state: TaskState,
+    pub transition_reason: TransitionReason,
+    pub transition_at: Timestamp,
+    pub attempt: u32,
+    pub attempt_id: Option<AttemptId>,
+    /// Attempts that count against `max_attempts`.
+    pub failures: u32,
+    /// Attempts lost in a row without blame.
+    pub interruptions: u32,
+    pub deps_total: u32,
+    pub deps_satisfied_count: u32,
+    /// When the newest of them was satisfied.
+    pub deps_satisfied_at: Option<Timestamp>,
+    /// JSON of the task's options (priority, retry rules, timeouts, queue).
+    pub options: String,
+    pub ready_at: Option<Timestamp>,
+    pub dispatched_at: Option<Timestamp>,
+    pub started_at: Option<Timestamp>,
+    pub last_heartbeat_at: Option<Timestamp>,
+    pub finished_at: Option<Timestamp>,
+    pub retry_at: Option<Timestamp>,
+    pub worker_id: Option<String>,
+    pub progress_ppm: Option<u32>,
+    pub progress_message: Option<String>,
+    /// Task whose failure this one was skipped for.
+    pub caused_by: Option<TaskKey>,
+    /// JSON of the last error.
+    pub error: Option<String>,
+    pub error_code: Option<String>,
+    /// What a worker reported after the task had been cancelled.
+    pub late_outcome: Option<String>,
+    pub materialization_id: Option<MaterializationId>,
+    pub row_version: EventId,
+}
+
+/// One row of `dep_satisfaction`: an edge of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct EdgeRow {
+    pub run_id: RunId,
+    pub requested_event_id: EventId,
+    pub upstream_task_key: TaskKey,
+    pub downstream_task_key: TaskKey,
+    pub satisfied: bool,
+    pub resolution: Option<Resolution>,
+    pub satisfied_at: Option<Timestamp>,
+    pub satisfying_attempt: Option<u32>,
+    pub row_version: EventId,
+}
+
+/// One row of `timers`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct TimerRow {
+    pub timer_id: String,
+    pub cloud_task_id: String,
+    pub timer_type: TimerKind,
+    pub run_id: RunId,
+    pub task_key: TaskKey,
+    pub attempt: u32,
+    pub fire_at: Timestamp,
+    pub state: TimerState,
+    pub row_version: EventId,
+}
+
+/// One row of `dispatch_outbox`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OutboxRow {
+    pub dispatch_id: String,
+    pub cloud_task_id: String,
+    pub run_id: RunId,
+    pub task_key: TaskKey,
+    pub attempt: u32,
+    pub attempt_id: AttemptId,
+    pub status: OutboxStatus,
+    pub worker_queue: String,
+    pub created_at: Timestamp,
+    pub row_version: EventId,
+}
+
+/// One row of `run_key_index`. Written once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RunKeyRow {
+    pub run_id: RunId,
+    pub run_key: String,
+    pub request_fingerprint: String,
+    /// First 64 bits of the fingerprint's digest: what memory keeps.
+    pub fingerprint_prefix: u64,
+    pub created_at: Timestamp,
+    pub row_version: EventId,
+}
+
+/// What memory keeps of a run key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RunKeyEntry {
+    pub run_id: RunId,
+    pub fingerprint_prefix: u64,
+    pub created_at: Timestamp,
+}
+
+/// One row of `run_key_conflicts`. Written once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RunKeyConflictRow {
+    pub run_id: RunId,
+    pub run_key: String,
+    pub existing_fingerprint_prefix: u64,
+    pub conflicting_fingerprint: String,
+    pub conflicting_event_id: EventId,
+    pub detected_at: Timestamp,
+    pub row_version: EventId,
+}
+
+/// One row of `idempotency_keys`. Written once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct IdempotencyRow {
+    /// First 128 bits of SHA-256 of the key: what memory keeps.
+    pub key_hash: u128,
+    pub idempotency_key: String,
+    pub event_id: EventId,
+    pub created_at: Timestamp,
+    pub row_version: EventId,
+}
+
+/// What memory keeps of an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct IdempotencyEntry {
+    pub key_hash: u128,
+    pub created_at: Timestamp,
+}
+
+/// How far the fold has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// Last batch folded; 0 before the first.
+    pub seq: u64,
+    /// Last event folded.
+    pub last_event: EventId,
+    /// Time of the newest event folded.
+    pub last_event_at: Timestamp,
+    /// Events skipped because this version does not know them.
+    pub unknown_events: u64,
+}
+
+/// The state in memory, as rows. Lists are sorted by primary key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct HotRows {
+    pub head: Head,
+    pub runs: Vec<RunRow>,
+    pub tasks: Vec<TaskRow>,
+    pub edges: Vec<EdgeRow>,
+    pub timers: Vec<TimerRow>,
+    pub outbox: Vec<OutboxRow>,
+    pub run_keys: Vec<RunKeyEntry>,
+    pub idempotency: Vec<IdempotencyEntry>,
+}
+
+/// Keys of hot rows that are gone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct GoneKeys {
+    pub runs: Vec<RunId>,
+    pub tasks: Vec<(RunId, TaskKey)>,
+    /// Run, upstream, downstream.
+    pub edges: Vec<(RunId, TaskKey, TaskKey)>,
+    pub timers: Vec<String>,
+    pub outbox: Vec<String>,
+}
+
+/// What changed since the last [`crate::State::take_delta`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delta {
+    /// State after the changes.
+    pub head: Head,
+    /// Hot rows that are new or different, each once, as they are now.
+    pub runs: Vec<RunRow>,
+    /// As above.
+    pub tasks: Vec<TaskRow>,
+    /// As above.
+    pub edges: Vec<EdgeRow>,
+    /// As above.
+    pub timers: Vec<TimerRow>,
+    /// As above.
+    pub outbox: Vec<OutboxRow>,
+    /// Hot rows that left memory. A key here is never in the lists above.
+    pub gone: GoneKeys,
+    /// Final rows of ended runs that left memory.
+    pub ended_runs: Vec<RunRow>,
+    /// Final rows of their tasks.
+    pub ended_tasks: Vec<TaskRow>,
+    /// Final rows of their edges.
+    pub ended_edges: Vec<EdgeRow>,
+    /// New run keys.
+    pub run_keys: Vec<RunKeyRow>,
+    /// New conflicts.
+    pub run_key_conflicts: Vec<RunKeyConflictRow>,
+    /// New idempotency keys.
+    pub idempotency: Vec<IdempotencyRow>,
+}
+
+impl Delta {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+            && self.tasks.is_empty()
+            && self.edges.is_empty()
+            && self.timers.is_empty()
+            && self.outbox.is_empty()
+            && self.gone == GoneKeys::default()
+            && self.ended_runs.is_empty()
+            && self.run_keys.is_empty()
+            && self.run_key_conflicts.is_empty()
+            && self.idempotency.is_empty()
+    }
+}

@@ -1,0 +1,175 @@
+//! What the workspace looks like after folding a prefix of its log.
+//!
+//! State is hot: runs at work, ended runs that are recent, and indexes over them. It is bounded by active work, not
+//! by history (DESIGN §7). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
+//! are inverse.
+
+mod changes;
+mod dedup;
+mod index;
+mod run;
+mod snapshot;
+mod task;
+
+pub use index::{Deadline, TaskRef};
+pub use run::{Cancel, Counts, Edge, Run};
+pub use snapshot::RestoreError;
+pub use task::{RetryTimer, Task};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+
+pub(crate) use changes::Changes;
+pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
+pub(crate) use index::Index;
+pub(crate) use snapshot::DEFAULT_QUEUE;
+pub(crate) use task::Outbox;
+
+use crate::rows::{Delta, Head};
+use crate::settings::Settings;
+
+/// The state of one workspace.
+#[derive(Debug, Clone)]
+pub struct State {
+    pub(crate) tenant: TenantId,
+    pub(crate) workspace: WorkspaceId,
+    pub(crate) settings: Settings,
+    pub(crate) head: Head,
+    pub(crate) runs: BTreeMap<RunId, Run>,
+    /// Ended runs still in memory, in the order in which they ended.
+    pub(crate) recent: BTreeSet<(EventId, RunId)>,
+    pub(crate) recent_tasks: usize,
+    pub(crate) run_keys: RunKeyIndex,
+    pub(crate) idempotency: IdempotencyIndex,
+    pub(crate) index: Index,
+    pub(crate) changes: Changes,
+}
+
+impl State {
+    /// An empty workspace.
+    pub fn new(tenant: TenantId, workspace: WorkspaceId, settings: Settings) -> Self {
+        Self {
+            tenant,
+            workspace,
+            settings,
+            head: Head {
+                seq: 0,
+                last_event: EventId::NIL,
+                last_event_at: Timestamp::EPOCH,
+                unknown_events: 0,
+            },
+            runs: BTreeMap::new(),
+            recent: BTreeSet::new(),
+            recent_tasks: 0,
+            run_keys: RunKeyIndex::default(),
+            idempotency: IdempotencyIndex::default(),
+            index: Index::default(),
+            changes: Changes::default(),
+        }
+    }
+
+    /// How far the fold has come.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// The settings it folds under.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The tenant.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// The workspace.
+    pub fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+
+    /// A run that is at work or ended recently.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(&id)
+    }
+
+    /// Every run in memory, by id.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.values()
+    }
+
+    /// Ended runs that left memory and have not been taken by [`State::take_delta`] yet.
+    pub fn ended_unwritten(&self) -> &[Run] {
+        &self.changes.ended
+    }
+
+    /// Runs that have not ended.
+    pub fn active_runs(&self) -> usize {
+        self.runs.len() - self.recent.len()
+    }
+
+    /// Tasks that hold a slot: on their way to a queue, in it, or running.
+    pub fn outstanding(&self) -> u32 {
+        self.index.outstanding
+    }
+
+    /// Tasks that wait for a slot.
+    pub fn waiting(&self) -> usize {
+        self.index.ready.len()
+    }
+
+    /// When the engine must look again if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.index.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// A task in memory.
+    pub fn task(&self, run: RunId, key: &TaskKey) -> Option<&Task> {
+        let run = self.runs.get(&run)?;
+        run.position(key).map(|i| &run.tasks[i as usize])
+    }
+
+    /// Prefix of the fingerprint a run was first asked for with. A run in memory answers for itself, even when the
+    /// index has forgotten its key: one id never names two runs at once.
+    pub(crate) fn requested_with(&self, run: RunId) -> Option<u64> {
+        let of_run = |run: &Run| crate::derive::fingerprint_prefix(&run.fingerprint);
+        self.run_keys.get(run).or_else(|| self.runs.get(&run).map(of_run))
+    }
+
+    /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
+    pub fn take_delta(&mut self) -> Delta {
+        changes::take(self)
+    }
+
+    /// Changes a task through its indexes, so that they cannot disagree with it.
+    pub(crate) fn change_task(
+        &mut self,
+        run: RunId,
+        task: u32,
+        version: EventId,
+        change: impl FnOnce(&mut Task),
+    ) {
+        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let before = index::keys_of(owner, task, &self.settings);
+        let subject = &mut owner.tasks[task as usize];
+        let old = subject.side_rows();
+        change(subject);
+        subject.version = subject.version.max(version);
+        self.changes.replaced(run, &subject.key, old, subject.side_rows());
+        self.changes.task(owner, task);
+        let after = index::keys_of(owner, task, &self.settings);
+        self.index.replace(TaskRef { run, task }, before, after);
+    }
+
+    /// Changes a run's own fields through its indexes.
+    pub(crate) fn change_run(&mut self, run: RunId, version: EventId, change: impl FnOnce(&mut Run)) {
+        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let before = owner.deadline(&self.settings);
+        change(owner);
+        owner.version = owner.version.max(version);
+        self.changes.run(owner);
+        let after = owner.deadline(&self.settings);
+        self.index.replace_deadline(Deadline::Run(run), before, after);
+    }
+}

@@ -1,0 +1,133 @@
+//! What changed since the compactor last asked. Bookkeeping beside the state: it takes no part in comparisons.
+
+use servo_core::{RunId, TaskKey, dispatch_id, timer_id};
+
+use super::task::SideRows;
+use super::{Run, State, snapshot};
+use crate::event::TimerKind;
+use crate::rows::{Delta, GoneKeys, IdempotencyRow, RunKeyConflictRow, RunKeyRow};
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changes {
+    /// Runs with a dirty row of any kind, each once.
+    runs: Vec<RunId>,
+    outbox_gone: Vec<String>,
+    timers_gone: Vec<String>,
+    /// Ended runs that left memory.
+    pub(crate) ended: Vec<Run>,
+    pub(crate) run_keys: Vec<RunKeyRow>,
+    pub(crate) conflicts: Vec<RunKeyConflictRow>,
+    pub(crate) idempotency: Vec<IdempotencyRow>,
+    /// Runs that ended since a step last asked.
+    just_ended: Vec<RunId>,
+}
+
+impl Changes {
+    fn touch(&mut self, run: &Run) {
+        if !run.dirty && run.dirty_tasks.is_empty() && run.dirty_edges.is_empty() {
+            self.runs.push(run.id);
+        }
+    }
+
+    pub(crate) fn run(&mut self, run: &mut Run) {
+        self.touch(run);
+        run.dirty = true;
+    }
+
+    pub(crate) fn task(&mut self, run: &mut Run, task: u32) {
+        self.touch(run);
+        let subject = &mut run.tasks[task as usize];
+        if !std::mem::replace(&mut subject.dirty, true) {
+            run.dirty_tasks.push(task);
+        }
+    }
+
+    pub(crate) fn edge(&mut self, run: &mut Run, edge: u32) {
+        self.touch(run);
+        let subject = &mut run.edges[edge as usize];
+        if !std::mem::replace(&mut subject.dirty, true) {
+            run.dirty_edges.push(edge);
+        }
+    }
+
+    pub(crate) fn run_ended(&mut self, run: RunId) {
+        self.just_ended.push(run);
+    }
+
+    pub(crate) fn take_just_ended(&mut self) -> Vec<RunId> {
+        std::mem::take(&mut self.just_ended)
+    }
+
+    /// Notes the outbox and timer rows that a task no longer has.
+    pub(crate) fn replaced(&mut self, run: RunId, key: &TaskKey, old: SideRows, new: SideRows) {
+        if let Some(attempt) = old.outbox.filter(|_| old.outbox != new.outbox) {
+            self.outbox_gone.push(dispatch_id(run, key, attempt));
+        }
+        if let Some((attempt, fire_at)) = old.timer.filter(|_| old.timer != new.timer) {
+            self.timers_gone.push(timer_id(
+                TimerKind::Retry.id_part(),
+                Some(run),
+                Some(key),
+                attempt,
+                fire_at,
+            ));
+        }
+    }
+}
+
+pub(super) fn take(state: &mut State) -> Delta {
+    let mut changes = std::mem::take(&mut state.changes);
+    state.changes.just_ended = changes.take_just_ended();
+    let mut delta = Delta {
+        head: state.head,
+        runs: Vec::new(),
+        tasks: Vec::new(),
+        edges: Vec::new(),
+        timers: Vec::new(),
+        outbox: Vec::new(),
+        gone: GoneKeys { outbox: changes.outbox_gone, timers: changes.timers_gone, ..GoneKeys::default() },
+        ended_runs: Vec::new(),
+        ended_tasks: Vec::new(),
+        ended_edges: Vec::new(),
+        run_keys: changes.run_keys,
+        run_key_conflicts: changes.conflicts,
+        idempotency: changes.idempotency,
+    };
+    for id in changes.runs {
+        let Some(run) = state.runs.get_mut(&id) else { continue };
+        if std::mem::take(&mut run.dirty) {
+            delta.runs.push(snapshot::run_row(run));
+        }
+        let mut tasks = std::mem::take(&mut run.dirty_tasks);
+        tasks.sort_unstable();
+        for position in tasks {
+            run.tasks[position as usize].dirty = false;
+            delta.tasks.push(snapshot::task_row(run, position));
+            delta.outbox.extend(snapshot::outbox_row(run, position));
+            delta.timers.extend(snapshot::timer_row(run, position));
+        }
+        let mut edges = std::mem::take(&mut run.dirty_edges);
+        edges.sort_unstable();
+        for position in edges {
+            run.edges[position as usize].dirty = false;
+            delta.edges.push(snapshot::edge_row(run, position as usize));
+        }
+    }
+    for run in &changes.ended {
+        delta.gone.runs.push(run.id);
+        delta.ended_runs.push(snapshot::run_row(run));
+        for position in 0..run.tasks.len() as u32 {
+            let task = &run.tasks[position as usize];
+            delta.gone.tasks.push((run.id, task.key.clone()));
+            delta.gone.outbox.extend(snapshot::outbox_row(run, position).map(|row| row.dispatch_id));
+            delta.gone.timers.extend(snapshot::timer_row(run, position).map(|row| row.timer_id));
+            delta.ended_tasks.push(snapshot::task_row(run, position));
+        }
+        for position in 0..run.edges.len() {
+            let row = snapshot::edge_row(run, position);
+            delta.gone.edges.push((run.id, row.upstream_task_key.clone(), row.downstream_task_key.clone()));
+            delta.ended_edges.push(row);
+        }
+    }
+    delta
+}

@@ -1,0 +1,167 @@
+//! One run: its tasks, its edges and what is left to do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use servo_core::{EventId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
+
+use super::Task;
+use crate::event::Trigger;
+use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
+use crate::settings::Settings;
+
+/// An edge between two tasks of a run, by position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edge {
+    /// The task that must end first.
+    pub upstream: u32,
+    /// The task that waits.
+    pub downstream: u32,
+    /// What became of it; set once.
+    pub resolution: Option<Resolution>,
+    /// When.
+    pub at: Option<Timestamp>,
+    /// The upstream's attempt that decided it.
+    pub attempt: Option<u32>,
+    /// Newest event that changed it.
+    pub version: EventId,
+    pub(crate) dirty: bool,
+}
+
+/// Who stopped a run, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cancel {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// Whether the run took too long, rather than somebody asking.
+    pub timed_out: bool,
+}
+
+/// How many tasks of a run ended how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub succeeded: u32,
+    pub failed: u32,
+    pub skipped: u32,
+    pub cancelled: u32,
+}
+
+impl Counts {
+    /// Tasks that have ended.
+    pub fn ended(self) -> u32 {
+        self.succeeded + self.failed + self.skipped + self.cancelled
+    }
+
+    pub(crate) fn add(&mut self, state: TaskState) {
+        match state {
+            TaskState::Succeeded => self.succeeded += 1,
+            TaskState::Failed => self.failed += 1,
+            TaskState::Skipped => self.skipped += 1,
+            TaskState::Cancelled => self.cancelled += 1,
+            TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Ready
+            | TaskState::Dispatched
+            | TaskState::Running
+            | TaskState::RetryWait => {}
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Derived from the key.
+    pub id: RunId,
+    /// Event that asked for it: its place in every list of runs.
+    pub requested: EventId,
+    /// Stable name of the request.
+    pub key: Arc<str>,
+    /// What was asked for.
+    pub fingerprint: Fingerprint,
+    /// The plan it follows.
+    pub plan: Option<PlanId>,
+    /// Hash of that plan.
+    pub plan_fingerprint: Option<Fingerprint>,
+    /// Where it is.
+    pub state: RunState,
+    /// Why it is there.
+    pub reason: RunTransitionReason,
+    /// What started it.
+    pub trigger: Trigger,
+    /// Free labels.
+    pub labels: BTreeMap<String, String>,
+    /// Higher runs first.
+    pub priority: i32,
+    /// How its tasks ended.
+    pub counts: Counts,
+    /// Longest it may take, if it sets a limit of its own.
+    pub timeout: Option<Millis>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Event that ended it.
+    pub finished_event: Option<EventId>,
+    /// Who stopped it.
+    pub cancel: Option<Cancel>,
+    /// Newest event that changed it.
+    pub version: EventId,
+    /// Sorted by key.
+    pub tasks: Vec<Task>,
+    /// Sorted by upstream, then downstream.
+    pub edges: Vec<Edge>,
+    /// `edges[out_start[i]..out_start[i + 1]]` leave task `i`.
+    pub(crate) out_start: Vec<u32>,
+    pub(crate) dirty: bool,
+    pub(crate) dirty_tasks: Vec<u32>,
+    pub(crate) dirty_edges: Vec<u32>,
+}
+
+impl Run {
+    /// Position of a task.
+    pub fn position(&self, key: &TaskKey) -> Option<u32> {
+        self.tasks.binary_search_by(|task| task.key.cmp(key)).ok().and_then(|i| u32::try_from(i).ok())
+    }
+
+    /// When it has taken too long.
+    pub fn deadline(&self, settings: &Settings) -> Option<Timestamp> {
+        if self.state.is_terminal() || self.cancel.is_some() {
+            return None;
+        }
+        let limit = self.timeout.unwrap_or(settings.max_run_duration).min(settings.max_run_duration);
+        self.started_at.map(|at| at.saturating_add(limit))
+    }
+
+    /// Edges that leave a task.
+    pub fn edges_out(&self, task: u32) -> std::ops::Range<usize> {
+        let at = task as usize;
+        match (self.out_start.get(at), self.out_start.get(at + 1)) {
+            (Some(from), Some(to)) => *from as usize..*to as usize,
+            _ => 0..0,
+        }
+    }
+
+    /// Tasks that a task waits for. Linear in the edges of the run: for people, not for the fold.
+    pub fn upstream_of(&self, task: u32) -> impl Iterator<Item = &Task> {
+        self.edges.iter().filter(move |e| e.downstream == task).map(|e| &self.tasks[e.upstream as usize])
+    }
+
+    pub(crate) fn index_edges(&mut self) {
+        self.edges.sort_by_key(|e| (e.upstream, e.downstream));
+        self.out_start = vec![0; self.tasks.len() + 1];
+        for edge in &self.edges {
+            self.out_start[edge.upstream as usize + 1] += 1;
+        }
+        for i in 1..self.out_start.len() {
+            self.out_start[i] += self.out_start[i - 1];
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! One task of a run.
+
+use std::sync::Arc;
+
+use servo_core::{AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
+
+use crate::event::{Outcome, Progress, TimerKind};
+use crate::failure::TaskError;
+use crate::lifecycle::{OutboxStatus, TaskState, TimerState, TransitionReason};
+use crate::plan::TaskOptions;
+use crate::settings::Settings;
+
+/// The timer that ends a retry wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryTimer {
+    /// When it fires.
+    pub fire_at: Timestamp,
+    /// Where it is.
+    pub state: TimerState,
+}
+
+/// An attempt on its way to a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outbox {
+    pub(crate) status: OutboxStatus,
+    pub(crate) created_at: Timestamp,
+}
+
+/// One task of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// What it does.
+    pub key: TaskKey,
+    /// How it runs.
+    pub options: Arc<TaskOptions>,
+    /// Where it is.
+    pub state: TaskState,
+    /// Why it is there.
+    pub reason: TransitionReason,
+    /// Since when it is there.
+    pub transition_at: Timestamp,
+    /// Number of the newest attempt; 0 before the first.
+    pub attempt: u32,
+    /// Token of the newest attempt.
+    pub attempt_id: Option<AttemptId>,
+    /// Attempts that count against `max_attempts`.
+    pub failures: u32,
+    /// Attempts lost in a row without blame.
+    pub interruptions: u32,
+    /// Edges into it.
+    pub deps_total: u32,
+    /// Edges into it that resolved to success, each counted once (ADR-022).
+    pub deps_satisfied: u32,
+    /// When the newest of them did.
+    pub deps_satisfied_at: Option<Timestamp>,
+    /// When it last became ready.
+    pub ready_at: Option<Timestamp>,
+    /// When the queue took the newest attempt.
+    pub dispatched_at: Option<Timestamp>,
+    /// When a worker began the newest attempt.
+    pub started_at: Option<Timestamp>,
+    /// When the worker was last heard of.
+    pub heartbeat_at: Option<Timestamp>,
+    /// When it ended for good.
+    pub finished_at: Option<Timestamp>,
+    /// When the next attempt may begin.
+    pub retry_at: Option<Timestamp>,
+    /// Who runs the newest attempt.
+    pub worker: Option<Arc<str>>,
+    /// How far the newest attempt is.
+    pub progress: Option<Progress>,
+    /// Position of the task whose failure this one was skipped for.
+    pub caused_by: Option<u32>,
+    /// What went wrong last.
+    pub error: Option<Arc<TaskError>>,
+    /// What a worker reported after the task had been cancelled.
+    pub late_outcome: Option<Outcome>,
+    /// What it produced.
+    pub materialization: Option<MaterializationId>,
+    pub(crate) outbox: Option<Outbox>,
+    pub(crate) timer: Option<RetryTimer>,
+    /// Newest event that changed it.
+    pub version: EventId,
+    pub(crate) dirty: bool,
+}
+
+impl Task {
+    pub(crate) fn planned(
+        key: TaskKey,
+        options: Arc<TaskOptions>,
+        deps_total: u32,
+        at: Timestamp,
+        version: EventId,
+    ) -> Self {
+        Self {
+            key,
+            options,
+            state: TaskState::Planned,
+            reason: TransitionReason::Planned,
+            transition_at: at,
+            attempt: 0,
+            attempt_id: None,
+            failures: 0,
+            interruptions: 0,
+            deps_total,
+            deps_satisfied: 0,
+            deps_satisfied_at: None,
+            ready_at: None,
+            dispatched_at: None,
+            started_at: None,
+            heartbeat_at: None,
+            finished_at: None,
+            retry_at: None,
+            worker: None,
+            progress: None,
+            caused_by: None,
+            error: None,
+            late_outcome: None,
+            materialization: None,
+            outbox: None,
+            timer: None,
+            version,
+            dirty: false,
+        }
+    }
+
+    /// Whether `attempt` is the newest one and has not ended (INV-8).
+    pub fn is_open(&self, attempt: u32, attempt_id: AttemptId) -> bool {
+        self.is_attempt(attempt, attempt_id) && self.has_open_attempt()
+    }
+
+    /// Whether `attempt` is the newest one.
+    pub fn is_attempt(&self, attempt: u32, attempt_id: AttemptId) -> bool {
+        self.attempt == attempt && self.attempt_id == Some(attempt_id)
+    }
+
+    /// Whether an attempt is under way: it holds a slot.
+    pub fn has_open_attempt(&self) -> bool {
+        match self.state {
+            TaskState::Ready => self.outbox_status() == Some(OutboxStatus::Pending),
+            TaskState::Dispatched | TaskState::Running => true,
+            TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::RetryWait
+            | TaskState::Skipped
+            | TaskState::Cancelled
+            | TaskState::Failed
+            | TaskState::Succeeded => false,
+        }
+    }
+
+    /// Where the newest attempt is on its way to the queue.
+    pub fn outbox_status(&self) -> Option<OutboxStatus> {
+        self.outbox.map(|o| o.status)
+    }
+
+    /// The timer of the current or last retry wait.
+    pub fn retry_timer(&self) -> Option<RetryTimer> {
+        self.timer
+    }
+
+    /// The moment at which, if nothing is heard before, something must be done about it; and what kind of timer
+    /// that is.
+    pub fn deadline(&self, settings: &Settings) -> Option<(Timestamp, TimerKind)> {
+        match self.state {
+            TaskState::Ready => self
+                .outbox
+                .filter(|o| o.status == OutboxStatus::Pending)
+                .map(|o| (o.created_at.saturating_add(settings.outbox_retry_after), TimerKind::DispatchAck)),
+            TaskState::Dispatched => {
+                let since = self.dispatched_at.unwrap_or(self.transition_at);
+                Some((since.saturating_add(settings.dispatch_ack_timeout), TimerKind::DispatchAck))
+            }
+            TaskState::Running => {
+                let since = self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at);
+                let silence = self.heartbeat_timeout(settings).saturating_add(settings.heartbeat_grace);
+                Some((since.saturating_add(silence), TimerKind::HeartbeatCheck))
+            }
+            TaskState::RetryWait => self.retry_at.map(|at| (at, TimerKind::Retry)),
+            TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Skipped
+            | TaskState::Cancelled
+            | TaskState::Failed
+            | TaskState::Succeeded => None,
+        }
+    }
+
+    /// Longest silence of a running attempt.
+    pub fn heartbeat_timeout(&self, settings: &Settings) -> Millis {
+        self.options.heartbeat_timeout_ms.unwrap_or(settings.heartbeat_timeout)
+    }
+
+    pub(crate) fn enter(&mut self, state: TaskState, reason: TransitionReason, at: Timestamp) {
+        self.state = state;
+        self.reason = reason;
+        self.transition_at = at;
+        if state.is_terminal() {
+            self.finished_at = Some(at);
+        }
+        if state == TaskState::Ready {
+            self.ready_at = Some(at);
+        }
+        if state != TaskState::RetryWait {
+            self.retry_at = None;
+        }
+    }
+
+    pub(crate) fn set_outbox(&mut self, status: OutboxStatus) {
+        if let Some(outbox) = &mut self.outbox {
+            outbox.status = status;
+        }
+    }
+
+    pub(crate) fn set_timer(&mut self, state: TimerState) {
+        if let Some(timer) = &mut self.timer {
+            timer.state = state;
+        }
+    }
+
+    pub(crate) fn cancel_timer(&mut self) {
+        if self.timer.is_some_and(|t| t.state != TimerState::Fired) {
+            self.set_timer(TimerState::Cancelled);
+        }
+    }
+
+    /// What identifies the outbox row and the timer row that belong to it.
+    pub(crate) fn side_rows(&self) -> SideRows {
+        SideRows {
+            outbox: self.outbox.map(|_| self.attempt),
+            timer: self.timer.map(|t| (self.attempt, t.fire_at)),
+        }
+    }
+}
+
+/// Identity of a task's outbox row (attempt) and timer row (attempt and time).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SideRows {
+    pub(crate) outbox: Option<u32>,
+    pub(crate) timer: Option<(u32, Timestamp)>,
+}

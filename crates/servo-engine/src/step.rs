@@ -1,0 +1,150 @@
+//! One step of an engine: inputs and a time in, one batch and a list of effects out, all data (DESIGN §8).
+
+use std::sync::Arc;
+
+use servo_core::{Millis, RunId, Timestamp};
+
+use crate::command::{Attempt, Input, Refusal, Reply};
+use crate::controllers::{self, Freshness, anti_entropy, dispatcher};
+use crate::decide::{Answer, decide};
+use crate::derive::next_event_id;
+use crate::event::{Event, EventData};
+use crate::state::State;
+
+/// Controllers react to each other at most this often within a step; what is left comes with the next one.
+const MAX_ROUNDS: usize = 8;
+
+/// An attempt that a queue must take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dispatch {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The queue.
+    pub queue: Arc<str>,
+    /// Longest it may run.
+    pub timeout: Option<Millis>,
+}
+
+/// Something to do in the world once the batch is durable (P4). Every effect is idempotent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Hand an attempt to its queue.
+    Enqueue(Dispatch),
+}
+
+/// What came of a step.
+#[derive(Debug, Default)]
+pub struct Step {
+    /// To append as one batch; may be empty.
+    pub events: Vec<Event>,
+    /// To do once the batch is durable.
+    pub effects: Vec<Effect>,
+    /// One per input, in order, to be given once the batch is durable.
+    pub replies: Vec<Result<Reply, Refusal>>,
+    /// Runs that ended, in order.
+    pub ended: Vec<RunId>,
+}
+
+/// The decisions of one workspace: its state and the secret its run ids are derived with.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    state: State,
+    secret: Arc<[u8]>,
+    source: Arc<str>,
+}
+
+impl Engine {
+    /// An engine over a state.
+    pub fn new(state: State, secret: impl Into<Arc<[u8]>>) -> Self {
+        Self { state, secret: secret.into(), source: "engine".into() }
+    }
+
+    /// The state, including what is not yet durable.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// For the compactor, see [`State::take_delta`].
+    pub fn state_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+
+    /// What the controllers want when nothing comes in: for a state that was read from projections and may lag.
+    pub fn reconcile(&mut self, now: Timestamp, freshness: Freshness) -> Step {
+        let mut step = Step::default();
+        for data in anti_entropy::reconcile(&self.state, now, freshness) {
+            self.emit(data, now, &mut step);
+        }
+        self.settle(now, freshness, &mut step);
+        step
+    }
+
+    /// Decides about `inputs`, lets the controllers react, and folds what was decided.
+    ///
+    /// The state moves on at once; if the batch cannot be appended, throw the engine away and load it again (ADR-040).
+    pub fn step(&mut self, inputs: &[Input], now: Timestamp) -> Step {
+        let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
+        for input in inputs {
+            let decision = decide(&self.state, &self.secret, input, now);
+            let first = step.events.len();
+            for data in decision.events {
+                self.emit(data, now, &mut step);
+            }
+            let event_id = step.events.get(first).map(|event| event.id);
+            step.replies.push(match (decision.answer, event_id) {
+                (Answer::Now(answer), _) => answer,
+                (Answer::FirstEvent, Some(event_id)) => Ok(Reply::Accepted { event_id }),
+                (Answer::NewRun(run_id), accepted) => Ok(Reply::Run { run_id, accepted }),
+                (Answer::FirstEvent, None) => Ok(Reply::Duplicate),
+            });
+            if matches!(input, Input::Sweep) {
+                for data in anti_entropy::reconcile(&self.state, now, Freshness::Current) {
+                    self.emit(data, now, &mut step);
+                }
+            }
+        }
+        self.settle(now, Freshness::Current, &mut step);
+        step
+    }
+
+    /// Lets the controllers react to each other, and closes the batch.
+    fn settle(&mut self, now: Timestamp, freshness: Freshness, step: &mut Step) {
+        for _ in 0..MAX_ROUNDS {
+            let wanted = controllers::reconcile(&self.state, now, freshness);
+            if wanted.is_empty() {
+                break;
+            }
+            for data in wanted {
+                self.emit(data, now, step);
+            }
+        }
+        if !step.events.is_empty() {
+            self.state.head.seq += 1;
+        }
+        step.ended = self.state.changes.take_just_ended();
+    }
+
+    fn emit(&mut self, data: EventData, now: Timestamp, step: &mut Step) {
+        let idempotency_key = data.idempotency_key();
+        let event = Event {
+            id: next_event_id(self.state.head.last_event, now, &idempotency_key),
+            at: now,
+            source: self.source.clone(),
+            tenant: self.state.tenant.clone(),
+            workspace: self.state.workspace.clone(),
+            idempotency_key,
+            correlation: None,
+            causation: None,
+            data,
+        };
+        self.state.apply(&event);
+        if let EventData::DispatchRequested(request) = &event.data {
+            let wanted = self.state.runs.get(&request.run_id).and_then(|run| {
+                let task = &run.tasks[run.position(&request.task_key)? as usize];
+                dispatcher::dispatch(run, task)
+            });
+            step.effects.extend(wanted.map(Effect::Enqueue));
+        }
+        step.events.push(event);
+    }
+}

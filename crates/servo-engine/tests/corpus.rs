@@ -1,0 +1,507 @@
+//! A frozen corpus of version-1 batches that must load for ever (ADR-051), and what is said about batches that do not.
+//!
+//! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change of
+//! meaning is a new version of the event. A new event kind adds a file and a line to the table below. A new corpus is
+//! made by `cargo test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use servo_core::{AttemptId, Fingerprint, MaterializationId, Millis, PlanId, RunId, Timestamp};
+use servo_engine::event::{
+    DecodeError, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, UnknownEvent, decode_batch, encode_batch,
+};
+use servo_engine::{
+    Applied, ErrorCode, Event, EventData, EventKind, Ignored, Outcome, Progress, Report, RetryPolicy,
+    RunState, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun,
+};
+use support::{World, empty_state, event, key, plan_of, task, user_error};
+
+const AT: Timestamp = Timestamp::from_millis(1_736_899_200_123);
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/v1")
+}
+
+fn read(name: &str) -> Vec<u8> {
+    let path = corpus().join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn load(name: &str) -> Vec<Event> {
+    decode_batch(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn encode(events: &[Event]) -> String {
+    let mut bytes = Vec::new();
+    encode_batch(events, &mut bytes);
+    String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+fn run() -> RunId {
+    RunId::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef)
+}
+
+fn attempt_id() -> AttemptId {
+    AttemptId::from_parts(1_736_899_200_100, 7)
+}
+
+fn plan_id() -> PlanId {
+    PlanId::from_parts(1_736_899_200_000, 3)
+}
+
+fn fingerprint(digit: &str) -> Fingerprint {
+    Fingerprint::parse(&format!("v1:sha256:{}", digit.repeat(64))).expect("a fingerprint")
+}
+
+fn options() -> TaskOptions {
+    let retry = RetryPolicy {
+        max_attempts: 5,
+        initial_delay_ms: Millis::from_secs(30),
+        max_delay_ms: Millis::from_minutes(30),
+        multiplier_ppm: 1_500_000,
+        jitter_ppm: 250_000,
+        retry_on: vec!["Flaky".to_owned()],
+        no_retry_on: vec!["Fatal".to_owned()],
+    };
+    TaskOptions {
+        priority: -2,
+        retry: Some(retry),
+        timeout_ms: Some(Millis::from_minutes(10)),
+        heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
+        worker_queue: Some("big".into()),
+    }
+}
+
+/// The payload each file holds: every optional field set in one event and absent in another.
+fn expected(kind: EventKind) -> Vec<EventData> {
+    let (run_id, attempt_id, plan_id) = (run(), attempt_id(), plan_id());
+    let task_key = servo_core::TaskKey::parse("raw/events[date=d:2025-01-15]:materialize").expect("a key");
+    let fire_at = AT.saturating_add(Millis::from_minutes(1));
+    match kind {
+        EventKind::Unknown => vec![],
+        EventKind::RunRequested => {
+            let trigger = Trigger::Manual { actor: "zoë@example.org".to_owned() };
+            let bare = RunRequested {
+                run_key: "daily:2025-01-15".into(),
+                run_id,
+                request_fingerprint: fingerprint("a"),
+                trigger,
+                priority: 0,
+                labels: std::collections::BTreeMap::new(),
+            };
+            let labels = [("team".to_owned(), "ops \"one\"".to_owned())].into();
+            vec![
+                EventData::RunRequested(bare.clone()),
+                EventData::RunRequested(RunRequested { priority: -5, labels, ..bare }),
+            ]
+        }
+        EventKind::PlanCreated => {
+            let plan = plan_of(vec![
+                task("a", &[], TaskOptions::default()),
+                task("b", &["a"], options()),
+                task("c", &["b", "a"], TaskOptions::default()),
+            ]);
+            vec![EventData::PlanCreated(PlanCreated {
+                run_id,
+                plan_id,
+                fingerprint: fingerprint("b"),
+                tasks: plan.tasks().clone(),
+            })]
+        }
+        EventKind::RunTriggered => vec![
+            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: None }),
+            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: Some(Millis::from_hours(2)) }),
+        ],
+        EventKind::RunCancelRequested => {
+            let bare = RunCancelRequested { run_id, actor: "me".to_owned(), reason: String::new(), force: false };
+            let reason = "wrong day\nof the week".to_owned();
+            let full = RunCancelRequested { reason, force: true, ..bare.clone() };
+            vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
+        }
+        EventKind::DispatchRequested => {
+            let bare = DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None };
+            let full = DispatchRequested { worker_queue: Some("big".into()), ..bare.clone() };
+            vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]
+        }
+        EventKind::DispatchEnqueued => {
+            vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::TimerRequested => {
+            let timer_type = TimerKind::Retry;
+            vec![EventData::TimerRequested(TimerRequested { timer_type, run_id, task_key, attempt: 1, fire_at })]
+        }
+        EventKind::TimerEnqueued => {
+            let timer_type = TimerKind::Retry;
+            vec![EventData::TimerEnqueued(TimerEnqueued { timer_type, run_id, task_key, attempt: 1, fire_at })]
+        }
+        EventKind::TimerFired => {
+            let fired = |timer_type, task_key, attempt| {
+                EventData::TimerFired(TimerFired { timer_type, run_id, task_key, attempt, fire_at })
+            };
+            vec![
+                fired(TimerKind::Retry, Some(task_key.clone()), 1),
+                fired(TimerKind::HeartbeatCheck, Some(task_key.clone()), 2),
+                fired(TimerKind::DispatchAck, Some(task_key), 3),
+                fired(TimerKind::RunTimeout, None, 0),
+            ]
+        }
+        EventKind::TaskStarted => {
+            let worker_id = "host-1/0".into();
+            vec![EventData::TaskStarted(TaskStarted { run_id, task_key, attempt: 1, attempt_id, worker_id })]
+        }
+        EventKind::TaskHeartbeat => {
+            let progress = |ppm, message: &str| Some(Progress { ppm, message: message.to_owned() });
+            [None, progress(0, ""), progress(1_000_000, "writing")]
+                .into_iter()
+                .map(|progress| {
+                    EventData::TaskHeartbeat(TaskHeartbeat {
+                        run_id,
+                        task_key: task_key.clone(),
+                        attempt: 1,
+                        attempt_id,
+                        heartbeat_at: AT,
+                        progress,
+                    })
+                })
+                .collect()
+        }
+        EventKind::TaskFinished => {
+            let finished = |outcome, error: Option<TaskError>, materialization_id| {
+                EventData::TaskFinished(TaskFinished {
+                    run_id,
+                    task_key: task_key.clone(),
+                    attempt: 1,
+                    attempt_id,
+                    outcome,
+                    error: error.map(Arc::new),
+                    materialization_id,
+                })
+            };
+            let mut list = vec![
+                finished(Outcome::Succeeded, None, Some(MaterializationId::from_parts(1_736_899_200_000, 9))),
+                finished(Outcome::Cancelled, None, None),
+                finished(Outcome::TimedOut, None, None),
+                finished(Outcome::Interrupted, None, None),
+            ];
+            for code in CODES {
+                let error_type = (code == ErrorCode::UserCodeException).then(|| "ValueError".to_owned());
+                let error = TaskError { error_type, ..TaskError::new(code, "what went wrong") };
+                list.push(finished(Outcome::Failed, Some(error), None));
+            }
+            list
+        }
+    }
+}
+
+const CODES: [ErrorCode; 18] = [
+    ErrorCode::NetworkError,
+    ErrorCode::RateLimited,
+    ErrorCode::ServiceUnavailable,
+    ErrorCode::Timeout,
+    ErrorCode::OutOfMemory,
+    ErrorCode::DiskFull,
+    ErrorCode::WorkerCrash,
+    ErrorCode::HeartbeatLost,
+    ErrorCode::Interrupted,
+    ErrorCode::UserCodeException,
+    ErrorCode::ImportError,
+    ErrorCode::CheckFailed,
+    ErrorCode::MissingInput,
+    ErrorCode::SchemaViolation,
+    ErrorCode::DataCorruption,
+    ErrorCode::InvalidDefinition,
+    ErrorCode::Cancelled,
+    ErrorCode::InternalError,
+];
+
+/// The whole small run: a fan-out with a retry, an interruption, a heartbeat, a failure and what it skips.
+fn whole_run() -> World {
+    let retried = TaskOptions { retry: Some(RetryPolicy::default()), ..TaskOptions::default() };
+    let mut world = World::with(plan_of(vec![
+        task("extract", &[], retried),
+        task("clean", &["extract"], TaskOptions::default()),
+        task("check", &["extract"], options()),
+        task("report", &["clean", "check"], TaskOptions::default()),
+    ]));
+    world.enqueue("extract").expect("enqueued");
+    world.wait(1);
+    world.play("extract", user_error());
+    world.pass(60);
+    world.start("extract").expect("starts");
+    world.wait(30);
+    world.beat("extract").expect("beats");
+    world.finish("extract", Report::succeeded()).expect("succeeds");
+    world.play("check", support::ended_as(Outcome::Interrupted));
+    world.succeed("check");
+    world.wait(1);
+    world.play("clean", user_error());
+    world
+}
+
+#[test]
+#[ignore = "writes the corpus; only for a new event kind"]
+fn write_the_files_that_are_missing() {
+    let write = |name: String, batches: &[Vec<Event>]| {
+        let path = corpus().join(name);
+        if !path.exists() {
+            let lines: Vec<String> = batches.iter().map(|events| encode(events)).collect();
+            std::fs::write(path, lines.join("\n") + "\n").expect("the corpus can be written");
+        }
+    };
+    for kind in EventKind::ALL {
+        let events = (0u64..).zip(expected(*kind)).map(|(i, data)| event(data, AT, i)).collect();
+        write(format!("{}.json", kind.name()), &[events]);
+    }
+    write("whole_run.jsonl".to_owned(), &whole_run().log);
+}
+
+#[test]
+fn every_event_kind_of_version_1_loads_and_says_what_it_always_said() {
+    for kind in EventKind::ALL {
+        let name = format!("{}.json", kind.name());
+        let events = load(&name);
+        let payloads: Vec<EventData> = events.iter().map(|event| event.data.clone()).collect();
+        assert_eq!(payloads, expected(*kind), "{name}");
+        for event in &events {
+            assert_eq!(event.data.kind(), *kind);
+            assert_eq!(event.at, AT);
+            assert_eq!(event.idempotency_key, event.data.idempotency_key(), "{name}: its key has not changed");
+            assert_eq!((event.tenant.as_str(), event.workspace.as_str(), &*event.source), ("acme", "prod", "test"));
+        }
+        let written = String::from_utf8(read(&name)).expect("UTF-8");
+        assert_eq!(encode(&events), written.trim_end(), "{name} is written as it was read");
+    }
+}
+
+#[test]
+fn the_corpus_has_a_file_for_every_kind_and_no_other() {
+    let mut found: Vec<String> = std::fs::read_dir(corpus())
+        .expect("the corpus is there")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"))
+        .collect();
+    found.sort();
+    let mut wanted: Vec<String> = EventKind::ALL.iter().map(|kind| format!("{}.json", kind.name())).collect();
+    wanted.extend(
+        [
+            "bad_payload.json",
+            "bad_plan_edge.json",
+            "bad_plan_order.json",
+            "extra_fields.json",
+            "newer_version.json",
+            "no_tenant.json",
+            "unknown_type.json",
+            "whole_run.jsonl",
+        ]
+        .map(str::to_owned),
+    );
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn a_whole_run_of_version_1_folds_to_the_state_it_always_had() {
+    let text = String::from_utf8(read("whole_run.jsonl")).expect("UTF-8");
+    let mut state = empty_state(&Settings::default());
+    for (seq, line) in (1u64..).zip(text.lines()) {
+        let events = decode_batch(line.as_bytes()).expect("a batch");
+        assert_eq!(encode(&events), line);
+        for event in &events {
+            assert!(state.apply(event) == Applied::Yes, "{}", event.idempotency_key);
+        }
+        state.apply_batch(seq, &[]);
+    }
+    let run = state.runs().next().expect("one run");
+    assert_eq!(run.state, RunState::Failed);
+    let task = |name: &str| state.task(run.id, &key(name)).expect("a task");
+    let ended = ["extract", "check", "clean", "report"].map(|name| (task(name).state, task(name).attempt));
+    assert_eq!(
+        ended,
+        [
+            (TaskState::Succeeded, 2),
+            (TaskState::Succeeded, 2),
+            (TaskState::Failed, 1),
+            (TaskState::Skipped, 0),
+        ]
+    );
+    let rows = state.rows();
+    let lines: Vec<String> = rows
+        .tasks
+        .iter()
+        .map(|row| {
+            format!(
+                "{} {} {} failures={} ready={:?} started={:?} finished={:?} caused_by={:?} error={:?} v={}",
+                row.task_key,
+                row.state,
+                row.transition_reason,
+                row.failures,
+                row.ready_at,
+                row.started_at,
+                row.finished_at,
+                row.caused_by,
+                row.error,
+                row.row_version
+            )
+        })
+        .collect();
+    insta::assert_snapshot!("whole_run_tasks", lines.join("\n"));
+    assert_eq!((rows.edges.len(), rows.outbox.len(), rows.timers.len()), (4, 3, 0));
+}
+
+#[test]
+fn numbers_and_names_of_event_kinds_never_change() {
+    let table = [
+        (0, "Unknown"),
+        (1, "RunRequested"),
+        (2, "PlanCreated"),
+        (3, "RunTriggered"),
+        (4, "RunCancelRequested"),
+        (10, "DispatchRequested"),
+        (11, "DispatchEnqueued"),
+        (12, "TimerRequested"),
+        (13, "TimerEnqueued"),
+        (14, "TimerFired"),
+        (20, "TaskStarted"),
+        (21, "TaskHeartbeat"),
+        (22, "TaskFinished"),
+    ];
+    let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
+    let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
+    assert_eq!(found, table);
+}
+
+#[test]
+fn names_of_states_and_reasons_never_change() {
+    let names = |names: Vec<&'static str>| names.join(" ");
+    let of = |list: &[TaskState]| names(list.iter().map(|s| s.name()).collect());
+    assert_eq!(
+        of(TaskState::ALL),
+        "PLANNED BLOCKED READY DISPATCHED RUNNING RETRY_WAIT SKIPPED CANCELLED FAILED SUCCEEDED"
+    );
+    let ranks: Vec<u8> = TaskState::ALL.iter().map(|s| s.rank()).collect();
+    assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 10, 11, 12, 13]);
+    assert_eq!(
+        names(RunState::ALL.iter().map(|s| s.name()).collect()),
+        "PENDING RUNNING CANCELLING CANCELLED TIMED_OUT FAILED SUCCEEDED"
+    );
+    assert_eq!(
+        names(servo_engine::TransitionReason::ALL.iter().map(|s| s.name()).collect()),
+        "planned run_started dependencies_satisfied enqueued_for_dispatch execution_started execution_succeeded \
+         execution_failed timed_out heartbeat_timeout dispatch_ack_timeout interrupted retry_timer_expired \
+         run_cancelled run_timed_out force_cancelled upstream_failed"
+    );
+    assert_eq!(
+        names(servo_engine::RunTransitionReason::ALL.iter().map(|s| s.name()).collect()),
+        "created started all_tasks_succeeded tasks_failed user_cancelled timed_out"
+    );
+    assert_eq!(
+        names(servo_engine::Resolution::ALL.iter().map(|s| s.name()).collect()),
+        "SUCCESS FAILED SKIPPED CANCELLED"
+    );
+    assert_eq!(
+        names(servo_engine::OutboxStatus::ALL.iter().map(|s| s.name()).collect()),
+        "PENDING CREATED ACKED FAILED"
+    );
+    assert_eq!(
+        names(servo_engine::TimerState::ALL.iter().map(|s| s.name()).collect()),
+        "SCHEDULED ENQUEUED FIRED CANCELLED"
+    );
+    for state in TaskState::ALL {
+        assert_eq!(TaskState::from_name(state.name()), Some(*state));
+    }
+}
+
+#[test]
+fn an_event_of_an_unknown_type_is_kept_counted_and_written_back_unchanged() {
+    let events = load("unknown_type.json");
+    let EventData::Unknown(UnknownEvent { event_type, event_version, payload }) = &events[1].data else {
+        panic!("{:?}", events[1].data)
+    };
+    assert_eq!((event_type.as_str(), *event_version), ("MaterializationQuarantined", 1));
+    assert_eq!(payload, r#"{"z": 1, "a":[1.50, null], "text":"as it was"}"#, "not a byte is different");
+    assert_eq!(events[2].data.kind(), EventKind::RunTriggered, "what follows is read as usual");
+    let mut state = empty_state(&Settings::default());
+    let applied: Vec<Applied> = events.iter().map(|event| state.apply(event)).collect();
+    assert_eq!(applied[1], Applied::No(Ignored::UnknownEvent));
+    assert_eq!(state.head().unknown_events, 1);
+    assert_eq!(state.head().last_event, events[2].id, "and it takes its place in the log");
+    let written = String::from_utf8(read("unknown_type.json")).expect("UTF-8");
+    assert_eq!(encode(&events), written.trim_end());
+}
+
+#[test]
+fn a_newer_version_of_a_known_event_is_kept_counted_and_written_back_unchanged() {
+    let events = load("newer_version.json");
+    let EventData::Unknown(unknown) = &events[0].data else { panic!("{:?}", events[0].data) };
+    assert_eq!((unknown.event_type.as_str(), unknown.event_version), ("TaskStarted", 2));
+    assert_eq!(events[0].data.kind(), EventKind::Unknown);
+    let mut state = empty_state(&Settings::default());
+    assert_eq!(state.apply(&events[0]), Applied::No(Ignored::UnknownEvent));
+    assert_eq!(state.head().unknown_events, 1);
+    let written = String::from_utf8(read("newer_version.json")).expect("UTF-8");
+    assert_eq!(encode(&events), written.trim_end());
+}
+
+#[test]
+fn fields_added_later_to_a_known_event_do_not_matter() {
+    let events = load("extra_fields.json");
+    assert_eq!(events[0].data, expected(EventKind::TaskStarted)[0]);
+}
+
+#[test]
+fn a_first_event_without_a_tenant_is_refused_by_name() {
+    let error = decode_batch(&read("no_tenant.json")).expect_err("there is nothing to inherit");
+    assert!(matches!(error, DecodeError::Missing { index: 0, field: "tenant_id" }), "{error:?}");
+    assert_eq!(error.to_string(), "event 0 lacks `tenant_id` and there is no event before it to take it from");
+}
+
+#[test]
+fn a_payload_that_does_not_fit_is_refused_with_index_type_and_id() {
+    let error = decode_batch(&read("bad_payload.json")).expect_err("attempt is not a number");
+    let DecodeError::Payload { index, event_type, event_id, .. } = &error else { panic!("{error:?}") };
+    assert_eq!((*index, event_type.as_str()), (1, "TaskStarted"));
+    assert_eq!(event_id.to_string(), "01JHKM51420000000000000001");
+    let text = error.to_string();
+    assert!(text.starts_with("event 1 (TaskStarted 01JHKM51420000000000000001) has a payload that does not fit"), "{text}");
+    assert!(text.contains("invalid type: string \"one\", expected u32"), "{text}");
+}
+
+#[test]
+fn a_plan_that_the_fold_could_not_follow_is_refused_when_it_is_read() {
+    let edge = decode_batch(&read("bad_plan_edge.json")).expect_err("an edge to nowhere");
+    assert!(edge.to_string().contains("task t/b:materialize waits for position 7 of 2"), "{edge}");
+    let order = decode_batch(&read("bad_plan_order.json")).expect_err("not sorted");
+    let text = order.to_string();
+    assert!(text.contains("task t/a:materialize is not in order after t/b:materialize"), "{text}");
+}
+
+#[test]
+fn what_is_no_batch_at_all_is_refused_and_never_panics() {
+    let whole = read("TaskFinished.json");
+    for cut in 0..whole.len() - 2 {
+        let error = decode_batch(&whole[..cut]).expect_err("half a batch");
+        assert!(matches!(error, DecodeError::Batch(_)), "{error:?}");
+    }
+    for text in ["", "{}", "null", "[1]", "[{}]", "[[]]", "\u{feff}[]", "[{\"event_id\":\"x\"}]"] {
+        assert!(matches!(decode_batch(text.as_bytes()), Err(DecodeError::Batch(_))), "{text}");
+    }
+    assert!(decode_batch(&[0xff, 0xfe]).is_err());
+    assert!(decode_batch(b"[]").expect("an empty batch").is_empty());
+}
+
+#[test]
+fn what_differs_from_the_event_before_is_written_and_the_rest_is_inherited() {
+    let mut events: Vec<Event> =
+        (0u64..3).map(|i| event(expected(EventKind::TaskStarted)[0].clone(), AT, i)).collect();
+    events[1].source = "api/zoë".into();
+    events[1].correlation = Some("run_x".to_owned());
+    events[1].causation = Some(events[0].id);
+    let text = encode(&events);
+    assert_eq!(text.matches("\"tenant_id\"").count(), 1);
+    assert_eq!(text.matches("\"source\"").count(), 3, "test, api, test again");
+    assert_eq!(decode_batch(text.as_bytes()).expect("reads back"), events);
+}

@@ -1,0 +1,70 @@
+//! Aligned text tables for snapshots.
+
+/// One line per row, columns as wide as their widest cell.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |i: usize| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        cells.collect::<Vec<_>>().join(" | ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// What the fold did, in a word: the new state, `applied` where the state stays, or why it was ignored.
+pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
+    applied: servo_engine::Applied,
+    before: S,
+    after: S,
+) -> String {
+    use servo_engine::{Applied, Ignored};
+    match applied {
+        Applied::Yes if before == after => "applied".to_owned(),
+        Applied::Yes => format!("-> {after}"),
+        Applied::No(why) => {
+            let why = match why {
+                Ignored::Duplicate => "duplicate",
+                Ignored::StaleAttempt => "stale",
+                Ignored::NotInThatState => "wrong state",
+                Ignored::NotDue => "not due",
+                Ignored::UnknownRun => "no run",
+                Ignored::UnknownTask => "no task",
+                Ignored::RunKeyConflict => "conflict",
+                Ignored::UnknownEvent => "unknown",
+            };
+            assert!(before == after, "an ignored event changed {before} to {after}");
+            why.to_owned()
+        }
+    }
+}
+
+/// What `step` answered, in a word.
+pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refusal>) -> String {
+    use servo_engine::{Refusal, Reply};
+    match reply {
+        Ok(Reply::Run { accepted: Some(_), .. }) => "new run".to_owned(),
+        Ok(Reply::Run { accepted: None, .. }) => "same run".to_owned(),
+        Ok(Reply::Accepted { .. }) => "accepted".to_owned(),
+        Ok(Reply::Duplicate) => "duplicate".to_owned(),
+        Ok(Reply::Heartbeat { should_cancel: false }) => "go on".to_owned(),
+        Ok(Reply::Heartbeat { should_cancel: true }) => "should cancel".to_owned(),
+        Ok(Reply::Late) => "late".to_owned(),
+        Ok(Reply::Done) => "done".to_owned(),
+        Err(refusal) => {
+            let what = match refusal {
+                Refusal::UnknownRun { .. } => "no run",
+                Refusal::UnknownTask { .. } => "no task",
+                Refusal::RunKeyConflict { .. } => "key conflict",
+                Refusal::RunEnded { .. } => "run ended",
+                Refusal::ForceTooSoon { .. } => "too soon",
+                Refusal::StaleAttempt { .. } => "stale",
+                Refusal::AlreadyStarted { .. } => "taken",
+                Refusal::Cancelled { .. } => "cancelled",
+                Refusal::AttemptEnded { .. } => "ended",
+                Refusal::Quota { .. } => "quota",
+            };
+            format!("{:?}: {what}", refusal.kind())
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A piece of a file in memory, read column by column with errors that say where.
+
+use std::any::type_name;
+
+use arrow_array::{Array, RecordBatch};
+
+use crate::error::Error;
+use crate::value::{Field, Value};
+
+/// Some rows of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) rows: &'a RecordBatch,
+    pub(crate) file: &'a str,
+    /// Position of the first of them in the file, counted from 0.
+    pub(crate) first_row: u64,
+    /// Which rows from there on these are, if not all.
+    pub(crate) chosen: Option<&'a [usize]>,
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.num_rows()
+    }
+
+    /// A column by its name, checked against the type its field needs.
+    pub(crate) fn column<T: Field>(&self, name: &'static str) -> Result<Column<'a, T>, Error> {
+        let Some(array) = self.rows.column_by_name(name) else {
+            return Err(Error::damaged(self.file, format!("column `{name}` is missing")));
+        };
+        let wanted = T::Value::data_type();
+        if *array.data_type() != wanted {
+            let problem = format!("column `{name}` has type {}, expected {wanted}", array.data_type());
+            return Err(Error::damaged(self.file, problem));
+        }
+        let array = array.as_any().downcast_ref().ok_or_else(|| {
+            Error::damaged(
+                self.file,
+                format!("column `{name}` is no {}", type_name::<<T::Value as Value>::Array>()),
+            )
+        })?;
+        Ok(Column { array, name, batch: *self })
+    }
+}
+
+/// A typed column of a [`Batch`].
+pub(crate) struct Column<'a, T: Field> {
+    array: &'a <T::Value as Value>::Array,
+    name: &'static str,
+    batch: Batch<'a>,
+}
+
+impl<T: Field> Column<'_, T> {
+    pub(crate) fn get(&self, row: usize) -> Result<T, Error> {
+        let value = if self.array.is_null(row) {
+            None
+        } else {
+            Some(T::Value::read(self.array, row).map_err(|problem| self.error(row, &problem))?)
+        };
+        T::from_value(value).ok_or_else(|| self.error(row, "is null, and must not be"))
+    }
+
+    #[cold]
+    fn error(&self, row: usize, problem: &str) -> Error {
+        let row = self.batch.chosen.and_then(|chosen| chosen.get(row).copied()).unwrap_or(row);
+        let at = self.batch.first_row + row as u64;
+        Error::damaged(self.batch.file, format!("row {at}, column `{}`: {problem}", self.name))
+    }
+}

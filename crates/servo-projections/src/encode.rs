@@ -1,0 +1,264 @@
+//! Rows to the bytes of a Parquet file.
+
+use std::collections::BTreeSet;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray, new_null_array};
+use arrow_schema::SchemaRef;
+use data_encoding::HEXLOWER;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::Compression;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{BloomFilterPosition, EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+use serde::{Deserialize, Serialize};
+use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
+use sha2::{Digest, Sha256};
+
+use crate::error::Error;
+use crate::manifest::FileRef;
+use crate::table::{HotTable, SCHEMA_VERSION, Shape, Table, schema};
+
+/// Key of the schema version in a file's own metadata.
+pub(crate) const VERSION_KEY: &str = "servo.schema_version";
+/// Key of what is known of each row group.
+pub(crate) const GROUPS_KEY: &str = "servo.row_groups";
+/// Rows encoded at once; bounds what a merge holds in memory.
+const CHUNK: usize = 4_096;
+const HOT_GROUP_ROWS: usize = 65_536;
+/// A page of a list reads whole row groups, so history has small ones.
+const HISTORY_GROUP_ROWS: usize = 4_096;
+
+/// What a file says about one of its row groups.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct GroupNote {
+    /// CRC-32 of each column chunk, in the order of the columns.
+    pub(crate) crc32: Vec<u32>,
+    /// Values of [`Table::facet`] that occur.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) facets: BTreeSet<String>,
+}
+
+/// Whose rows they are.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) tenant: TenantId,
+    pub(crate) workspace: WorkspaceId,
+}
+
+/// A file ready to be stored. Its `path` is still empty.
+pub(crate) struct Encoded {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) file: FileRef,
+}
+
+/// How row groups of a file are cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Read as a whole, or column by column.
+    Large,
+    /// Read a page at a time.
+    Paged,
+}
+
+/// Writes one file, piece by piece.
+pub(crate) struct FileWriter<T: Table> {
+    writer: ArrowWriter<Vec<u8>>,
+    schema: SchemaRef,
+    shape: Shape,
+    owner: Owner,
+    group_rows: usize,
+    /// Facets of rows written, one set per row group in the order of writing.
+    facets: Vec<BTreeSet<String>>,
+    rows: usize,
+    keys: Option<(EventId, EventId)>,
+    times: Option<(Timestamp, Timestamp)>,
+    table: PhantomData<T>,
+}
+
+impl<T: Table> FileWriter<T> {
+    pub(crate) fn new(owner: &Owner, shape: Shape, grouping: Grouping) -> Result<Self, Error> {
+        let group_rows = match grouping {
+            Grouping::Large => HOT_GROUP_ROWS,
+            Grouping::Paged => HISTORY_GROUP_ROWS,
+        };
+        let schema: SchemaRef = Arc::new(schema::<T>(shape));
+        let properties = properties::<T>(group_rows, grouping);
+        let writer =
+            ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).map_err(problem::<T>)?;
+        Ok(Self {
+            writer,
+            schema,
+            shape,
+            owner: owner.clone(),
+            group_rows,
+            facets: Vec::new(),
+            rows: 0,
+            keys: None,
+            times: None,
+            table: PhantomData,
+        })
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Bytes so far, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        self.writer.bytes_written() + self.writer.in_progress_size()
+    }
+
+    pub(crate) fn push(&mut self, rows: &[T::Row]) -> Result<(), Error> {
+        for chunk in rows.chunks(CHUNK) {
+            for row in chunk {
+                self.note(row);
+            }
+            let mut columns = self.owner_arrays(chunk.len());
+            columns.extend(T::arrays(chunk));
+            if self.shape == Shape::Hot {
+                columns.push(deleted(false, chunk.len()));
+            }
+            self.write(columns)?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, row: &T::Row) {
+        let (key, at) = (T::place(row), T::at(row));
+        self.keys = Some(self.keys.map_or((key, key), |(low, high)| (low.min(key), high.max(key))));
+        self.times = Some(self.times.map_or((at, at), |(low, high)| (low.min(at), high.max(at))));
+        if let Some(facet) = T::facet(row) {
+            let group = self.rows / self.group_rows;
+            self.facets.resize_with(self.facets.len().max(group + 1), BTreeSet::new);
+            if !self.facets[group].contains(facet) {
+                self.facets[group].insert(facet.to_owned());
+            }
+        }
+        self.rows += 1;
+    }
+
+    fn owner_arrays(&self, rows: usize) -> Vec<ArrayRef> {
+        let constant = |text: &str| -> ArrayRef { Arc::new(StringArray::from_iter_values(vec![text; rows])) };
+        vec![constant(self.owner.tenant.as_str()), constant(self.owner.workspace.as_str())]
+    }
+
+    fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(problem::<T>)?;
+        self.writer.write(&batch).map_err(problem::<T>)
+    }
+
+    pub(crate) fn finish(mut self, level: u32) -> Result<Encoded, Error> {
+        self.writer.flush().map_err(problem::<T>)?;
+        // Without this the buffer of the writer would still hold back the last bytes.
+        self.writer.sync().map_err(problem::<T>)?;
+        let notes = self.group_notes()?;
+        let data_end = self.writer.bytes_written();
+        for (key, value) in [(VERSION_KEY, SCHEMA_VERSION.to_string()), (GROUPS_KEY, notes)] {
+            self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let bytes = self.writer.into_inner().map_err(problem::<T>)?;
+        let tail = &bytes[data_end..];
+        let file = FileRef {
+            path: String::new(),
+            rows: self.rows as u64,
+            bytes: bytes.len() as u64,
+            sha256: HEXLOWER.encode(&Sha256::digest(&bytes)),
+            tail_bytes: tail.len() as u64,
+            tail_crc32: crc32fast::hash(tail),
+            level,
+            min_key: self.keys.map(|keys| keys.0),
+            max_key: self.keys.map(|keys| keys.1),
+            min_at: self.times.map(|times| times.0.as_millis()),
+            max_at: self.times.map(|times| times.1.as_millis()),
+        };
+        Ok(Encoded { bytes, file })
+    }
+
+    fn group_notes(&self) -> Result<String, Error> {
+        let bytes = self.writer.inner();
+        let mut facets = self.facets.iter();
+        let notes: Vec<GroupNote> = self
+            .writer
+            .flushed_row_groups()
+            .iter()
+            .map(|group| GroupNote {
+                crc32: group
+                    .columns()
+                    .iter()
+                    .map(|column| {
+                        let (start, length) = column.byte_range();
+                        crc32fast::hash(&bytes[start as usize..(start + length) as usize])
+                    })
+                    .collect(),
+                facets: facets.next().cloned().unwrap_or_default(),
+            })
+            .collect();
+        serde_json::to_string(&notes).map_err(problem::<T>)
+    }
+}
+
+impl<T: HotTable> FileWriter<T> {
+    /// Adds rows that say that these keys are gone.
+    pub(crate) fn push_gone(&mut self, keys: &[T::Key], version: EventId) -> Result<(), Error> {
+        for chunk in keys.chunks(CHUNK) {
+            let mut columns = self.owner_arrays(chunk.len());
+            let mut known = T::key_arrays(chunk);
+            known.push(("row_version", version_array(version, chunk.len())));
+            for spec in T::columns() {
+                let column = known.iter().find(|(name, _)| *name == spec.name);
+                columns.push(match column {
+                    Some((_, array)) => Arc::clone(array),
+                    None => new_null_array(&spec.data_type, chunk.len()),
+                });
+            }
+            columns.push(deleted(true, chunk.len()));
+            self.rows += chunk.len();
+            self.write(columns)?;
+        }
+        Ok(())
+    }
+}
+
+fn deleted(value: bool, rows: usize) -> ArrayRef {
+    Arc::new(BooleanArray::from(vec![value; rows]))
+}
+
+fn version_array(version: EventId, rows: usize) -> ArrayRef {
+    let array: StringArray = vec![version.to_string(); rows].into();
+    debug_assert_eq!(array.len(), rows);
+    Arc::new(array)
+}
+
+fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_max_row_group_row_count(Some(group_rows))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_bloom_filter_position(BloomFilterPosition::End)
+        .set_created_by(concat!("servo ", env!("CARGO_PKG_VERSION")).to_owned());
+    for column in T::columns().into_iter().filter(|column| column.unique) {
+        builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name), false);
+    }
+    if let (Some(column), Grouping::Paged) = (T::LOOKUP, grouping) {
+        builder = builder
+            .set_column_bloom_filter_enabled(ColumnPath::from(column), true)
+            .set_column_bloom_filter_max_ndv(ColumnPath::from(column), group_rows as u64)
+            .set_column_bloom_filter_fpp(ColumnPath::from(column), 0.01);
+    }
+    builder.build()
+}
+
+fn problem<T: Table>(error: impl std::fmt::Display) -> Error {
+    Error::Encode { table: T::NAME, problem: error.to_string() }
+}
+
+/// A whole file of settled rows.
+#[cfg(test)]
+pub(crate) fn encode<T: Table>(owner: &Owner, rows: &[T::Row]) -> Result<Encoded, Error> {
+    let mut writer = FileWriter::<T>::new(owner, Shape::Settled, Grouping::Paged)?;
+    writer.push(rows)?;
+    writer.finish(0)
+}

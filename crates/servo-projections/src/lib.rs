@@ -1,0 +1,82 @@
+//! Parquet tables, manifests, recovery and rebuild: what the state leaves on disk for readers and for its own restart.
+//!
+//! **Owns** the form of the tables (a contract with everybody who queries them), the files that make them up, the
+//! manifests that name those files, and the way back from the log.
+//!
+//! **Refuses** to decide anything. Rows come in as the engine made them and go out the same.
+//!
+//! **Guarantees**
+//! - Nothing is visible before its manifest is. A crash, a full disk or a fenced writer leaves the tables as the
+//!   newest manifest says; changes that could not be written go out with the next flush.
+//! - [`Projection::hot_rows`] gives exactly the rows that the state had when the manifest was written.
+//! - A row is rewritten a handful of times in its life, and a page of old runs reads a few row groups, whatever the
+//!   length of history (P8).
+//! - No listing, except where a person asks for maintenance (P6).
+//! - Size and checksum of every part of a file are verified before it is parsed. A bad file is [`Error::Damaged`],
+//!   named, with the way out; a newer one is [`Error::Newer`]. Never a panic, never silence.
+//!
+//! Files: each **hot** table (`runs`, `tasks`, `dep_satisfaction`, `timers`, `dispatch_outbox`) is a base snapshot and
+//! L0 deltas on top, with tombstones. Rows that do not change any more lie in **history**: ended runs with their tasks
+//! and edges, in the order in which they were asked for, and the tables that only grow (`run_key_index`,
+//! `run_key_conflicts`, `idempotency_keys`).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use servo_core::Timestamp;
+//! use servo_engine::{Settings, State};
+//! use servo_projections::{Compactor, Limits, Projection, RunFilter};
+//! use servo_store::{Blobs, Layout, MemoryBlobs, SystemPutIds};
+//!
+//! # let rt = tokio::runtime::Builder::new_current_thread().build()?;
+//! # rt.block_on(async {
+//! let layout = Layout::new("acme".parse()?, "main".parse()?);
+//! let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::in_memory(&layout));
+//! let settings = Settings::default();
+//! let mut state = State::new(layout.tenant().clone(), layout.workspace().clone(), settings.clone());
+//!
+//! let limits = Limits::for_settings(&settings);
+//! let put_ids = Arc::new(SystemPutIds::default());
+//! let mut compactor = Compactor::open(blobs.clone(), layout.clone(), 1, limits, put_ids).await?;
+//! compactor.flush(state.take_delta(), Timestamp::from_millis(1)).await?;
+//!
+//! let projection = Projection::open_latest(blobs, layout).await?.expect("something has been published");
+//! assert_eq!(projection.hot_rows().await?, state.rows());
+//! assert!(projection.runs_before(None, 50, &RunFilter::default()).await?.is_empty());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod batch;
+mod compactor;
+mod encode;
+mod error;
+mod files;
+mod history;
+mod hot;
+mod limits;
+mod manifest;
+mod manifests;
+mod open_file;
+mod projection;
+pub mod rebuild;
+mod request_keys;
+mod segments;
+mod settled;
+mod table;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod tiers;
+mod value;
+mod writer;
+
+pub use compactor::Compactor;
+pub use error::Error;
+pub use files::MetadataCache;
+pub use history::{RunFilter, merge_page};
+pub use limits::Limits;
+pub use manifest::{BaseSnapshot, Dedup, FileRef, L0Delta, L0Limits, Manifest, TableFiles, Watermarks};
+pub use projection::Projection;
+pub use table::SCHEMA_VERSION;
+pub use tables::TABLES;

@@ -1,0 +1,63 @@
+//! Settings of the compactor: plain data, every default in one place.
+
+use servo_core::Millis;
+
+use crate::manifest::{Dedup, L0Limits};
+
+/// When files are merged, and how long things are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Deltas on top of the base before they are merged into a new one.
+    pub l0_max_count: usize,
+    /// Rows in those deltas before they are merged.
+    pub l0_max_rows: usize,
+    /// Age of the oldest delta at which a flush merges.
+    pub l0_max_age: Millis,
+    /// Files of one level before they are merged into the next.
+    pub tier_fanout: usize,
+    /// Rows in a file of settled rows at most; files with half of it are not merged again.
+    pub max_file_rows: usize,
+    /// Bytes in a file of settled rows, roughly, at most.
+    pub max_file_bytes: usize,
+    /// Newest manifests whose files are kept for readers that still use them.
+    pub keep_manifests: usize,
+    /// How long request keys are remembered. The same as in the engine's settings.
+    pub dedup_window: Millis,
+    /// How many request keys are remembered at most. The same as in the engine's settings.
+    pub dedup_entries: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            l0_max_count: 8,
+            l0_max_rows: 200_000,
+            l0_max_age: Millis::from_hours(1),
+            tier_fanout: 8,
+            max_file_rows: 250_000,
+            max_file_bytes: 64 << 20,
+            keep_manifests: 50,
+            dedup_window: Millis::from_hours(7 * 24),
+            dedup_entries: 4_000_000,
+        }
+    }
+}
+
+impl Limits {
+    /// Limits that agree with the settings of an engine.
+    pub fn for_settings(settings: &servo_engine::Settings) -> Self {
+        Self { dedup_window: settings.dedup_window, dedup_entries: settings.dedup_entries, ..Self::default() }
+    }
+
+    pub(crate) fn l0(&self) -> L0Limits {
+        L0Limits {
+            max_count: self.l0_max_count as u64,
+            max_rows: self.l0_max_rows as u64,
+            max_age_ms: self.l0_max_age.get(),
+        }
+    }
+
+    pub(crate) fn dedup(&self) -> Dedup {
+        Dedup { window_ms: self.dedup_window.get(), max_entries: self.dedup_entries as u64 }
+    }
+}

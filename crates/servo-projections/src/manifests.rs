@@ -1,0 +1,179 @@
+//! Where manifests are kept: finding the newest, publishing the next, dropping the oldest.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use servo_store::probe::{anchors, last_anchored, last_dense};
+use servo_store::{BlobError, Blobs, Layout, PutOutcome};
+
+use crate::error::Error;
+use crate::manifest::Manifest;
+
+/// No manifest of ours is near this large.
+const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+
+/// What came of [`Manifests::publish`].
+pub(crate) enum Published {
+    /// It is durable and visible, now or since an earlier try.
+    Mine,
+    /// Somebody else's manifest has that number.
+    Theirs,
+}
+
+/// The manifests of a workspace.
+#[derive(Clone)]
+pub(crate) struct Manifests {
+    pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) layout: Layout,
+}
+
+impl Manifests {
+    /// The newest manifest, found without listing: from the copy on, or by the numbers alone if the copy is
+    /// missing, damaged or left behind.
+    pub(crate) async fn newest(&self) -> Result<Option<Manifest>, Error> {
+        let start = match self.read_copy().await {
+            Ok(Some(copy)) if self.exists(copy.revision).await? => Some(copy.revision),
+            Ok(_) => None,
+            // The copy is only a hint. One written by a newer Servo is not: its numbered twin refuses too.
+            Err(Error::Damaged { file, problem, .. }) => {
+                tracing::warn!(
+                    file,
+                    problem,
+                    "the copy of the newest manifest is damaged; looking by number"
+                );
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let newest = match start {
+            Some(known) => last_dense(known, |revision| self.exists(revision)).await?,
+            None => last_anchored(|revision| self.exists(revision)).await?,
+        };
+        if newest == 0 { Ok(None) } else { self.read(newest).await }
+    }
+
+    /// As [`Self::newest`], never trusting the copy: for writers.
+    pub(crate) async fn newest_by_number(&self) -> Result<Option<Manifest>, Error> {
+        let newest = last_anchored(|revision| self.exists(revision)).await?;
+        if newest == 0 { Ok(None) } else { self.read(newest).await }
+    }
+
+    /// As [`Self::newest_by_number`] for those who can do without what a damaged manifest says: the number is known
+    /// all the same.
+    pub(crate) async fn newest_readable(&self) -> Result<(u64, Option<Manifest>), Error> {
+        let revision = last_anchored(|revision| self.exists(revision)).await?;
+        Ok((revision, if revision == 0 { None } else { self.read_undamaged(revision).await? }))
+    }
+
+    /// None also if it is damaged.
+    pub(crate) async fn read_undamaged(&self, revision: u64) -> Result<Option<Manifest>, Error> {
+        match self.read(revision).await {
+            Err(Error::Damaged { file, problem, .. }) => {
+                tracing::warn!(file, problem, "a damaged manifest is passed over");
+                Ok(None)
+            }
+            answer => answer,
+        }
+    }
+
+    async fn read_copy(&self) -> Result<Option<Manifest>, Error> {
+        self.read_named(self.layout.manifest_latest()).await
+    }
+
+    pub(crate) async fn read(&self, revision: u64) -> Result<Option<Manifest>, Error> {
+        let name = self.layout.manifest(revision);
+        let Some(manifest) = self.read_named(&name).await? else { return Ok(None) };
+        if manifest.revision != revision {
+            return Err(Error::damaged(name, format!("it says that it is revision {}", manifest.revision)));
+        }
+        Ok(Some(manifest))
+    }
+
+    async fn read_named(&self, name: &str) -> Result<Option<Manifest>, Error> {
+        let size = match self.blobs.size(name).await {
+            Ok(size) => size,
+            Err(BlobError::NotFound { .. }) => return Ok(None),
+            Err(source) => return Err(Error::store("reading", name, source)),
+        };
+        if size > MAX_MANIFEST_BYTES {
+            return Err(Error::damaged(
+                name,
+                format!("{size} bytes are more than the {MAX_MANIFEST_BYTES} allowed"),
+            ));
+        }
+        match self.blobs.get(name).await {
+            Ok(bytes) => Manifest::parse(name, &bytes).map(Some),
+            Err(BlobError::NotFound { .. }) => Ok(None),
+            Err(source) => Err(Error::store("reading", name, source)),
+        }
+    }
+
+    async fn exists(&self, revision: u64) -> Result<bool, Error> {
+        let name = self.layout.manifest(revision);
+        match self.blobs.size(&name).await {
+            Ok(_) => Ok(true),
+            Err(BlobError::NotFound { .. }) => Ok(false),
+            Err(source) => Err(Error::store("looking for", name, source)),
+        }
+    }
+
+    /// Creates the numbered manifest, then the copy. Whatever happens to the copy, the manifest counts.
+    pub(crate) async fn publish(&self, manifest: &Manifest) -> Result<Published, Error> {
+        let name = self.layout.manifest(manifest.revision);
+        let bytes = Bytes::from(manifest.to_bytes());
+        let outcome = self.blobs.put_if_absent(&name, bytes.clone()).await;
+        match outcome.map_err(|source| Error::store("publishing", name.clone(), source))? {
+            PutOutcome::Created => {}
+            PutOutcome::Exists => {
+                let existing = self.read(manifest.revision).await?;
+                let existing = existing.ok_or_else(|| Error::damaged(&name, "it is there and it is not"))?;
+                if existing.revision_ulid != manifest.revision_ulid {
+                    return Ok(Published::Theirs);
+                }
+            }
+        }
+        let copy = self.read_copy().await.unwrap_or(None);
+        if let Some(copy) = copy.filter(|copy| copy.revision > manifest.revision) {
+            // A number that was used and deleted can be created again; the boundary tells (DESIGN §6).
+            if manifest.revision <= copy.boundary {
+                let reason = format!("revision {} has been published since", copy.revision);
+                return Err(Error::Fenced { revision: manifest.revision, reason });
+            }
+            return Ok(Published::Mine);
+        }
+        let latest = self.layout.manifest_latest();
+        if let Err(error) = self.blobs.put(latest, bytes).await {
+            tracing::warn!(file = latest, %error, "the copy of the newest manifest could not be replaced");
+        }
+        Ok(Published::Mine)
+    }
+
+    /// Deletes the files that only manifests up to the boundary name, and those manifests themselves, except the few
+    /// that [`last_anchored`] needs. By reachability, never by clock: safe to do again after a crash.
+    ///
+    /// `done` is through which revision this has been done already; the answer is the same afterwards.
+    pub(crate) async fn prune(&self, newest: &Manifest, done: u64) -> Result<u64, Error> {
+        let keep = newest.revision - newest.boundary;
+        for revision in done + 1..=newest.boundary {
+            // Files are never named again once a manifest has stopped naming them.
+            let (old, next) =
+                (self.read_undamaged(revision).await?, self.read_undamaged(revision + 1).await?);
+            if let (Some(old), Some(next)) = (old, next) {
+                let kept = next.paths();
+                for path in old.paths().difference(&kept) {
+                    self.delete(path).await?;
+                }
+            }
+            let now = revision + keep;
+            for dead in anchors(now - 1, keep).difference(&anchors(now, keep)) {
+                self.delete(&self.layout.manifest(*dead)).await?;
+            }
+        }
+        Ok(newest.boundary.max(done))
+    }
+
+    pub(crate) async fn delete(&self, name: &str) -> Result<(), Error> {
+        let deleted = self.blobs.delete(name).await;
+        deleted.map_err(|source| Error::store("deleting", name, source))
+    }
+}

@@ -1,0 +1,53 @@
+//! Reading the tables as one manifest has them.
+
+use std::sync::Arc;
+
+use servo_engine::HotRows;
+use servo_store::{Blobs, Layout};
+
+use crate::error::Error;
+use crate::files::{Files, MetadataCache};
+use crate::hot::HotTables;
+use crate::manifest::Manifest;
+use crate::manifests::Manifests;
+use crate::request_keys;
+
+/// The tables at one moment. Cheap to clone; never changes.
+#[derive(Clone)]
+pub struct Projection {
+    pub(crate) files: Files,
+    pub(crate) manifest: Arc<Manifest>,
+}
+
+impl Projection {
+    /// The newest manifest's tables; none if nothing has been published yet.
+    pub async fn open_latest(blobs: Arc<dyn Blobs>, layout: Layout) -> Result<Option<Projection>, Error> {
+        let manifests = Manifests { blobs: Arc::clone(&blobs), layout };
+        let manifest = manifests.newest().await?;
+        Ok(manifest.map(|manifest| Self::from_manifest(blobs, Arc::new(manifest), Arc::default())))
+    }
+
+    /// The tables of a manifest already read. Share `cache` between the projections of a workspace.
+    pub fn from_manifest(
+        blobs: Arc<dyn Blobs>,
+        manifest: Arc<Manifest>,
+        cache: Arc<MetadataCache>,
+    ) -> Projection {
+        Self { files: Files { blobs, cache }, manifest }
+    }
+
+    /// What it is a view of.
+    pub fn manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
+    /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
+    pub async fn hot_rows(&self) -> Result<HotRows, Error> {
+        let (hot, run_keys, idempotency) = futures::try_join!(
+            HotTables::read(&self.files, &self.manifest),
+            request_keys::run_keys(&self.files, &self.manifest),
+            request_keys::idempotency(&self.files, &self.manifest),
+        )?;
+        Ok(HotRows { run_keys, idempotency, ..hot.into_hot_rows(self.manifest.watermarks.head()) })
+    }
+}

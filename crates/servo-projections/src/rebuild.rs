@@ -1,0 +1,181 @@
+//! Making the tables anew from the log, and checking them against it.
+//!
+//! A rebuild folds the log into shadow files beside the live ones. It saves a checkpoint every so many batches, so a
+//! killed rebuild goes on where it was. At the end it compares what it wrote with what it folded, and swaps by
+//! publishing the next manifest: until that moment nothing visible has changed.
+
+mod checkpoint;
+mod replay;
+mod report;
+mod sweep;
+mod verify;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use servo_core::{Clock, Timestamp};
+use servo_engine::Settings;
+use servo_store::{Blobs, Layout, Log, PutIds};
+
+pub use report::{Phase, Progress, RebuildReport, TableStatus};
+pub use sweep::{list, sweep};
+pub use verify::{TableCheck, VerifyReport, verify};
+
+use crate::error::Error;
+use crate::files::{Files, MetadataCache};
+use crate::limits::Limits;
+use crate::manifest::Manifest;
+use crate::manifests::{Manifests, Published};
+use crate::projection::Projection;
+use crate::writer::Writer;
+use replay::Shadow;
+
+/// Times an online rebuild tries to swap while somebody else publishes.
+const SWAP_TRIES: u32 = 50;
+
+/// Whether somebody may be writing meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Nobody is: finding a new manifest at the end is an error.
+    #[default]
+    Offline,
+    /// The live writer goes on: catch up with it and try again.
+    Online,
+}
+
+/// How to rebuild.
+#[derive(Debug, Clone)]
+pub struct RebuildOptions {
+    /// Whether somebody may be writing meanwhile.
+    pub mode: Mode,
+    /// Batches between looks at `abort` and reports of progress.
+    pub batch_size: u64,
+    /// Batches between checkpoints.
+    pub checkpoint_every: u64,
+    /// Batches that may be undecodable, per million. They are skipped, counted and reported.
+    pub max_errors_ppm: u64,
+    /// Go on from the checkpoint of an earlier rebuild, if there is one.
+    pub resume: bool,
+    /// Set it to stop at the next opportunity, with a checkpoint.
+    pub abort: Arc<AtomicBool>,
+}
+
+impl Default for RebuildOptions {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Offline,
+            batch_size: 1_000,
+            checkpoint_every: 10_000,
+            max_errors_ppm: 0,
+            resume: true,
+            abort: Arc::default(),
+        }
+    }
+}
+
+/// Where and with what a rebuild works.
+#[derive(Clone)]
+pub struct Workshop {
+    /// The files.
+    pub blobs: Arc<dyn Blobs>,
+    /// The workspace.
+    pub layout: Layout,
+    /// The settings of its engine: the same log folds to the same state only under the same settings.
+    pub settings: Settings,
+    /// Ids of files and manifests.
+    pub put_ids: Arc<dyn PutIds>,
+    /// What manifests are dated by.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Workshop {
+    fn manifests(&self) -> Manifests {
+        Manifests { blobs: Arc::clone(&self.blobs), layout: self.layout.clone() }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn writer(&self, epoch: u64) -> Writer {
+        let files = Files { blobs: Arc::clone(&self.blobs), cache: Arc::new(MetadataCache::default()) };
+        let limits = Limits::for_settings(&self.settings);
+        Writer::new(files, self.layout.clone(), limits, Arc::clone(&self.put_ids), epoch)
+    }
+}
+
+pub(crate) fn refused(reason: impl Into<String>) -> Error {
+    Error::Refused { what: "rebuild", reason: reason.into() }
+}
+
+/// Replays the log into new files and swaps them in.
+pub async fn rebuild(
+    log: &dyn Log,
+    workshop: &Workshop,
+    options: &RebuildOptions,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<RebuildReport, Error> {
+    whole_log(log, "rebuild").await?;
+    let manifests = workshop.manifests();
+    let (old_revision, old) = manifests.newest_readable().await?;
+    let epoch = old.map_or(0, |old| old.epoch);
+    let mut shadow = Shadow::start(workshop, old_revision, epoch, options).await?;
+    let resumed_from = shadow.through();
+    for swap_tries in 1..=SWAP_TRIES {
+        shadow.catch_up(log, options, progress).await?;
+        progress(shadow.progress(Phase::Verifying));
+        shadow.verify().await?;
+        let (revision, newest) = manifests.newest_readable().await?;
+        let published = newest.as_ref().map_or(0, |newest| newest.watermarks.last_seq);
+        if published > shadow.through() {
+            if options.mode == Mode::Offline || log.next_seq().await? <= published {
+                return Err(refused(format!(
+                    "the newest manifest ends at batch {published}, after the {} of the log",
+                    shadow.through()
+                )));
+            }
+            continue;
+        }
+        if options.mode == Mode::Offline && revision != old_revision {
+            return Err(refused(
+                "somebody published a manifest meanwhile; stop the server, or rebuild online",
+            ));
+        }
+        progress(shadow.progress(Phase::Swapping));
+        let manifest = shadow.manifest_after(revision, newest.as_ref(), workshop.now());
+        match manifests.publish(&manifest).await? {
+            Published::Mine => {
+                shadow.done().await?;
+                let swept = sweep(workshop).await?;
+                return Ok(shadow.report(&manifest, resumed_from, swap_tries, swept));
+            }
+            Published::Theirs if options.mode == Mode::Online => {}
+            Published::Theirs => {
+                return Err(refused(
+                    "somebody published a manifest meanwhile; stop the server, or rebuild online",
+                ));
+            }
+        }
+    }
+    Err(refused(format!("somebody else published first {SWAP_TRIES} times; try again when it is quieter")))
+}
+
+async fn whole_log(log: &dyn Log, what: &'static str) -> Result<(), Error> {
+    let boundary = log.boundary().await?;
+    if boundary > 1 {
+        let reason = format!(
+            "batches before {boundary} have been deleted from {}, so the tables cannot be made from it alone",
+            log.describe()
+        );
+        return Err(Error::Refused { what, reason });
+    }
+    Ok(())
+}
+
+fn aborted(options: &RebuildOptions) -> bool {
+    options.abort.load(Ordering::Relaxed)
+}
+
+fn view(writer: &Writer, manifest: &Manifest) -> Projection {
+    Projection { files: writer.files.clone(), manifest: Arc::new(manifest.clone()) }
+}

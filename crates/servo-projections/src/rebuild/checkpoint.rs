@@ -1,0 +1,70 @@
+//! Where a rebuild is, so that a killed one goes on.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use servo_store::{BlobError, Blobs};
+
+use crate::error::Error;
+use crate::manifest::Manifest;
+use crate::table::SCHEMA_VERSION;
+
+/// The checkpoint of a rebuild. There is one rebuild at a time.
+pub(crate) const NAME: &str = "rebuild/orchestration.json";
+
+/// Rows that went to history, to compare with what the files say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Counts {
+    pub(crate) runs: u64,
+    pub(crate) tasks: u64,
+    pub(crate) edges: u64,
+    pub(crate) conflicts: u64,
+}
+
+/// Everything a rebuild needs to go on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Checkpoint {
+    pub(crate) schema_version: u64,
+    /// Last batch folded.
+    pub(crate) through: u64,
+    pub(crate) errors: u64,
+    pub(crate) error_samples: Vec<String>,
+    pub(crate) counts: Counts,
+    /// The shadow files. Never published as it is.
+    pub(crate) shadow: Manifest,
+}
+
+impl Checkpoint {
+    /// The last checkpoint; none if there is none or it is of no use.
+    pub(crate) async fn read(blobs: &dyn Blobs) -> Result<Option<Self>, Error> {
+        let bytes = match blobs.get(NAME).await {
+            Ok(bytes) => bytes,
+            Err(BlobError::NotFound { .. }) => return Ok(None),
+            Err(source) => return Err(Error::store("reading", NAME, source)),
+        };
+        match serde_json::from_slice::<Self>(&bytes) {
+            Ok(found) if found.schema_version == SCHEMA_VERSION => Ok(Some(found)),
+            Ok(found) => {
+                tracing::warn!(
+                    version = found.schema_version,
+                    "the checkpoint is of another version; starting anew"
+                );
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the checkpoint of the last rebuild is damaged; starting anew");
+                Ok(None)
+            }
+        }
+    }
+
+    pub(crate) async fn write(&self, blobs: &dyn Blobs) -> Result<(), Error> {
+        let bytes = serde_json::to_vec_pretty(self).expect("a checkpoint in memory serializes");
+        let stored = blobs.put(NAME, Bytes::from(bytes)).await;
+        stored.map_err(|source| Error::store("writing", NAME, source))
+    }
+
+    pub(crate) async fn delete(blobs: &dyn Blobs) -> Result<(), Error> {
+        let deleted = blobs.delete(NAME).await;
+        deleted.map_err(|source| Error::store("deleting", NAME, source))
+    }
+}

@@ -1,0 +1,252 @@
+//! The fold of a rebuild, and the shadow files it leaves.
+
+use futures::StreamExt;
+use servo_core::Timestamp;
+use servo_engine::State;
+use servo_engine::event::decode_batch;
+use servo_store::{Log, Record};
+
+use super::checkpoint::{Checkpoint, Counts};
+use super::report::{Phase, Progress, RebuildReport};
+use super::{RebuildOptions, Workshop, aborted, refused, view};
+use crate::error::Error;
+use crate::manifest::Manifest;
+use crate::table::{SCHEMA_VERSION, Table};
+use crate::tables::{Edges, RunKeyConflicts, Runs, Tasks};
+use crate::writer::Writer;
+
+/// Events folded at most between two flushes: bounds memory whatever the size of batches.
+const MAX_EVENTS: usize = 200_000;
+/// Errors shown.
+const SAMPLES: usize = 20;
+
+/// A state being folded, and the files of what it let go.
+pub(super) struct Shadow<'a> {
+    workshop: &'a Workshop,
+    writer: Writer,
+    state: State,
+    saved: Checkpoint,
+    last: u64,
+}
+
+impl<'a> Shadow<'a> {
+    /// From the checkpoint, or from nothing.
+    pub(super) async fn start(
+        workshop: &'a Workshop,
+        old_revision: u64,
+        epoch: u64,
+        options: &RebuildOptions,
+    ) -> Result<Self, Error> {
+        let writer = workshop.writer(epoch);
+        let checkpoint = Checkpoint::read(&*workshop.blobs).await?;
+        let (tenant, workspace) = (workshop.layout.tenant().clone(), workshop.layout.workspace().clone());
+        if let Some(saved) = checkpoint.filter(|_| options.resume) {
+            let rows = view(&writer, &saved.shadow).hot_rows().await?;
+            let state =
+                State::from_rows(tenant, workspace, workshop.settings.clone(), rows).map_err(|error| {
+                    refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
+                })?;
+            return Ok(Self { workshop, writer, state, last: saved.through, saved });
+        }
+        let state = State::new(tenant, workspace, workshop.settings.clone());
+        let mut shadow = writer.draft(None, workshop.now());
+        // Files carry the first revision that may name them.
+        shadow.revision = old_revision + 1;
+        let saved = Checkpoint {
+            schema_version: SCHEMA_VERSION,
+            through: 0,
+            errors: 0,
+            error_samples: Vec::new(),
+            counts: Counts::default(),
+            shadow,
+        };
+        Ok(Self { workshop, writer, state, saved, last: 0 })
+    }
+
+    pub(super) fn through(&self) -> u64 {
+        self.saved.through
+    }
+
+    pub(super) fn progress(&self, phase: Phase) -> Progress {
+        Progress { phase, through: self.state.head().seq, of: self.last, errors: self.saved.errors }
+    }
+
+    /// Folds up to the end of the log and saves.
+    pub(super) async fn catch_up(
+        &mut self,
+        log: &dyn Log,
+        options: &RebuildOptions,
+        progress: &mut (dyn FnMut(Progress) + Send),
+    ) -> Result<(), Error> {
+        self.last = log.next_seq().await?.saturating_sub(1);
+        let allowed = u128::from(self.last) * u128::from(options.max_errors_ppm) / 1_000_000;
+        let mut events = 0;
+        let mut batches = log.read(self.state.head().seq + 1);
+        while let Some(record) = batches.next().await {
+            let record = record?;
+            let seq = record.seq;
+            events += self.fold(&record);
+            if u128::from(self.saved.errors) > allowed {
+                return Err(self.give_up(options).await);
+            }
+            if seq.is_multiple_of(options.checkpoint_every.max(1)) || events >= MAX_EVENTS {
+                self.save().await?;
+                events = 0;
+            }
+            if seq.is_multiple_of(options.batch_size.max(1)) {
+                progress(self.progress(Phase::Replaying));
+                if aborted(options) {
+                    self.save().await?;
+                    return Err(refused(format!(
+                        "it was aborted after batch {seq}; run it again to go on from there"
+                    )));
+                }
+            }
+        }
+        if self.state.head().seq > self.saved.through {
+            self.save().await?;
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, record: &Record) -> usize {
+        match decode_batch(&record.payload) {
+            Ok(events) => {
+                self.state.apply_batch(record.seq, &events);
+                events.len()
+            }
+            Err(error) => {
+                tracing::warn!(seq = record.seq, %error, "a batch cannot be decoded and is skipped");
+                self.saved.errors += 1;
+                if self.saved.error_samples.len() < SAMPLES {
+                    self.saved.error_samples.push(format!("batch {}: {error}", record.seq));
+                }
+                self.state.apply_batch(record.seq, &[]);
+                0
+            }
+        }
+    }
+
+    async fn give_up(&mut self, options: &RebuildOptions) -> Error {
+        let cleaned = self.discard().await;
+        if let Err(error) = cleaned {
+            tracing::warn!(%error, "the files of a stopped rebuild could not all be deleted");
+        }
+        refused(format!(
+            "{} of {} batches cannot be decoded, more than the {} per million allowed: {}",
+            self.saved.errors,
+            self.last,
+            options.max_errors_ppm,
+            self.saved.error_samples.join("; ")
+        ))
+    }
+
+    /// Deletes the shadow files and the checkpoint.
+    async fn discard(&mut self) -> Result<(), Error> {
+        Checkpoint::delete(&*self.workshop.blobs).await?;
+        self.writer.discard_written().await;
+        let manifests = self.workshop.manifests();
+        for path in self.saved.shadow.paths() {
+            manifests.delete(path).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes what changed since the last checkpoint, then the checkpoint, then deletes what it no longer needs.
+    async fn save(&mut self) -> Result<(), Error> {
+        let now = self.workshop.now();
+        let delta = self.state.take_delta();
+        let mut shadow = self.saved.shadow.clone();
+        let written = async {
+            self.writer.add_delta(&mut shadow, &delta, now).await?;
+            self.writer.merge_due(&mut shadow, now).await
+        };
+        if let Err(error) = written.await {
+            self.writer.discard_written().await;
+            return Err(error);
+        }
+        let counts = &mut self.saved.counts;
+        counts.runs += delta.ended_runs.len() as u64;
+        counts.tasks += delta.ended_tasks.len() as u64;
+        counts.edges += delta.ended_edges.len() as u64;
+        counts.conflicts += delta.run_key_conflicts.len() as u64;
+        self.saved.through = delta.head.seq;
+        let before = std::mem::replace(&mut self.saved.shadow, shadow);
+        self.saved.write(&*self.workshop.blobs).await?;
+        self.writer.keep_written(&self.saved.shadow).await;
+        let manifests = self.workshop.manifests();
+        for path in before.paths().difference(&self.saved.shadow.paths()) {
+            manifests.delete(path).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads back what was written and compares it with what was folded.
+    pub(super) async fn verify(&self) -> Result<(), Error> {
+        let shadow = &self.saved.shadow;
+        let rows = view(&self.writer, shadow).hot_rows().await?;
+        if rows != self.state.rows() {
+            return Err(refused("its hot rows, read back, are not what was folded; please report this"));
+        }
+        let counts = self.saved.counts;
+        for (table, expected) in [
+            (Runs::NAME, counts.runs),
+            (Tasks::NAME, counts.tasks),
+            (Edges::NAME, counts.edges),
+            (RunKeyConflicts::NAME, counts.conflicts),
+        ] {
+            let found: u64 = shadow.settled(table).iter().map(|file| file.rows).sum();
+            if found != expected {
+                return Err(refused(format!(
+                    "history of `{table}` has {found} rows, {expected} were folded"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The shadow as the manifest after `newest`.
+    pub(super) fn manifest_after(
+        &self,
+        revision: u64,
+        newest: Option<&Manifest>,
+        now: Timestamp,
+    ) -> Manifest {
+        let shadow = &self.saved.shadow;
+        let next = self.writer.draft(newest, now);
+        Manifest {
+            // The newest may be damaged; its number counts.
+            revision: revision + 1,
+            epoch: newest.map_or(0, |newest| newest.epoch),
+            watermarks: shadow.watermarks,
+            base_snapshot: shadow.base_snapshot.clone(),
+            l0_deltas: shadow.l0_deltas.clone(),
+            history: shadow.history.clone(),
+            ..next
+        }
+    }
+
+    /// The shadow is live: the checkpoint must not be resumed.
+    pub(super) async fn done(&self) -> Result<(), Error> {
+        Checkpoint::delete(&*self.workshop.blobs).await
+    }
+
+    pub(super) fn report(
+        &self,
+        manifest: &Manifest,
+        resumed_from: u64,
+        swap_tries: u32,
+        swept: u64,
+    ) -> RebuildReport {
+        RebuildReport {
+            revision: manifest.revision,
+            through: self.saved.through,
+            resumed_from,
+            errors: self.saved.errors,
+            error_samples: self.saved.error_samples.clone(),
+            swap_tries,
+            swept,
+            tables: super::sweep::tables_of(manifest),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Request keys that recovery needs: only their columns are fetched and decoded.
+
+use arrow_array::RecordBatch;
+use futures::{StreamExt, TryStreamExt, stream};
+use servo_core::{Millis, Timestamp};
+use servo_engine::rows::{IdempotencyEntry, RunKeyEntry};
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::files::Files;
+use crate::manifest::{FileRef, Manifest};
+use crate::table::Table;
+use crate::tables::{Idempotency, RunKeys};
+
+/// Files fetched at once.
+const PARALLEL: usize = 8;
+
+pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
+    let columns = ["run_id", "fingerprint_prefix", "created_at"];
+    let entries = read(files, manifest.settled(RunKeys::NAME), &columns, |batch, entries| {
+        let run_id = batch.column("run_id")?;
+        let fingerprint_prefix = batch.column("fingerprint_prefix")?;
+        let created_at = batch.column("created_at")?;
+        for row in 0..batch.len() {
+            entries.push(RunKeyEntry {
+                run_id: run_id.get(row)?,
+                fingerprint_prefix: fingerprint_prefix.get(row)?,
+                created_at: created_at.get(row)?,
+            });
+        }
+        Ok(())
+    });
+    Ok(forget(entries.await?, manifest, |entry| (entry.created_at, entry.run_id)))
+}
+
+pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
+    let columns = ["key_hash", "created_at"];
+    let entries = read(files, manifest.settled(Idempotency::NAME), &columns, |batch, entries| {
+        let (key_hash, created_at) = (batch.column("key_hash")?, batch.column("created_at")?);
+        for row in 0..batch.len() {
+            entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, created_at: created_at.get(row)? });
+        }
+        Ok(())
+    });
+    Ok(forget(entries.await?, manifest, |entry| (entry.created_at, entry.key_hash)))
+}
+
+async fn read<E>(
+    files: &Files,
+    refs: &[FileRef],
+    columns: &[&str],
+    decode: impl Fn(&Batch<'_>, &mut Vec<E>) -> Result<(), Error>,
+) -> Result<Vec<E>, Error> {
+    let mut entries = Vec::with_capacity(refs.iter().map(|file| file.rows as usize).sum());
+    let mut fetched = stream::iter(refs).map(|file| fetch(files, file, columns)).buffered(PARALLEL);
+    while let Some((name, batches)) = fetched.try_next().await? {
+        let mut first_row = 0;
+        for rows in &batches {
+            decode(&Batch { rows, file: &name, first_row, chosen: None }, &mut entries)?;
+            first_row += rows.num_rows() as u64;
+        }
+    }
+    Ok(entries)
+}
+
+async fn fetch(files: &Files, file: &FileRef, columns: &[&str]) -> Result<(String, Vec<RecordBatch>), Error> {
+    let open = files.open(file).await?;
+    let mut batches = Vec::with_capacity(open.groups());
+    for group in 0..open.groups() {
+        batches.push(files.group(&open, group, Some(columns)).await?);
+    }
+    Ok((file.path.clone(), batches))
+}
+
+/// What the state still remembers, in its order. Keys leave it oldest first, when they are older than the window
+/// before the newest key, or too many.
+fn forget<E: PartialEq, K: Ord>(
+    mut entries: Vec<E>,
+    manifest: &Manifest,
+    place: impl Fn(&E) -> (Timestamp, K),
+) -> Vec<E> {
+    entries.sort_by_key(&place);
+    // The same flush tried twice may have written a key twice.
+    entries.dedup();
+    let oldest = oldest_kept(manifest);
+    let most = usize::try_from(manifest.dedup.max_entries).unwrap_or(usize::MAX);
+    let too_old = entries.partition_point(|entry| place(entry).0 < oldest);
+    let too_many = entries.len().saturating_sub(most);
+    entries.drain(..too_old.max(too_many));
+    entries
+}
+
+/// Keys older than this are forgotten.
+pub(crate) fn oldest_kept(manifest: &Manifest) -> Timestamp {
+    let files = [RunKeys::NAME, Idempotency::NAME].into_iter().flat_map(|table| manifest.settled(table));
+    let newest = files.filter_map(|file| file.max_at).max().map_or(Timestamp::MIN, Timestamp::from_millis);
+    newest.saturating_sub(Millis::new(manifest.dedup.window_ms))
+}

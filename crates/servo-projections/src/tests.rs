@@ -1,0 +1,14 @@
+//! Tests of the crate as a whole, grouped by what they are about.
+
+mod compaction;
+mod corpus;
+mod damage;
+mod duckdb;
+mod fencing;
+mod generate;
+mod measure;
+mod paging;
+mod rebuilding;
+mod round_trip;
+mod support;
+mod workload;

@@ -1,0 +1,234 @@
+//! Flushing, merging, forgetting and dropping.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use servo_core::{Millis, RunId, Timestamp};
+use servo_engine::rows::{Delta, RunRow};
+
+use super::generate::Generator;
+use super::support::{Model, empty_delta, event, latest, layout, memory, now, open};
+use crate::Limits;
+use crate::table::Table;
+use crate::tables::{Idempotency, RunKeys, Runs};
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// A delta that changes and removes few enough keys for them to meet often.
+fn random_delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
+    let mut delta = empty_delta(seq);
+    let version = |generator: &mut Generator| event((seq - 1) * 1_000 + generator.below(1_000));
+    let mut runs: BTreeMap<RunId, RunRow> = BTreeMap::new();
+    for _ in 0..generator.below(6) {
+        let mut row = generator.run();
+        row.run_id = RunId::from_u128(u128::from(generator.below(8)));
+        row.row_version = version(generator);
+        runs.insert(row.run_id, row);
+    }
+    let mut tasks = BTreeMap::new();
+    let mut edges = BTreeMap::new();
+    for _ in 0..generator.below(20) {
+        let mut row = generator.task();
+        row.run_id = RunId::from_u128(u128::from(generator.below(4)));
+        row.row_version = version(generator);
+        tasks.insert((row.run_id, row.task_key.clone()), row);
+        let mut row = generator.edge();
+        row.run_id = RunId::from_u128(u128::from(generator.below(2)));
+        row.row_version = version(generator);
+        edges.insert((row.run_id, row.upstream_task_key.clone(), row.downstream_task_key.clone()), row);
+    }
+    let (mut timers, mut outbox) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..generator.below(5) {
+        let mut row = generator.timer();
+        row.row_version = version(generator);
+        timers.insert(row.timer_id.clone(), row);
+        let mut row = generator.outbox();
+        row.row_version = version(generator);
+        outbox.insert(row.dispatch_id.clone(), row);
+    }
+    macro_rules! gone {
+        ($table:ident, $rows:ident) => {
+            for key in model.$table.keys() {
+                if generator.below(4) == 0 && !$rows.contains_key(key) {
+                    delta.gone.$table.push(key.clone());
+                }
+            }
+        };
+    }
+    gone!(runs, runs);
+    gone!(tasks, tasks);
+    gone!(edges, edges);
+    gone!(timers, timers);
+    gone!(outbox, outbox);
+    delta.runs = runs.into_values().collect();
+    delta.tasks = tasks.into_values().collect();
+    delta.edges = edges.into_values().collect();
+    delta.timers = timers.into_values().collect();
+    delta.outbox = outbox.into_values().collect();
+    for _ in 0..generator.below(4) {
+        let mut row = generator.run_key();
+        row.run_id = RunId::from_u128(row.run_id.to_u128() ^ u128::from(generator.number()));
+        row.created_at = Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
+        delta.run_keys.push(row);
+        let mut row = generator.idempotency();
+        row.key_hash ^= u128::from(generator.number());
+        row.created_at = Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
+        delta.idempotency.push(row);
+        delta.run_key_conflicts.push(generator.conflict());
+    }
+    delta
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_mixture_of_flushes_and_merges_reads_as_the_model(
+        seed: u64,
+        flushes in 1u64..14,
+        l0_max_count in 0usize..5,
+        tier_fanout in 2usize..4,
+        reopen in 1u64..5,
+    ) {
+        block_on(async {
+            let limits = Limits { l0_max_count, tier_fanout, keep_manifests: 3, ..Limits::default() };
+            let blobs = memory();
+            let mut compactor = open(&blobs, 1, 1, limits.clone()).await;
+            let (mut generator, mut model) = (Generator::new(seed), Model::default());
+            for seq in 1..=flushes {
+                if seq.is_multiple_of(reopen) {
+                    compactor = open(&blobs, 1, seq + 1, limits.clone()).await;
+                }
+                let delta = random_delta(&mut generator, seq, &model);
+                model.apply(&delta);
+                let head = delta.head;
+                let manifest = compactor.flush(delta, now()).await.unwrap();
+                prop_assert!(compactor.maintenance_error().is_none());
+                let projection = latest(&blobs).await;
+                prop_assert_eq!(&**projection.manifest(), &*manifest);
+                prop_assert_eq!(projection.hot_rows().await.unwrap(), model.rows(head));
+                prop_assert!(manifest.l0_deltas.len() <= l0_max_count);
+            }
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn deleted_rows_do_not_come_back_after_a_merge() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits { l0_max_count: 2, ..Limits::default() }).await;
+    let mut generator = Generator::new(1);
+    let runs: Vec<RunRow> = (0..3)
+        .map(|n| RunRow { run_id: RunId::from_u128(n), row_version: event(1), ..generator.run() })
+        .collect();
+    compactor.flush(Delta { runs: runs.clone(), ..empty_delta(1) }, now()).await.unwrap();
+    let mut gone = empty_delta(2);
+    gone.gone.runs.push(runs[1].run_id);
+    compactor.flush(gone, now()).await.unwrap();
+    let left = vec![runs[0].clone(), runs[2].clone()];
+    assert_eq!(latest(&blobs).await.hot_rows().await.unwrap().runs, left, "before the merge");
+    for seq in 3..5 {
+        let mut delta = empty_delta(seq);
+        delta.gone.runs.push(RunId::from_u128(99));
+        compactor.flush(delta, now()).await.unwrap();
+    }
+    let projection = latest(&blobs).await;
+    assert!(projection.manifest().l0_deltas.len() <= 2 && projection.manifest().base_snapshot.is_some());
+    assert_eq!(projection.hot_rows().await.unwrap().runs, left, "after the merge");
+}
+
+#[tokio::test]
+async fn an_empty_delta_writes_only_a_newer_watermark() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
+    let first = compactor.flush(empty_delta(1), now()).await.unwrap();
+    let same = compactor.flush(empty_delta(1), now()).await.unwrap();
+    assert_eq!((first.revision, same.revision), (1, 1));
+    let newer = compactor.flush(empty_delta(5), now()).await.unwrap();
+    assert_eq!((newer.revision, newer.watermarks.last_seq), (2, 5));
+    assert!(newer.files().next().is_none());
+}
+
+#[tokio::test]
+async fn the_newest_version_of_a_row_wins_even_from_an_older_delta() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
+    let mut generator = Generator::new(1);
+    let newer = RunRow { row_version: event(9), ..generator.run() };
+    let older = RunRow { row_version: event(3), priority: 77, ..newer.clone() };
+    compactor.flush(Delta { runs: vec![newer.clone()], ..empty_delta(1) }, now()).await.unwrap();
+    compactor.flush(Delta { runs: vec![older], ..empty_delta(2) }, now()).await.unwrap();
+    assert_eq!(latest(&blobs).await.hot_rows().await.unwrap().runs, vec![newer]);
+}
+
+#[tokio::test]
+async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
+    let blobs = memory();
+    let limits = Limits { dedup_window: Millis::from_hours(1), dedup_entries: 3, ..Limits::default() };
+    let mut compactor = open(&blobs, 1, 1, limits).await;
+    let mut generator = Generator::new(1);
+    for seq in 1..=6_u64 {
+        let created_at = now().saturating_add(Millis::from_minutes(25 * seq));
+        let mut delta = empty_delta(seq);
+        delta.run_keys = vec![servo_engine::rows::RunKeyRow {
+            run_id: RunId::from_u128(u128::from(seq)),
+            created_at,
+            ..generator.run_key()
+        }];
+        delta.idempotency = (0..2)
+            .map(|n| servo_engine::rows::IdempotencyRow {
+                key_hash: u128::from(seq * 10 + n),
+                created_at,
+                ..generator.idempotency()
+            })
+            .collect();
+        compactor.flush(delta, now()).await.unwrap();
+    }
+    let projection = latest(&blobs).await;
+    let rows = projection.hot_rows().await.unwrap();
+    let ids: Vec<u128> = rows.run_keys.iter().map(|entry| entry.run_id.to_u128()).collect();
+    assert_eq!(ids, [4, 5, 6], "those of the last hour");
+    let hashes: Vec<u128> = rows.idempotency.iter().map(|entry| entry.key_hash).collect();
+    assert_eq!(hashes, [51, 60, 61], "at most three");
+    assert_eq!(projection.manifest().settled(RunKeys::NAME).len(), 3);
+    assert_eq!(projection.manifest().settled(Idempotency::NAME).len(), 3);
+}
+
+#[tokio::test]
+async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else() {
+    let blobs = memory();
+    let limits = Limits { keep_manifests: 4, l0_max_count: 2, tier_fanout: 2, ..Limits::default() };
+    let mut compactor = open(&blobs, 1, 1, limits).await;
+    let mut generator = Generator::new(1);
+    for seq in 1..=60 {
+        let mut delta = empty_delta(seq);
+        delta.runs = vec![RunRow { row_version: event(seq * 1_000), ..generator.run() }];
+        delta.ended_runs = vec![RunRow {
+            run_id: RunId::from_u128(seq.into()),
+            requested_event_id: event(seq),
+            ..generator.run()
+        }];
+        compactor.flush(delta, now()).await.unwrap();
+    }
+    let projection = latest(&blobs).await;
+    projection.hot_rows().await.unwrap();
+    let page = projection.runs_before(None, 100, &Default::default()).await.unwrap();
+    assert_eq!(page.len(), 60);
+    let newest = projection.manifest().revision;
+    let manifests = blobs.list(layout().manifest_dir()).await.unwrap();
+    assert!(newest > 80 && manifests.len() < 20, "{} of {newest} manifests are left", manifests.len());
+    let files = blobs.list(layout().state_dir()).await.unwrap();
+    let mut named = 0;
+    for revision in newest - 3..=newest {
+        let bytes = blobs.get(&layout().manifest(revision)).await.unwrap();
+        let manifest = crate::Manifest::parse("m", &bytes).unwrap();
+        for (_, file) in manifest.files() {
+            assert!(blobs.size(&file.path).await.is_ok(), "revision {revision} can still be read");
+        }
+        named += manifest.paths().len();
+    }
+    assert!(files.len() <= named, "{} files, {named} named", files.len());
+    assert!(projection.manifest().settled(Runs::NAME).len() < 10);
+}

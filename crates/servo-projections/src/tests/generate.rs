@@ -1,0 +1,241 @@
+//! Rows of every kind with awkward values, from a seed.
+
+use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_engine::event::TimerKind;
+use servo_engine::rows::{
+    EdgeRow, IdempotencyRow, OutboxRow, RunKeyConflictRow, RunKeyRow, RunRow, TaskRow, TimerRow,
+};
+use servo_engine::{
+    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+};
+
+const TEXTS: [&str; 8] =
+    ["", "a", "日本語 ünï 🦀", "{\"k\":\"v\\u0000\"}", "NULL", " \t\n", "\u{0}\u{7f}", "x,y;'\"\\"];
+
+pub(super) struct Generator(u64);
+
+impl Generator {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+
+    fn wide(&mut self) -> u128 {
+        match self.below(8) {
+            0 => 0,
+            1 => u128::MAX,
+            _ => u128::from(self.number()) << 64 | u128::from(self.number()),
+        }
+    }
+
+    fn text(&mut self) -> String {
+        match self.below(10) {
+            0 => "long ".repeat(2_000),
+            _ => format!("{}{}", self.pick(&TEXTS), self.pick(&TEXTS)),
+        }
+    }
+
+    fn int(&mut self) -> u32 {
+        match self.below(4) {
+            0 => 0,
+            1 => u32::MAX,
+            _ => self.number() as u32,
+        }
+    }
+
+    pub(super) fn at(&mut self) -> Timestamp {
+        match self.below(6) {
+            0 => Timestamp::MIN,
+            1 => Timestamp::MAX,
+            2 => Timestamp::EPOCH,
+            _ => Timestamp::from_millis(self.below(4_000_000_000_000) as i64),
+        }
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.below(2) == 0).then(|| make(self))
+    }
+
+    pub(super) fn event(&mut self) -> EventId {
+        EventId::from_u128(self.wide())
+    }
+
+    pub(super) fn run_id(&mut self) -> RunId {
+        RunId::from_u128(self.wide())
+    }
+
+    pub(super) fn task_key(&mut self) -> TaskKey {
+        let partition = match self.below(4) {
+            0 => String::new(),
+            1 => "[date=d:2025-01-15]".to_owned(),
+            2 => "[n=i:-9223372036854775808]".to_owned(),
+            _ => format!("[n=i:{}]", self.below(100)),
+        };
+        let operation = self.pick(&["materialize", "check", "backfill"]);
+        let name = self.pick(&["raw/events", "a/b", "analytics/delays"]);
+        TaskKey::parse(&format!("{name}{partition}:{operation}")).unwrap()
+    }
+
+    pub(super) fn run(&mut self) -> RunRow {
+        RunRow {
+            run_id: self.run_id(),
+            requested_event_id: self.event(),
+            run_key: self.text(),
+            request_fingerprint: self.text(),
+            plan_id: self.maybe(|g| PlanId::from_u128(g.wide())),
+            plan_fingerprint: self.maybe(Self::text),
+            state: self.pick(RunState::ALL),
+            transition_reason: self.pick(RunTransitionReason::ALL),
+            trigger: self.text(),
+            labels: self.text(),
+            priority: self.pick(&[i32::MIN, i32::MAX, 0, -1, 7]),
+            tasks_total: self.int(),
+            tasks_succeeded: self.int(),
+            tasks_failed: self.int(),
+            tasks_skipped: self.int(),
+            tasks_cancelled: self.int(),
+            timeout: self.maybe(|g| Millis::new(g.pick(&[0, 1, i64::MAX as u64, u64::MAX]))),
+            created_at: self.at(),
+            started_at: self.maybe(Self::at),
+            finished_at: self.maybe(Self::at),
+            cancel_requested_at: self.maybe(Self::at),
+            cancel_actor: self.maybe(Self::text),
+            cancel_reason: self.maybe(Self::text),
+            finished_event_id: self.maybe(Self::event),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn task(&mut self) -> TaskRow {
+        TaskRow {
+            run_id: self.run_id(),
+            requested_event_id: self.event(),
+            task_key: self.task_key(),
+            asset_key: self.text(),
+            partition_key: self.maybe(Self::text),
+            operation: self.text(),
+            state: self.pick(TaskState::ALL),
+            transition_reason: self.pick(TransitionReason::ALL),
+            transition_at: self.at(),
+            attempt: self.int(),
+            attempt_id: self.maybe(|g| AttemptId::from_u128(g.wide())),
+            failures: self.int(),
+            interruptions: self.int(),
+            deps_total: self.int(),
+            deps_satisfied_count: self.int(),
+            deps_satisfied_at: self.maybe(Self::at),
+            options: self.text(),
+            ready_at: self.maybe(Self::at),
+            dispatched_at: self.maybe(Self::at),
+            started_at: self.maybe(Self::at),
+            last_heartbeat_at: self.maybe(Self::at),
+            finished_at: self.maybe(Self::at),
+            retry_at: self.maybe(Self::at),
+            worker_id: self.maybe(Self::text),
+            progress_ppm: self.maybe(Self::int),
+            progress_message: self.maybe(Self::text),
+            caused_by: self.maybe(Self::task_key),
+            error: self.maybe(Self::text),
+            error_code: self.maybe(Self::text),
+            late_outcome: self.maybe(Self::text),
+            materialization_id: self.maybe(|g| MaterializationId::from_u128(g.wide())),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn edge(&mut self) -> EdgeRow {
+        EdgeRow {
+            run_id: self.run_id(),
+            requested_event_id: self.event(),
+            upstream_task_key: self.task_key(),
+            downstream_task_key: self.task_key(),
+            satisfied: self.below(2) == 0,
+            resolution: self.maybe(|g| g.pick(Resolution::ALL)),
+            satisfied_at: self.maybe(Self::at),
+            satisfying_attempt: self.maybe(Self::int),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn timer(&mut self) -> TimerRow {
+        TimerRow {
+            timer_id: self.text(),
+            cloud_task_id: self.text(),
+            timer_type: self.pick(&[
+                TimerKind::Retry,
+                TimerKind::HeartbeatCheck,
+                TimerKind::DispatchAck,
+                TimerKind::RunTimeout,
+            ]),
+            run_id: self.run_id(),
+            task_key: self.task_key(),
+            attempt: self.int(),
+            fire_at: self.at(),
+            state: self.pick(TimerState::ALL),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn outbox(&mut self) -> OutboxRow {
+        OutboxRow {
+            dispatch_id: self.text(),
+            cloud_task_id: self.text(),
+            run_id: self.run_id(),
+            task_key: self.task_key(),
+            attempt: self.int(),
+            attempt_id: AttemptId::from_u128(self.wide()),
+            status: self.pick(OutboxStatus::ALL),
+            worker_queue: self.text(),
+            created_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn run_key(&mut self) -> RunKeyRow {
+        RunKeyRow {
+            run_id: self.run_id(),
+            run_key: self.text(),
+            request_fingerprint: self.text(),
+            fingerprint_prefix: self.pick(&[0, u64::MAX, 1 << 63, 7]),
+            created_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn conflict(&mut self) -> RunKeyConflictRow {
+        RunKeyConflictRow {
+            run_id: self.run_id(),
+            run_key: self.text(),
+            existing_fingerprint_prefix: self.number(),
+            conflicting_fingerprint: self.text(),
+            conflicting_event_id: self.event(),
+            detected_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn idempotency(&mut self) -> IdempotencyRow {
+        IdempotencyRow {
+            key_hash: self.wide(),
+            idempotency_key: self.text(),
+            event_id: self.event(),
+            created_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+}

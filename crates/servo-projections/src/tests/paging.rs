@@ -1,0 +1,122 @@
+//! Pages of ended runs, single runs, and their tasks and edges.
+
+use proptest::prelude::*;
+use servo_core::RunId;
+use servo_engine::RunState;
+use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+
+use super::generate::Generator;
+use super::support::{empty_delta, event, latest, memory, now, open};
+use crate::{Limits, RunFilter, merge_page};
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn ended(generator: &mut Generator, n: u64) -> RunRow {
+    RunRow {
+        run_id: RunId::from_u128(u128::from(n) * 0x1234_5678_9abc_def1),
+        requested_event_id: event(n),
+        row_version: event(n + 10_000),
+        ..generator.run()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn pages_of_overlapping_files_with_duplicates_are_the_models(
+        seed: u64, limit in 1usize..30, fanout in 2usize..9, states in 0usize..3,
+    ) {
+        block_on(async {
+            let mut generator = Generator::new(seed);
+            let blobs = memory();
+            let mut compactor = open(&blobs, 1, 1, Limits { tier_fanout: fanout, ..Limits::default() }).await;
+            let mut model: Vec<RunRow> = Vec::new();
+            for seq in 1..=12 {
+                let mut delta = empty_delta(seq);
+                for _ in 0..generator.below(20) {
+                    // Runs end in another order than they were asked for, and some are written twice.
+                    let n = seq * 10 + generator.below(60);
+                    let known = model.iter().find(|row| row.requested_event_id == event(n)).cloned();
+                    let row = known.unwrap_or_else(|| ended(&mut generator, n));
+                    if !delta.ended_runs.contains(&row) {
+                        delta.ended_runs.push(row.clone());
+                    }
+                    if !model.contains(&row) {
+                        model.push(row);
+                    }
+                }
+                compactor.flush(delta, now()).await.unwrap();
+            }
+            let filter = RunFilter { states: RunState::ALL[..states].to_vec() };
+            let mut expected: Vec<RunRow> = model.iter().filter(|run| filter.accepts(run)).cloned().collect();
+            expected.sort_by_key(|run| std::cmp::Reverse(run.requested_event_id));
+            let projection = latest(&blobs).await;
+            let (mut found, mut before) = (Vec::new(), None);
+            loop {
+                let page = projection.runs_before(before, limit, &filter).await.unwrap();
+                prop_assert!(page.len() <= limit);
+                let Some(last) = page.last() else { break };
+                before = Some(last.requested_event_id);
+                found.extend(page);
+            }
+            prop_assert_eq!(found, expected);
+            for run in &model {
+                prop_assert_eq!(projection.run(run.run_id).await.unwrap(), Some(run.clone()));
+            }
+            prop_assert_eq!(projection.run(RunId::from_u128(7)).await.unwrap(), None);
+            Ok(())
+        })?;
+    }
+}
+
+#[tokio::test]
+async fn tasks_and_edges_of_a_run_are_found_among_those_of_others() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits { tier_fanout: 3, ..Limits::default() }).await;
+    let mut generator = Generator::new(5);
+    let mut wanted = None;
+    for seq in 1..=10 {
+        let mut delta = empty_delta(seq);
+        for n in 0..5 {
+            let run = ended(&mut generator, seq * 10 + n);
+            let key = |name: &str| servo_core::TaskKey::parse(&format!("a/{name}:materialize")).unwrap();
+            let tasks: Vec<TaskRow> = ["b", "c", "d"]
+                .map(|name| TaskRow {
+                    run_id: run.run_id,
+                    requested_event_id: run.requested_event_id,
+                    task_key: key(name),
+                    ..generator.task()
+                })
+                .to_vec();
+            let edge = EdgeRow {
+                run_id: run.run_id,
+                requested_event_id: run.requested_event_id,
+                upstream_task_key: key("b"),
+                downstream_task_key: key("c"),
+                ..generator.edge()
+            };
+            if (seq, n) == (4, 2) {
+                wanted = Some((run.clone(), tasks.clone(), vec![edge.clone()]));
+            }
+            delta.ended_runs.push(run);
+            delta.ended_tasks.extend(tasks.into_iter().rev());
+            delta.ended_edges.push(edge);
+        }
+        compactor.flush(delta, now()).await.unwrap();
+    }
+    let (run, tasks, edges) = wanted.unwrap();
+    let projection = latest(&blobs).await;
+    assert_eq!(projection.tasks_of(&run).await.unwrap(), tasks);
+    assert_eq!(projection.edges_of(&run).await.unwrap(), edges);
+}
+
+#[test]
+fn a_page_takes_the_row_in_memory_over_the_one_in_history() {
+    let mut generator = Generator::new(1);
+    let old: Vec<RunRow> = [5, 3, 1].map(|n| ended(&mut generator, n)).to_vec();
+    let hot = vec![RunRow { priority: 42, ..old[1].clone() }, ended(&mut generator, 4)];
+    let page = merge_page(hot.clone(), old.clone(), 3);
+    assert_eq!(page, vec![old[0].clone(), hot[1].clone(), hot[0].clone()]);
+}

@@ -1,0 +1,109 @@
+//! Rows to Parquet and back.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field as ArrowField, Schema};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::generate::Generator;
+use super::support::owner;
+use crate::batch::Batch;
+use crate::encode::encode;
+use crate::error::Error;
+use crate::files::{decode_whole, verify_whole};
+use crate::table::{SCHEMA_VERSION, Table};
+use crate::tables::{Edges, Idempotency, Outbox, RunKeyConflicts, RunKeys, Runs, Tasks, Timers};
+
+fn check<T: Table>(seed: u64, count: usize, make: impl Fn(&mut Generator) -> T::Row) {
+    let mut generator = Generator::new(seed);
+    let rows: Vec<T::Row> = (0..count).map(|_| make(&mut generator)).collect();
+    let mut encoded = encode::<T>(&owner(), &rows).unwrap();
+    encoded.file.path = "a.parquet".to_owned();
+    let bytes = Bytes::from(encoded.bytes);
+    verify_whole(&encoded.file, &bytes).unwrap();
+    let (open, batches) = decode_whole(&encoded.file, &bytes).unwrap();
+    let mut back = Vec::new();
+    for (group, batch) in batches.iter().enumerate() {
+        let batch = Batch { rows: batch, file: &open.name, first_row: open.first_row(group), chosen: None };
+        back.extend(T::read(&batch, &mut (0..batch.len())).unwrap());
+    }
+    assert_eq!(back, rows);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn rows_of_every_table_come_back_as_they_were(seed: u64, count in 0usize..40) {
+        check::<Runs>(seed, count, Generator::run);
+        check::<Tasks>(seed, count, Generator::task);
+        check::<Edges>(seed, count, Generator::edge);
+        check::<Timers>(seed, count, Generator::timer);
+        check::<Outbox>(seed, count, Generator::outbox);
+        check::<RunKeys>(seed, count, Generator::run_key);
+        check::<RunKeyConflicts>(seed, count, Generator::conflict);
+        check::<Idempotency>(seed, count, Generator::idempotency);
+    }
+}
+
+#[test]
+fn many_row_groups_come_back_in_order() {
+    check::<Edges>(1, 10_000, Generator::edge);
+}
+
+#[test]
+fn columns_are_the_fields_of_the_rows_in_snake_case() {
+    let names: Vec<&str> = RunKeys::columns().iter().map(|column| column.name).collect();
+    let expected =
+        ["run_id", "fingerprint_prefix", "created_at", "run_key", "request_fingerprint", "row_version"];
+    assert_eq!(names, expected);
+}
+
+fn problem(columns: Vec<(&str, ArrayRef)>) -> String {
+    let fields: Vec<ArrowField> =
+        columns.iter().map(|(name, array)| ArrowField::new(*name, array.data_type().clone(), true)).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let batch = Batch { rows: &rows, file: "t/x.parquet", first_row: 100, chosen: None };
+    let ids = batch.column::<servo_core::RunId>("run_id");
+    match ids.and_then(|ids| (0..batch.len()).map(|row| ids.get(row)).collect::<Result<Vec<_>, _>>()) {
+        Err(Error::Damaged { file, problem, .. }) => format!("{file}: {problem}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_wrong_column_is_named_with_file_and_row() {
+    let text = |values: Vec<Option<&str>>| -> ArrayRef { Arc::new(StringArray::from(values)) };
+    assert_eq!(problem(vec![("other", text(vec![]))]), "t/x.parquet: column `run_id` is missing");
+    assert_eq!(
+        problem(vec![("run_id", Arc::new(Int64Array::from(vec![1])))]),
+        format!("t/x.parquet: column `run_id` has type {}, expected {}", DataType::Int64, DataType::Utf8)
+    );
+    let good = "run_aaaaaaaaaaaaaaaaaaaaaaaaaa";
+    assert_eq!(
+        problem(vec![("run_id", text(vec![Some(good), None]))]),
+        "t/x.parquet: row 101, column `run_id`: is null, and must not be"
+    );
+    let message = problem(vec![("run_id", text(vec![Some(good), Some(good), Some("run_!")]))]);
+    assert!(message.starts_with("t/x.parquet: row 102, column `run_id`: "), "{message}");
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused() {
+    // The version is text in the footer; a newer one of the same length keeps every offset.
+    let encoded = encode::<Runs>(&owner(), &[Generator::new(3).run()]).unwrap();
+    let (mut bytes, mut file) = (encoded.bytes, encoded.file);
+    let key = b"servo.schema_version";
+    let at = bytes.windows(key.len()).position(|window| window == key).unwrap();
+    let digit = at + key.len() + bytes[at + key.len()..].iter().position(|byte| *byte == b'1').unwrap();
+    bytes[digit] = b'2';
+    file.path = "new.parquet".to_owned();
+    match decode_whole(&file, &Bytes::from(bytes)) {
+        Err(Error::Newer { file, found: 2, supported }) => {
+            assert_eq!((file.as_str(), supported), ("new.parquet", SCHEMA_VERSION));
+        }
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,114 @@
+//! A real engine at work, its batches in a real log.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use servo_core::{Millis, TaskKey, Timestamp};
+use servo_engine::event::encode_batch;
+use servo_engine::{
+    Dispatch, Effect, Engine, ErrorCode, Input, Plan, Report, RetryPolicy, Settings, State, TaskError,
+    TaskOptions, TaskRequest, TimerState, TriggerRun,
+};
+use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
+
+use super::support::{layout, now};
+
+/// Few runs stay in memory, so that history fills quickly.
+pub(super) fn settings() -> Settings {
+    Settings { recent_runs: 3, dedup_window: Millis::from_minutes(10), ..Settings::default() }
+}
+
+pub(super) struct Workload {
+    pub(super) engine: Engine,
+    pub(super) log: Arc<MemoryLog>,
+    put_ids: CountingPutIds,
+    pub(super) clock: Timestamp,
+}
+
+impl Workload {
+    pub(super) fn new() -> Self {
+        let state = State::new(layout().tenant().clone(), layout().workspace().clone(), settings());
+        Self {
+            engine: Engine::new(state, *b"secret"),
+            log: Arc::new(MemoryLog::new()),
+            put_ids: CountingPutIds::new(77),
+            clock: now(),
+        }
+    }
+
+    pub(super) async fn append(&self, payload: Vec<u8>) {
+        let seq = self.log.next_seq().await.unwrap();
+        let record = Record { seq, epoch: 1, put_id: self.put_ids.next(), payload: payload.into() };
+        self.log.append(record).await.unwrap();
+    }
+
+    async fn step(&mut self, inputs: &[Input]) -> Vec<Effect> {
+        self.clock = self.clock.saturating_add(Millis::new(700));
+        let step = self.engine.step(inputs, self.clock);
+        if !step.events.is_empty() {
+            let mut payload = Vec::new();
+            encode_batch(&step.events, &mut payload);
+            self.append(payload).await;
+            assert_eq!(self.engine.state().head().seq + 1, self.log.next_seq().await.unwrap());
+        }
+        step.effects
+    }
+
+    /// A run of three tasks in a row; the second fails for good in every fifth run, and in some runs at first.
+    pub(super) async fn run(&mut self, n: u64) {
+        let mut waiting = self.start(n).await;
+        loop {
+            match waiting.pop_front() {
+                Some(Effect::Enqueue(dispatch)) => waiting.extend(self.carry_out(dispatch, n).await),
+                None if self.retries() => {
+                    self.clock = self.clock.max(self.engine.state().next_deadline().unwrap());
+                    waiting.extend(self.step(&[]).await);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// As far as its second task's first attempt.
+    pub(super) async fn start(&mut self, n: u64) -> VecDeque<Effect> {
+        let key = |name: &str| key(name, n);
+        let retry = RetryPolicy { max_attempts: 2, ..RetryPolicy::default() };
+        let task = |name: &str, upstream: Vec<TaskKey>| TaskRequest {
+            key: key(name),
+            upstream,
+            options: TaskOptions { retry: Some(retry.clone()), ..TaskOptions::default() },
+        };
+        let tasks = vec![task("a", vec![]), task("b", vec![key("a")]), task("c", vec![key("b")])];
+        let plan = Plan::build(layout().tenant(), layout().workspace(), tasks, 100).unwrap();
+        let trigger = Input::Trigger(TriggerRun::new(format!("run-{n}"), plan, "test"));
+        let mut waiting: VecDeque<Effect> = self.step(&[trigger]).await.into();
+        for _ in 0..2 {
+            if let Some(Effect::Enqueue(dispatch)) = waiting.pop_front() {
+                waiting.extend(self.carry_out(dispatch, n).await);
+            }
+        }
+        waiting
+    }
+
+    async fn carry_out(&mut self, dispatch: Dispatch, n: u64) -> Vec<Effect> {
+        let attempt = dispatch.attempt;
+        let mut effects = self.step(&[Input::Enqueued(attempt.clone())]).await;
+        effects.extend(self.step(&[Input::Started(attempt.clone(), "worker/1".into())]).await);
+        let at_first = n.is_multiple_of(7) && attempt.attempt == 1;
+        let report = if attempt.task_key == key("b", n) && (n.is_multiple_of(5) || at_first) {
+            Report::failed(TaskError::new(ErrorCode::UserCodeException, "böse"))
+        } else {
+            Report::succeeded()
+        };
+        effects.extend(self.step(&[Input::Finished(attempt, report)]).await);
+        effects
+    }
+
+    fn retries(&self) -> bool {
+        self.engine.state().rows().timers.iter().any(|timer| timer.state == TimerState::Scheduled)
+    }
+}
+
+fn key(name: &str, n: u64) -> TaskKey {
+    TaskKey::parse(&format!("demo/{name}[n=i:{n}]:materialize")).unwrap()
+}

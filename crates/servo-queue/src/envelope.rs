@@ -1,0 +1,84 @@
+//! The message that carries an attempt to a worker: canonical JSON, signed.
+
+use std::sync::Arc;
+
+use data_encoding::BASE64URL_NOPAD;
+use serde::{Deserialize, Serialize};
+use servo_core::{AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId, to_canonical_string};
+
+use crate::keyring::{AuthError, Keyring};
+
+const WHAT: &str = "task envelope";
+
+/// Everything a worker needs to run one attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Form of this message.
+    pub envelope_version: u32,
+    /// Whose task it is.
+    pub tenant_id: TenantId,
+    /// In which workspace.
+    pub workspace_id: WorkspaceId,
+    /// Of which run.
+    pub run_id: RunId,
+    /// What to do: asset, partition and operation.
+    pub task_key: TaskKey,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// Token that every report must echo (INV-8).
+    pub attempt_id: AttemptId,
+    /// `dispatch:{run}:{task}:{attempt}`.
+    pub dispatch_id: String,
+    /// Longest the attempt may run.
+    pub timeout_ms: Option<Millis>,
+    /// How often to report.
+    pub heartbeat_interval_ms: Millis,
+    /// Credential for reports about this attempt.
+    pub task_token: String,
+    /// Not to be believed after this.
+    pub expires_at: Timestamp,
+    /// Unique per attempt.
+    pub nonce: String,
+}
+
+/// An envelope as it travels.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedEnvelope {
+    /// Canonical JSON of the envelope.
+    pub body: Arc<str>,
+    /// Key it is signed with.
+    pub key_id: String,
+    /// Base64url of HMAC-SHA256 over the body.
+    pub signature: String,
+}
+
+impl Keyring {
+    /// Signs an envelope.
+    ///
+    /// # Panics
+    /// Never: an envelope has no floats, so it has a canonical form.
+    pub fn seal(&self, envelope: &Envelope) -> SignedEnvelope {
+        let body = to_canonical_string(envelope).expect("an envelope has no floats");
+        let (key_id, signature) = self.sign(body.as_bytes());
+        SignedEnvelope {
+            key_id: key_id.to_owned(),
+            signature: BASE64URL_NOPAD.encode(&signature),
+            body: body.into(),
+        }
+    }
+
+    /// The envelope, if this ring signed it and it is still good.
+    pub fn open(&self, sealed: &SignedEnvelope, now: Timestamp) -> Result<Envelope, AuthError> {
+        let malformed = |problem: String| AuthError::Malformed { what: WHAT, problem };
+        let signature = BASE64URL_NOPAD
+            .decode(sealed.signature.as_bytes())
+            .map_err(|_| malformed("the signature is not base64url".to_owned()))?;
+        self.check(WHAT, &sealed.key_id, sealed.body.as_bytes(), &signature)?;
+        let envelope: Envelope =
+            serde_json::from_str(&sealed.body).map_err(|error| malformed(error.to_string()))?;
+        if now > envelope.expires_at {
+            return Err(AuthError::Expired { what: WHAT, at: envelope.expires_at });
+        }
+        Ok(envelope)
+    }
+}

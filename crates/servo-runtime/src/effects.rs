@@ -1,0 +1,80 @@
+//! Effects: what a durable batch does to the world. Every one of them can be done twice without harm.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
+use servo_engine::{Dispatch, Effect, Input};
+use servo_queue::{Envelope, Keyring, Message as QueueMessage, TaskClaims, TaskQueue};
+use servo_store::Layout;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::messages::Message;
+
+pub(crate) struct Effects {
+    pub(crate) queue: Arc<dyn TaskQueue>,
+    pub(crate) keys: Keyring,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) layout: Layout,
+    pub(crate) heartbeat_interval: Millis,
+    pub(crate) token_lifetime: Millis,
+    pub(crate) engine: flume::WeakSender<Message>,
+}
+
+impl Effects {
+    /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
+    pub(crate) async fn run(self, mut effects: UnboundedReceiver<Vec<Effect>>) {
+        while let Some(batch) = effects.recv().await {
+            for Effect::Enqueue(dispatch) in batch {
+                let message = self.message(&dispatch);
+                let mut wait = Duration::from_millis(50);
+                while let Err(error) = self.queue.enqueue(message.clone()).await {
+                    tracing::warn!(%error, "queue.enqueue failed, it will be tried again");
+                    if self.engine.upgrade().is_none() {
+                        return;
+                    }
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(Duration::from_secs(10));
+                }
+                let Some(engine) = self.engine.upgrade() else { return };
+                let _stopping =
+                    engine.send_async(Message::Input(Input::Enqueued(dispatch.attempt), None)).await;
+            }
+        }
+    }
+
+    fn message(&self, dispatch: &Dispatch) -> QueueMessage {
+        let attempt = &dispatch.attempt;
+        let now = self.clock.now();
+        let expires_at = now.saturating_add(self.token_lifetime);
+        let claims = TaskClaims {
+            tenant: self.layout.tenant().clone(),
+            workspace: self.layout.workspace().clone(),
+            run_id: attempt.run_id,
+            task_key: attempt.task_key.clone(),
+            attempt: attempt.attempt,
+            attempt_id: attempt.attempt_id,
+            expires_at,
+        };
+        let dispatch_id = dispatch_id(attempt.run_id, &attempt.task_key, attempt.attempt);
+        QueueMessage {
+            queue: dispatch.queue.clone(),
+            id: cloud_task_id('d', &dispatch_id),
+            envelope: self.keys.seal(&Envelope {
+                envelope_version: 1,
+                task_token: self.keys.mint(&claims),
+                tenant_id: claims.tenant,
+                workspace_id: claims.workspace,
+                run_id: attempt.run_id,
+                task_key: claims.task_key,
+                attempt: attempt.attempt,
+                attempt_id: attempt.attempt_id,
+                dispatch_id,
+                timeout_ms: dispatch.timeout,
+                heartbeat_interval_ms: self.heartbeat_interval,
+                expires_at,
+                nonce: attempt.attempt_id.to_string(),
+            }),
+        }
+    }
+}

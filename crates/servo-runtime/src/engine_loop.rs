@@ -1,0 +1,293 @@
+//! The engine thread: drains what is waiting, steps, and hands the batch to the commit thread.
+//!
+//! The loop decides nothing: [`Engine::step`] does. It waits for inputs or for the next deadline, whichever is first,
+//! and after a failed commit it throws its state away and loads the durable one (ADR-040).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use servo_core::{RunId, Timestamp};
+use servo_engine::controllers::dispatcher;
+use servo_engine::rows::RunRow;
+use servo_engine::{Effect, Engine, Input};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::committer::Failed;
+use crate::compaction::Published;
+use crate::config::{Config, Stores};
+use crate::messages::{Commit, Deliver, Message, ReplyTo};
+use crate::recovery::recover;
+
+/// Never sleeps longer than this, in case the clock is moved.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// Acknowledgements wait no longer than this for company.
+const LONGEST_RIDE: Duration = Duration::from_millis(5);
+
+pub(crate) struct EngineLoop {
+    pub(crate) engine: Engine,
+    pub(crate) stores: Stores,
+    pub(crate) config: Arc<Config>,
+    pub(crate) handle: Handle,
+    pub(crate) inputs: flume::Receiver<Message>,
+    pub(crate) commits: flume::Sender<Commit>,
+    pub(crate) failed: Arc<Failed>,
+    pub(crate) published: Arc<Published>,
+    pub(crate) stopping: Arc<AtomicBool>,
+    generation: u64,
+    failures_in_a_row: u32,
+    watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
+    events_since_flush: usize,
+    last_flush: Instant,
+    last_sweep: Instant,
+}
+
+/// What one round of the loop works on.
+#[derive(Default)]
+struct Round {
+    inputs: Vec<Input>,
+    reply_to: Vec<Option<ReplyTo>>,
+    deliveries: Vec<Deliver>,
+}
+
+impl EngineLoop {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        engine: Engine,
+        stores: Stores,
+        config: Arc<Config>,
+        handle: Handle,
+        inputs: flume::Receiver<Message>,
+        commits: flume::Sender<Commit>,
+        failed: Arc<Failed>,
+        published: Arc<Published>,
+        stopping: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            engine,
+            stores,
+            config,
+            handle,
+            inputs,
+            commits,
+            failed,
+            published,
+            stopping,
+            generation: 1,
+            failures_in_a_row: 0,
+            watchers: BTreeMap::new(),
+            // What recovery folded from the log's tail is not in the tables yet.
+            events_since_flush: 1,
+            last_flush: Instant::now(),
+            last_sweep: Instant::now(),
+        }
+    }
+
+    /// Until told to stop and nothing is left to do.
+    pub(crate) fn run(mut self) {
+        self.start();
+        loop {
+            let (messages, stop) = self.wait();
+            if self.failed.voids(self.generation) && !self.reload() {
+                return;
+            }
+            self.round(messages, stop);
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// After a start the local queue is empty and the local workers are gone (ADR-046).
+    fn start(&mut self) {
+        let lost = Input::WorkersLost(self.config.local_workers.clone());
+        self.round(vec![Message::Input(lost, None)], false);
+        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
+        self.send(Commit { effects, ..self.empty_commit() });
+    }
+
+    /// Messages for one round, and whether it is the last.
+    fn wait(&mut self) -> (Vec<Message>, bool) {
+        let mut messages = Vec::new();
+        let mut wait = self.time_to_wait();
+        while let Ok(message) = self.inputs.recv_timeout(wait) {
+            // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
+            let urgent = !matches!(message, Message::Input(Input::Enqueued(_), None));
+            messages.push(message);
+            if urgent || messages.len() >= self.config.batch_inputs {
+                break;
+            }
+            wait = wait.min(LONGEST_RIDE);
+        }
+        while messages.len() < self.config.batch_inputs {
+            let Ok(next) = self.inputs.try_recv() else { break };
+            messages.push(next);
+        }
+        let stop = (self.stopping.load(Ordering::Acquire) || self.inputs.is_disconnected())
+            && self.inputs.is_empty();
+        (messages, stop)
+    }
+
+    fn time_to_wait(&self) -> Duration {
+        if self.stopping.load(Ordering::Acquire) {
+            return Duration::ZERO;
+        }
+        let mut wait = LONGEST_WAIT.min(until(self.last_sweep + self.config.sweep_every));
+        if let Some(due) = self.engine.state().next_deadline() {
+            wait = wait.min(Duration::from_millis(due.since(self.config.clock.now()).get()));
+        }
+        if self.events_since_flush > 0 && !self.published.is_broken() {
+            // A flush under way ends soon; look again a little later.
+            let flush = until(self.last_flush + self.config.flush_every);
+            wait = wait.min(flush.max(Duration::from_millis(if self.published.is_busy() { 10 } else { 0 })));
+        }
+        wait
+    }
+
+    fn round(&mut self, messages: Vec<Message>, stop: bool) {
+        let now = self.config.clock.now();
+        let mut round = Round::default();
+        for message in messages {
+            match message {
+                Message::Input(input, reply_to) => {
+                    round.inputs.push(input);
+                    round.reply_to.push(reply_to);
+                }
+                Message::Query(query) => {
+                    // A query sees what was asked for before it.
+                    self.step(&mut round, now);
+                    round.deliveries.push(query(self.engine.state()));
+                }
+                Message::Watch(run, sender) => {
+                    self.step(&mut round, now);
+                    self.watch(run, sender, &mut round);
+                }
+                Message::Wake => {}
+            }
+        }
+        if self.last_sweep.elapsed() >= self.config.sweep_every {
+            self.last_sweep = Instant::now();
+            round.inputs.push(Input::Sweep);
+            round.reply_to.push(None);
+        }
+        self.step(&mut round, now);
+        let mut commit = self.empty_commit();
+        commit.deliveries = round.deliveries;
+        commit.delta = self.delta(stop);
+        self.send(commit);
+    }
+
+    /// Decides about what the round has gathered; always lets controllers and timers look.
+    fn step(&mut self, round: &mut Round, now: Timestamp) {
+        let inputs = std::mem::take(&mut round.inputs);
+        let reply_to = std::mem::take(&mut round.reply_to);
+        let step = self.engine.step(&inputs, now);
+        self.events_since_flush += step.events.len();
+        let replies =
+            reply_to.into_iter().zip(step.replies).filter_map(|(to, reply)| Some((to?, reply))).collect();
+        let mut commit = self.empty_commit();
+        commit.events = step.events;
+        commit.effects = step.effects;
+        commit.replies = replies;
+        commit.deliveries = std::mem::take(&mut round.deliveries);
+        for run in step.ended {
+            for watcher in self.watchers.remove(&run).unwrap_or_default() {
+                let row = self.engine.state().run(run).map(servo_engine::Run::row);
+                commit.deliveries.push(Box::new(move || drop(watcher.send(row))));
+            }
+        }
+        self.send(commit);
+    }
+
+    fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
+        match self.engine.state().run(run) {
+            Some(found) if !found.state.is_terminal() => self.watchers.entry(run).or_default().push(sender),
+            other => {
+                let row = other.map(servo_engine::Run::row);
+                round.deliveries.push(Box::new(move || drop(sender.send(row))));
+            }
+        }
+    }
+
+    /// Changes for the tables, when it is time and the compactor is free.
+    fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
+        let due = stop
+            || self.events_since_flush >= self.config.flush_events
+            || self.last_flush.elapsed() >= self.config.flush_every;
+        if self.events_since_flush == 0 || !due || self.published.is_broken() {
+            return None;
+        }
+        if self.published.is_busy() && !stop {
+            return None;
+        }
+        self.events_since_flush = 0;
+        self.last_flush = Instant::now();
+        let delta = self.engine.state_mut().take_delta();
+        if delta.is_empty() {
+            return None;
+        }
+        self.published.begin(&delta);
+        Some(Box::new(delta))
+    }
+
+    /// Loads the durable state; false if told to stop meanwhile.
+    fn reload(&mut self) -> bool {
+        self.failures_in_a_row += 1;
+        // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
+        let pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
+        std::thread::sleep(pause);
+        loop {
+            if self.stopping.load(Ordering::Acquire) {
+                return false;
+            }
+            match self.handle.block_on(recover(&self.stores, &self.config)) {
+                Ok(recovered) => {
+                    self.engine = Engine::new(recovered.state, self.config.secret.clone());
+                    break;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "recovery failed, it will be tried again");
+                    std::thread::sleep(pause);
+                }
+            }
+        }
+        self.generation += 1;
+        self.published.abandon();
+        self.events_since_flush = 1;
+        tracing::info!(seq = self.engine.state().head().seq, "the durable state is loaded");
+        for (run, senders) in std::mem::take(&mut self.watchers) {
+            let ended = self.engine.state().run(run).is_none_or(|run| run.state.is_terminal());
+            if !ended {
+                self.watchers.insert(run, senders);
+            }
+        }
+        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
+        self.send(Commit { effects, ..self.empty_commit() });
+        true
+    }
+
+    fn empty_commit(&self) -> Commit {
+        Commit {
+            generation: self.generation,
+            seq: self.engine.state().head().seq,
+            events: Vec::new(),
+            effects: Vec::new(),
+            replies: Vec::new(),
+            deliveries: Vec::new(),
+            delta: None,
+        }
+    }
+
+    fn send(&mut self, commit: Commit) {
+        if !commit.is_empty() && self.commits.send(commit).is_ok() && !self.failed.voids(self.generation) {
+            self.failures_in_a_row = 0;
+        }
+    }
+}
+
+fn until(at: Instant) -> Duration {
+    at.saturating_duration_since(Instant::now())
+}

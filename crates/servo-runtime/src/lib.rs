@@ -1,0 +1,30 @@
+//! Drives engines: what [`servo_engine`] decides, this crate makes durable and lets happen.
+//!
+//! It owns group commit, effects, timers, recovery, leases and the threads they run on. It refuses to decide: every
+//! event comes out of [`servo_engine::Engine::step`]. It guarantees that a caller is answered, and an effect begins,
+//! only when the batch it belongs to is durable (P4), and that every queue in it is bounded or bounded by what is.
+//!
+//! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
+//! writes tables behind both.
+
+mod clock;
+mod committer;
+mod compaction;
+mod config;
+mod effects;
+mod engine_loop;
+mod error;
+mod host;
+mod messages;
+mod ownership;
+mod reads;
+mod reconcile;
+mod recovery;
+mod workspace;
+
+pub use clock::SystemClock;
+pub use config::{Config, Ownership, Stores};
+pub use error::Error;
+pub use host::Host;
+pub use reconcile::{Reconciled, reconcile_once};
+pub use workspace::{RunDetail, Workspace};

@@ -1,0 +1,53 @@
+//! What travels between callers, the engine thread and the commit thread.
+
+use servo_core::RunId;
+use servo_engine::rows::RunRow;
+use servo_engine::{Delta, Effect, Event, Input, Refusal, Reply, State};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+
+/// Runs once everything before it is durable.
+pub(crate) type Deliver = Box<dyn FnOnce() + Send>;
+
+/// Reads the state on the engine thread; what it read is delivered when it is durable.
+pub(crate) type Query = Box<dyn FnOnce(&State) -> Deliver + Send>;
+
+/// Where an answer goes.
+pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, Error>>;
+
+/// To the engine thread.
+pub(crate) enum Message {
+    /// Decide about this; the answer may not interest anybody.
+    Input(Input, Option<ReplyTo>),
+    /// Read something.
+    Query(Query),
+    /// Tell when this run ends.
+    Watch(RunId, oneshot::Sender<Option<RunRow>>),
+    /// Look around: the clock moved, a commit failed, or it is time to stop.
+    Wake,
+}
+
+/// To the commit thread, in order.
+pub(crate) struct Commit {
+    /// State the batch was decided against: after a failure everything decided before the reload is void.
+    pub(crate) generation: u64,
+    pub(crate) seq: u64,
+    /// Empty if there is only something to deliver.
+    pub(crate) events: Vec<Event>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) replies: Vec<(ReplyTo, Result<Reply, Refusal>)>,
+    pub(crate) deliveries: Vec<Deliver>,
+    /// Changes up to `seq`, for the tables.
+    pub(crate) delta: Option<Box<Delta>>,
+}
+
+impl Commit {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.events.is_empty()
+            && self.effects.is_empty()
+            && self.replies.is_empty()
+            && self.deliveries.is_empty()
+            && self.delta.is_none()
+    }
+}

@@ -1,0 +1,64 @@
+//! Which node does the work: a lease with TTL and epoch (ADR-014). Losing it costs work, never correctness (P7).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use servo_core::{Clock, Millis};
+use servo_store::{Lease, Leases};
+
+use crate::config::{Config, Ownership, Stores};
+use crate::error::Error;
+
+const LEASE_NAME: &str = "engine";
+
+/// The right to work, and the epoch to write under.
+pub(crate) struct Held {
+    pub(crate) epoch: u64,
+    leases: Option<(Leases, Millis)>,
+}
+
+/// Takes the lease, if the workspace is owned by one. `epoch_seen` is the highest epoch found in the log.
+pub(crate) async fn acquire(stores: &Stores, config: &Config, epoch_seen: u64) -> Result<Held, Error> {
+    let Ownership::ByLease { node, ttl } = &config.ownership else {
+        return Ok(Held { epoch: epoch_seen + 1, leases: None });
+    };
+    let leases = Leases::new(stores.blobs.clone(), LEASE_NAME, node.clone(), *ttl);
+    let lease = leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))?;
+    let Some(Lease { epoch, .. }) = lease else {
+        return Err(Error::NotLeader {
+            workspace: stores.layout.prefix(),
+            until: config.clock.now().saturating_add(*ttl).to_string(),
+        });
+    };
+    Ok(Held { epoch: epoch.max(epoch_seen + 1), leases: Some((leases, *ttl)) })
+}
+
+impl Held {
+    /// Renews the lease until `stopping`; sets `deposed` and ends when another node has it.
+    pub(crate) async fn keep(self, clock: Arc<dyn Clock>, stopping: Arc<AtomicBool>, deposed: impl FnOnce()) {
+        let Some((leases, ttl)) = self.leases else { return };
+        let period = Duration::from_millis(ttl.get() / 3);
+        loop {
+            let wake = tokio::time::Instant::now() + period;
+            while tokio::time::Instant::now() < wake {
+                if stopping.load(Ordering::Acquire) {
+                    if let Err(error) = leases.release(clock.now()).await {
+                        tracing::warn!(%error, "lease.release failed, it will run out by itself");
+                    }
+                    return;
+                }
+                tokio::time::sleep(period.min(Duration::from_millis(100))).await;
+            }
+            match leases.renew(clock.now()).await {
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    tracing::error!("another node took the lease, this one stops");
+                    deposed();
+                    return;
+                }
+                Err(error) => tracing::warn!(%error, "lease.renew failed, it will be tried again"),
+            }
+        }
+    }
+}

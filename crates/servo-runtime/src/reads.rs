@@ -1,0 +1,85 @@
+//! Reads: memory for what is hot, tables for what is history, never the log (P5).
+//!
+//! Memory is read before the manifest. A run that moves from one to the other in between is then seen twice, and
+//! merged, rather than missed.
+
+use servo_core::{EventId, RunId};
+use servo_engine::Run;
+use servo_engine::rows::RunRow;
+use servo_projections::{Projection, RunFilter, merge_page};
+
+use crate::error::Error;
+use crate::workspace::{RunDetail, Workspace};
+
+impl Workspace {
+    /// A page of runs, newest first, that were requested before `before`.
+    pub async fn runs(
+        &self,
+        before: Option<EventId>,
+        limit: usize,
+        filter: RunFilter,
+    ) -> Result<Vec<RunRow>, Error> {
+        let wanted = filter.clone();
+        let mut hot = self
+            .read(move |state| {
+                let mut found: Vec<&Run> = state
+                    .runs()
+                    .chain(state.ended_unwritten())
+                    .filter(|run| before.is_none_or(|before| run.requested < before))
+                    .filter(|run| wanted.states.is_empty() || wanted.states.contains(&run.state))
+                    .collect();
+                found.sort_unstable_by_key(|run| std::cmp::Reverse(run.requested));
+                found.truncate(limit);
+                found.into_iter().map(Run::row).collect::<Vec<_>>()
+            })
+            .await?;
+        hot.extend(
+            self.inner
+                .published
+                .in_flight()
+                .runs
+                .iter()
+                .filter(|run| before.is_none_or(|before| run.requested_event_id < before))
+                .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
+                .cloned(),
+        );
+        let history = match self.projection() {
+            Some(projection) => projection.runs_before(before, limit, &filter).await?,
+            None => Vec::new(),
+        };
+        Ok(merge_page(hot, history, limit))
+    }
+
+    /// One run with its tasks and edges, hot or old.
+    pub async fn run(&self, id: RunId) -> Result<Option<RunDetail>, Error> {
+        let hot = self
+            .read(move |state| {
+                let run =
+                    state.run(id).or_else(|| state.ended_unwritten().iter().find(|run| run.id == id))?;
+                Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
+            })
+            .await?;
+        if hot.is_some() {
+            return Ok(hot);
+        }
+        let moving = self.inner.published.in_flight();
+        if let Some(run) = moving.runs.iter().find(|run| run.run_id == id) {
+            return Ok(Some(RunDetail {
+                run: run.clone(),
+                tasks: moving.tasks.iter().filter(|task| task.run_id == id).cloned().collect(),
+                edges: moving.edges.iter().filter(|edge| edge.run_id == id).cloned().collect(),
+            }));
+        }
+        let Some(projection) = self.projection() else { return Ok(None) };
+        let Some(run) = projection.run(id).await? else { return Ok(None) };
+        let tasks = projection.tasks_of(&run).await?;
+        let edges = projection.edges_of(&run).await?;
+        Ok(Some(RunDetail { run, tasks, edges }))
+    }
+
+    fn projection(&self) -> Option<Projection> {
+        let stores = &self.inner.stores;
+        let manifest = self.inner.published.manifest()?;
+        Some(Projection::from_manifest(stores.blobs.clone(), manifest, self.inner.cache.clone()))
+    }
+}

@@ -1,0 +1,78 @@
+//! Reconciling without a server: state from the tables, decisions into the log, tables again (INV-7).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use servo_core::Clock;
+use servo_engine::controllers::{Freshness, dispatcher};
+use servo_engine::event::encode_batch;
+use servo_engine::{Dispatch, Engine, Settings, State};
+use servo_projections::{Compactor, Limits, Projection};
+use servo_store::{PutIds, Record};
+
+use crate::config::Stores;
+use crate::error::Error;
+
+/// What one look at a workspace came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Last batch in the tables before.
+    pub projected_seq: u64,
+    /// Batches in the log that the tables do not have. While there are any, nothing is decided: what looks overdue may
+    /// have been heard of in them (INV-9).
+    pub lag: u64,
+    /// Events appended.
+    pub events: usize,
+    /// Attempts that a queue should hold now.
+    pub dispatches: Vec<Dispatch>,
+}
+
+/// Looks once at everything, decides, and writes the tables. The log is appended to, never read.
+pub async fn reconcile_once(
+    stores: &Stores,
+    settings: &Settings,
+    secret: Arc<[u8]>,
+    clock: &dyn Clock,
+    put_ids: Arc<dyn PutIds>,
+) -> Result<Reconciled, Error> {
+    let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
+    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
+    let (state, epoch) = match &projection {
+        Some(projection) => {
+            let rows = projection.hot_rows().await?;
+            let state = State::from_rows(tenant, workspace, settings.clone(), rows)?;
+            (state, projection.manifest().epoch)
+        }
+        None => (State::new(tenant, workspace, settings.clone()), 0),
+    };
+    let projected_seq = state.head().seq;
+    let lag = stores.log.next_seq().await?.saturating_sub(projected_seq + 1);
+    if lag > 0 {
+        return Ok(Reconciled { projected_seq, lag, events: 0, dispatches: Vec::new() });
+    }
+    let mut engine = Engine::new(state, secret);
+    let now = clock.now();
+    let step = engine.reconcile(now, Freshness::Current);
+    if !step.events.is_empty() {
+        let mut payload = Vec::new();
+        encode_batch(&step.events, &mut payload);
+        let seq = engine.state().head().seq;
+        let record = Record { seq, epoch, put_id: put_ids.next(), payload: Bytes::from(payload) };
+        stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
+        let mut compactor = Compactor::open(
+            stores.blobs.clone(),
+            stores.layout.clone(),
+            epoch,
+            Limits::for_settings(settings),
+            put_ids,
+        )
+        .await?;
+        compactor.flush(engine.state_mut().take_delta(), now).await?;
+    }
+    Ok(Reconciled {
+        projected_seq,
+        lag,
+        events: step.events.len(),
+        dispatches: dispatcher::outstanding(engine.state()),
+    })
+}

@@ -1,0 +1,67 @@
+//! Recovery: newest manifest, base, L0, then the tail of the log. Never the history.
+
+use futures::TryStreamExt;
+use servo_engine::event::decode_batch;
+use servo_engine::{Settings, State};
+use servo_projections::Projection;
+use servo_projections::rebuild::{RebuildOptions, Workshop, rebuild};
+use servo_store::{ErrorKind, Log};
+
+use crate::config::{Config, Stores};
+use crate::error::Error;
+
+/// A state that equals the log, and the highest writer epoch seen on the way.
+pub(crate) struct Recovered {
+    pub(crate) state: State,
+    pub(crate) epoch: u64,
+}
+
+/// Loads the newest state. Damaged tables are rebuilt from the log.
+pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovered, Error> {
+    let settings = &config.settings;
+    match from_tables(stores, settings).await {
+        Err(Error::Projection(error)) if error.kind() == ErrorKind::Corrupt => {
+            tracing::warn!(%error, "tables are damaged, rebuilding them from the log");
+            let workshop = Workshop {
+                blobs: stores.blobs.clone(),
+                layout: stores.layout.clone(),
+                settings: settings.clone(),
+                put_ids: config.put_ids.clone(),
+                clock: config.clock.clone(),
+            };
+            rebuild(stores.log.as_ref(), &workshop, &RebuildOptions::default(), &mut |_| {}).await?;
+            from_tables(stores, settings).await
+        }
+        other => other,
+    }
+}
+
+async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, Error> {
+    let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
+    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
+    let (mut state, mut epoch) = match &projection {
+        Some(projection) => {
+            let rows = projection.hot_rows().await?;
+            (State::from_rows(tenant, workspace, settings.clone(), rows)?, projection.manifest().epoch)
+        }
+        None => (State::new(tenant, workspace, settings.clone()), 0),
+    };
+    epoch = epoch.max(replay(stores.log.as_ref(), &mut state).await?);
+    Ok(Recovered { state, epoch })
+}
+
+/// Folds everything after `state` in; answers the highest epoch among it.
+async fn replay(log: &dyn Log, state: &mut State) -> Result<u64, Error> {
+    let mut epoch = 0;
+    let mut tail = log.read(state.head().seq + 1);
+    while let Some(record) = tail.try_next().await? {
+        let events = decode_batch(&record.payload).map_err(|error| Error::Batch {
+            log: log.describe(),
+            seq: record.seq,
+            problem: error.to_string(),
+        })?;
+        state.apply_batch(record.seq, &events);
+        epoch = epoch.max(record.epoch);
+    }
+    Ok(epoch)
+}

@@ -1,0 +1,273 @@
+//! A workspace at work: the handle that callers, workers and servers share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use servo_core::{Clock, EventId, RunId};
+use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::{Attempt, CancelRun, Engine, Input, Progress, Reply, Report, State, TriggerRun};
+use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
+use servo_queue::Keyring;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::committer::{Committer, Failed};
+use crate::compaction::{Compaction, Published};
+use crate::config::{Config, Stores};
+use crate::effects::Effects;
+use crate::engine_loop::EngineLoop;
+use crate::error::Error;
+use crate::messages::Message;
+use crate::ownership;
+use crate::recovery::recover;
+
+/// Batches decided but not yet durable: the one being synced and the one after it.
+const PIPELINE: usize = 2;
+
+/// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
+#[derive(Clone)]
+pub struct Workspace {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) inputs: flume::Sender<Message>,
+    pub(crate) stores: Stores,
+    pub(crate) published: Arc<Published>,
+    pub(crate) cache: Arc<MetadataCache>,
+    clock: Arc<dyn Clock>,
+    keys: Keyring,
+    stopping: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        let _full = self.inputs.try_send(Message::Wake);
+    }
+}
+
+impl Workspace {
+    /// Recovers the state and starts to work.
+    pub async fn open(stores: Stores, config: Config) -> Result<Self, Error> {
+        let recovered = recover(&stores, &config).await?;
+        let held = ownership::acquire(&stores, &config, recovered.epoch).await?;
+        let epoch = held.epoch;
+        let cache: Arc<MetadataCache> = Arc::default();
+        let compactor = Compactor::open_with_cache(
+            stores.blobs.clone(),
+            stores.layout.clone(),
+            epoch,
+            Limits::for_settings(&config.settings),
+            config.put_ids.clone(),
+            cache.clone(),
+        )
+        .await?;
+        let published = Arc::new(Published::default());
+        published.set_manifest(compactor.manifest().cloned());
+        let stopping = Arc::new(AtomicBool::new(false));
+        let failed = Arc::new(Failed::default());
+        let (inputs, input_queue) = flume::bounded(config.input_capacity);
+        let (commits, commit_queue) = flume::bounded(PIPELINE);
+        let (deltas, delta_queue) = flume::unbounded();
+        let (effects, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let handle = Handle::current();
+        let config = Arc::new(config);
+
+        tokio::spawn(
+            Effects {
+                queue: config.queue.clone(),
+                keys: config.keys.clone(),
+                clock: config.clock.clone(),
+                layout: stores.layout.clone(),
+                heartbeat_interval: config.heartbeat_interval,
+                token_lifetime: config.token_lifetime,
+                engine: inputs.downgrade(),
+            }
+            .run(effect_queue),
+        );
+        let committer = Committer {
+            log: stores.log.clone(),
+            epoch,
+            put_ids: config.put_ids.clone(),
+            handle: handle.clone(),
+            failed: failed.clone(),
+            effects,
+            deltas,
+            engine: inputs.downgrade(),
+        };
+        let compaction = Compaction {
+            compactor,
+            log: stores.log.clone(),
+            clock: config.clock.clone(),
+            handle: handle.clone(),
+            published: published.clone(),
+            keep_log_batches: config.keep_log_batches,
+            stopping: stopping.clone(),
+        };
+        let engine = EngineLoop::new(
+            Engine::new(recovered.state, config.secret.clone()),
+            stores.clone(),
+            config.clone(),
+            handle,
+            input_queue,
+            commits,
+            failed,
+            published.clone(),
+            stopping.clone(),
+        );
+        tokio::spawn(held.keep(config.clock.clone(), stopping.clone(), {
+            let (stopping, inputs) = (stopping.clone(), inputs.downgrade());
+            move || {
+                stopping.store(true, Ordering::Release);
+                let _gone = inputs.upgrade().map(|inputs| inputs.try_send(Message::Wake));
+            }
+        }));
+        let threads = vec![
+            thread("servo-engine", move || engine.run()),
+            thread("servo-commit", move || committer.run(commit_queue)),
+            thread("servo-compact", move || compaction.run(delta_queue)),
+        ];
+        Ok(Self {
+            inner: Arc::new(Inner {
+                inputs,
+                published,
+                cache,
+                clock: config.clock.clone(),
+                keys: config.keys.clone(),
+                stopping,
+                threads: Mutex::new(threads),
+                stores,
+            }),
+        })
+    }
+
+    /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
+    pub async fn trigger(&self, request: TriggerRun) -> Result<(RunId, Option<EventId>), Error> {
+        match self.ask(Input::Trigger(request)).await? {
+            Reply::Run { run_id, accepted } => Ok((run_id, accepted)),
+            Reply::Accepted { .. }
+            | Reply::Duplicate
+            | Reply::Heartbeat { .. }
+            | Reply::Late
+            | Reply::Done => Err(Error::Stopped),
+        }
+    }
+
+    /// Stops a run; answers when the request is durable.
+    pub async fn cancel(&self, request: CancelRun) -> Result<Reply, Error> {
+        self.ask(Input::Cancel(request)).await
+    }
+
+    /// A worker is about to begin; an error means that it must not.
+    pub async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
+        let attempt = self.attempt(token)?;
+        self.ask(Input::Started(attempt, worker.into())).await
+    }
+
+    /// A worker is still at it; the answer says whether to go on.
+    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
+        let attempt = self.attempt(token)?;
+        self.ask(Input::Heartbeat(attempt, self.inner.clock.now(), progress)).await
+    }
+
+    /// A worker ended an attempt. Safe to repeat until it is answered.
+    pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
+        let attempt = self.attempt(token)?;
+        self.ask(Input::Finished(attempt, report)).await
+    }
+
+    /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
+    pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
+        loop {
+            let (sender, answer) = oneshot::channel();
+            self.send(Message::Watch(run, sender)).await?;
+            // A closed channel means that the state was reloaded meanwhile: ask again.
+            if let Ok(row) = answer.await {
+                return Ok(row);
+            }
+        }
+    }
+
+    /// Reads the state in memory. What is read is durable when it is answered.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let (sender, answer) = oneshot::channel();
+        let query = Box::new(move |state: &State| -> Box<dyn FnOnce() + Send> {
+            let value = read(state);
+            Box::new(move || drop(sender.send(value)))
+        });
+        self.send(Message::Query(query)).await?;
+        answer.await.map_err(|_| Error::Recovering)
+    }
+
+    /// Makes the engine look at its clock. For clocks that are moved by hand.
+    pub async fn poke(&self) -> Result<(), Error> {
+        self.send(Message::Wake).await
+    }
+
+    /// The newest manifest this process has published or found.
+    pub fn manifest(&self) -> Option<Arc<Manifest>> {
+        self.inner.published.manifest()
+    }
+
+    /// Stops taking requests, makes what was accepted durable, writes the tables, and ends.
+    pub async fn shutdown(self) -> Result<(), Error> {
+        self.inner.stopping.store(true, Ordering::Release);
+        let _full = self.inner.inputs.try_send(Message::Wake);
+        let threads = std::mem::take(&mut *self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let joined = tokio::task::spawn_blocking(move || {
+            threads.into_iter().map(JoinHandle::join).all(|outcome| outcome.is_ok())
+        });
+        match joined.await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(Error::Stopped),
+        }
+    }
+
+    async fn ask(&self, input: Input) -> Result<Reply, Error> {
+        let (reply_to, answer) = oneshot::channel();
+        self.send(Message::Input(input, Some(reply_to))).await?;
+        answer.await.map_err(|_| Error::Stopped)?
+    }
+
+    pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {
+        if self.inner.stopping.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
+        self.inner.inputs.send_async(message).await.map_err(|_| Error::Stopped)
+    }
+
+    fn attempt(&self, token: &str) -> Result<Attempt, Error> {
+        let claims = self.inner.keys.verify_token(token, self.inner.clock.now())?;
+        let layout = &self.inner.stores.layout;
+        if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
+            return Err(Error::Denied(servo_queue::AuthError::BadSignature { what: "task token" }));
+        }
+        Ok(Attempt {
+            run_id: claims.run_id,
+            task_key: claims.task_key,
+            attempt: claims.attempt,
+            attempt_id: claims.attempt_id,
+        })
+    }
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).expect("the system can start a thread")
+}
+
+/// Everything known about one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDetail {
+    /// The run.
+    pub run: RunRow,
+    /// Its tasks, by key.
+    pub tasks: Vec<TaskRow>,
+    /// Its edges.
+    pub edges: Vec<EdgeRow>,
+}

@@ -1,0 +1,210 @@
+//! The few file operations that [`FileLog`](crate::FileLog) and [`FileBlobs`](crate::FileBlobs) are made of.
+//!
+//! They are a trait so that tests can fail, tear or interrupt any one of them.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::Path;
+
+/// A file open for appending.
+pub trait OpenFile: fmt::Debug + Send + Sync {
+    /// Writes all bytes at the end of the file. After an error any prefix of them may be there.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes contents and length durable.
+    fn sync_data(&mut self) -> io::Result<()>;
+    /// Cuts the file down to `len` bytes; not durable until synced.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+}
+
+/// Keeps a lock for as long as it lives.
+pub trait FileLock: fmt::Debug + Send + Sync {}
+
+/// What came of trying to lock.
+#[derive(Debug)]
+pub enum LockOutcome {
+    /// Held until dropped, or until the process ends.
+    Acquired(Box<dyn FileLock>),
+    /// Held by another; what the holder wrote into the lock file.
+    HeldBy(String),
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// The name, without the directory.
+    pub name: String,
+    /// Length in bytes.
+    pub len: u64,
+    /// True for directories.
+    pub is_dir: bool,
+}
+
+/// File operations. Names become durable with [`FileSystem::sync_dir`], contents with [`OpenFile::sync_data`].
+pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
+    /// Creates one directory; its parent must exist. One that exists already is fine.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Creates a file that must not exist yet.
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+    /// Opens an existing file for appending.
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn OpenFile>>;
+    /// Reads a range of bytes; fewer if the file ends before.
+    fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>>;
+    /// Length of a file in bytes.
+    fn len(&self, path: &Path) -> io::Result<u64>;
+    /// Renames a file, replacing what has the new name.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name that must not exist yet.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Deletes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// What is in a directory, sorted by name.
+    fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+    /// Makes the names in a directory durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Takes the lock of a file, and writes into it who holds it.
+    fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+}
+
+/// Creates `dir` and what is missing above it. Every name from `root` down is made durable, even if it
+/// existed: a crash may have come between creating and syncing it.
+pub(crate) fn create_dirs(files: &dyn FileSystem, root: &Path, dir: &Path) -> io::Result<()> {
+    let parent = match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        Some(_) | None => return files.create_dir(dir),
+    };
+    if dir != root && dir.starts_with(root) {
+        create_dirs(files, root, parent)?;
+        files.create_dir(dir)?;
+        return files.sync_dir(parent);
+    }
+    match files.create_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            create_dirs(files, root, parent)?;
+            files.create_dir(dir)?;
+            files.sync_dir(parent)
+        }
+        done => done,
+    }
+}
+
+/// Writes a new file next to its final place and makes its contents durable; the caller gives it its name.
+pub(crate) fn write_temporary(files: &dyn FileSystem, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = files.create_new(path)?;
+    file.append(bytes)?;
+    file.sync_data()
+}
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsFiles;
+
+#[derive(Debug)]
+struct OsFile(File);
+
+impl OpenFile for OsFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+}
+
+#[derive(Debug)]
+struct OsLock {
+    /// Closing it releases the lock.
+    _file: File,
+}
+
+impl FileLock for OsLock {}
+
+impl FileSystem for OsFiles {
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+            done => done,
+        }
+    }
+
+    fn create_new(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        Ok(Box::new(OsFile(file)))
+    }
+
+    fn open_append(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
+        let file = OpenOptions::new().append(true).open(path)?;
+        Ok(Box::new(OsFile(file)))
+    }
+
+    fn read_range(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(range.start))?;
+        let wanted = range.end.saturating_sub(range.start);
+        let available = file.metadata()?.len().saturating_sub(range.start).min(wanted);
+        let mut bytes = Vec::with_capacity(usize::try_from(available).unwrap_or(0));
+        file.take(wanted).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn len(&self, path: &Path) -> io::Result<u64> {
+        Ok(fs::metadata(path)?.len())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            // Names that are not text were not made by Servo.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            match entry.metadata() {
+                Ok(metadata) => {
+                    entries.push(DirEntry { name, len: metadata.len(), is_dir: metadata.is_dir() })
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => {
+                file.set_len(0)?;
+                file.write_all(holder.as_bytes())?;
+                Ok(LockOutcome::Acquired(Box::new(OsLock { _file: file })))
+            }
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.take(256).read_to_string(&mut holder)?;
+                Ok(LockOutcome::HeldBy(holder))
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Where everything of a workspace lies. No other code puts paths together.
+//!
+//! Names are relative to the workspace's own prefix, `tenant={t}/workspace={w}`, which a log or a blob store
+//! puts in front. They use `/` everywhere.
+
+use std::fmt;
+
+use servo_core::{TenantId, WorkspaceId};
+
+use crate::Seq;
+
+/// What a Parquet file of a table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TableFileKind {
+    /// Rows changed since the last flush.
+    L0,
+    /// The whole table at some revision.
+    Base,
+    /// Rows that will not change any more, in time order.
+    History,
+}
+
+impl TableFileKind {
+    /// As it is written in file names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::L0 => "l0",
+            Self::Base => "base",
+            Self::History => "history",
+        }
+    }
+}
+
+/// Builds the names of one workspace.
+///
+/// ```
+/// use servo_store::{Layout, TableFileKind};
+/// let layout = Layout::new("acme".parse()?, "main".parse()?);
+/// assert_eq!(layout.prefix(), "tenant=acme/workspace=main");
+/// assert_eq!(layout.batch(7), "ledger/orchestration/00000000000000000007.jsonl");
+/// assert_eq!(layout.table_file("runs", TableFileKind::Base, "12"), "state/orchestration/runs/base-12.parquet");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Layout {
+    tenant: TenantId,
+    workspace: WorkspaceId,
+}
+
+impl Layout {
+    /// The layout of a workspace.
+    pub fn new(tenant: TenantId, workspace: WorkspaceId) -> Self {
+        Self { tenant, workspace }
+    }
+
+    /// Whose workspace it is.
+    pub fn tenant(&self) -> &TenantId {
+        &self.tenant
+    }
+
+    /// Which workspace it is.
+    pub fn workspace(&self) -> &WorkspaceId {
+        &self.workspace
+    }
+
+    /// What every name of this workspace begins with, without a slash at the end.
+    pub fn prefix(&self) -> String {
+        format!("tenant={}/workspace={}", self.tenant, self.workspace)
+    }
+
+    /// Directory of the log's batches or segments.
+    pub fn ledger_dir(&self) -> &'static str {
+        "ledger/orchestration"
+    }
+
+    /// A batch object by its number, or a segment file by the number of its first batch.
+    pub fn batch(&self, seq: Seq) -> String {
+        format!("{}/{}", self.ledger_dir(), batch_name(seq))
+    }
+
+    /// The lock file that makes one writer of a log of files.
+    pub fn ledger_lock(&self) -> &'static str {
+        "ledger/.lock"
+    }
+
+    /// The boundary of a log of files.
+    pub fn ledger_boundary(&self) -> &'static str {
+        "ledger/orchestration.boundary.json"
+    }
+
+    /// The `n`th boundary of a log of objects.
+    pub fn ledger_boundary_step(&self, n: u64) -> String {
+        format!("ledger/orchestration.boundary/{n:020}.json")
+    }
+
+    /// A manifest by its revision.
+    pub fn manifest(&self, revision: u64) -> String {
+        format!("{}/{revision:020}.json", self.manifest_dir())
+    }
+
+    /// Directory of the numbered manifests.
+    pub fn manifest_dir(&self) -> &'static str {
+        "manifests/orchestration"
+    }
+
+    /// The copy of the newest manifest, for people and tools.
+    pub fn manifest_latest(&self) -> &'static str {
+        "manifests/orchestration.manifest.json"
+    }
+
+    /// Directory of all tables.
+    pub fn state_dir(&self) -> &'static str {
+        "state/orchestration"
+    }
+
+    /// Directory of one table.
+    pub fn table_dir(&self, table: &str) -> String {
+        format!("{}/{table}", self.state_dir())
+    }
+
+    /// One Parquet file of a table.
+    pub fn table_file(&self, table: &str, kind: TableFileKind, id: impl fmt::Display) -> String {
+        format!("{}/{table}/{}-{id}.parquet", self.state_dir(), kind.as_str())
+    }
+
+    /// The `n`th record of a lease.
+    pub fn lease(&self, name: &str, n: u64) -> String {
+        lease(name, n)
+    }
+}
+
+/// Name of a batch object or a segment file within its directory.
+pub(crate) fn batch_name(seq: Seq) -> String {
+    format!("{seq:020}.jsonl")
+}
+
+/// The number in such a name; nothing for any other name.
+pub(crate) fn parse_batch_name(name: &str) -> Option<Seq> {
+    let digits = name.strip_suffix(".jsonl")?;
+    if digits.len() != 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
+
+/// The `n`th record of a lease, for the lease itself, which knows only its blob store.
+pub(crate) fn lease(name: &str, n: u64) -> String {
+    format!("leases/{name}/{n:020}.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_name_is_read_back() {
+        for seq in [1, 42, u64::MAX] {
+            assert_eq!(parse_batch_name(&batch_name(seq)), Some(seq));
+        }
+    }
+
+    #[test]
+    fn other_names_are_not_batches() {
+        for name in [
+            "1.jsonl",
+            "00000000000000000001.json",
+            "00000000000000000001.jsonl#1",
+            "-0000000000000000001.jsonl",
+        ] {
+            assert_eq!(parse_batch_name(name), None, "{name}");
+        }
+    }
+}

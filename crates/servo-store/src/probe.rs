@@ -1,0 +1,114 @@
+//! Finding the newest of numbered names by asking whether single names exist, never by listing (P6).
+
+use std::collections::BTreeSet;
+
+/// The last number of an unbroken sequence, given that `known` is in it (or is the number before its first).
+/// Costs two questions when nothing is new, and about `2 log2(new)` otherwise.
+pub async fn last_dense<E, Fut>(known: u64, exists: impl Fn(u64) -> Fut) -> Result<u64, E>
+where
+    Fut: Future<Output = Result<bool, E>>,
+{
+    let mut last = known;
+    let mut step = 1_u64;
+    let mut missing = loop {
+        let candidate = last.saturating_add(step);
+        if candidate == last || !exists(candidate).await? {
+            break candidate;
+        }
+        last = candidate;
+        step = step.saturating_mul(2);
+    };
+    while missing > last + 1 {
+        let middle = last + (missing - last) / 2;
+        if exists(middle).await? {
+            last = middle;
+        } else {
+            missing = middle;
+        }
+    }
+    Ok(last)
+}
+
+/// The last number of a sequence of which old names are deleted, except those that [`anchors`] keeps; 0 if
+/// there is none.
+///
+/// The number is found bit by bit from the top: every number made of its leading bits is an anchor.
+pub async fn last_anchored<E, Fut>(exists: impl Fn(u64) -> Fut) -> Result<u64, E>
+where
+    Fut: Future<Output = Result<bool, E>>,
+{
+    let mut bit = 1_u64;
+    let mut last = 0;
+    while exists(bit).await? {
+        last = bit;
+        let Some(next) = bit.checked_mul(2) else { break };
+        bit = next;
+    }
+    bit = last / 2;
+    while bit > 0 {
+        if exists(last + bit).await? {
+            last += bit;
+        }
+        bit /= 2;
+    }
+    Ok(last)
+}
+
+/// The names that must be kept when `newest` is the last one: the powers of two, the numbers made of its
+/// leading bits, and the `window` newest.
+pub fn anchors(newest: u64, window: u64) -> BTreeSet<u64> {
+    let mut kept: BTreeSet<u64> = (newest.saturating_sub(window.saturating_sub(1)).max(1)..=newest).collect();
+    let mut prefix = 0;
+    for bit in (0..u64::BITS).rev().map(|shift| 1_u64 << shift).filter(|bit| *bit <= newest) {
+        kept.insert(bit);
+        if newest & bit != 0 {
+            prefix |= bit;
+            kept.insert(prefix);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::executor::block_on;
+    use proptest::prelude::*;
+    use std::cell::Cell;
+    use std::convert::Infallible;
+
+    #[test]
+    fn the_newest_is_found_although_old_names_are_deleted() {
+        const WINDOW: u64 = 4;
+        let mut names = BTreeSet::new();
+        for newest in 1..=2_000_u64 {
+            names.insert(newest);
+            for dead in anchors(newest - 1, WINDOW).difference(&anchors(newest, WINDOW)) {
+                names.remove(dead);
+            }
+            assert_eq!(names, anchors(newest, WINDOW), "what is deleted step by step is what is not kept");
+            let found = block_on(last_anchored(async |n| Ok::<_, Infallible>(names.contains(&n))));
+            assert_eq!(found, Ok(newest));
+        }
+        assert!(names.len() < 40, "{}", names.len());
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is() {
+        assert_eq!(block_on(last_anchored(async |_| Ok::<_, Infallible>(false))), Ok(0));
+        assert_eq!(block_on(last_dense(0, async |_| Ok::<_, Infallible>(false))), Ok(0));
+    }
+
+    proptest! {
+        #[test]
+        fn the_end_of_an_unbroken_sequence_is_found_with_few_questions(known in 0u64..1 << 40, new in 0u64..1 << 30) {
+            let asked = Cell::new(0);
+            let found = block_on(last_dense(known, async |n| {
+                asked.set(asked.get() + 1);
+                Ok::<_, Infallible>(n <= known + new)
+            }));
+            prop_assert_eq!(found, Ok(known + new));
+            prop_assert!(asked.get() <= 2 + 2 * (64 - new.leading_zeros()), "{} questions", asked.get());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Stores and file systems that fail on purpose, for the tests of this crate and of others.
+
+mod faulty_files;
+mod flaky_store;
+
+pub use faulty_files::{Fault, FaultyFiles, FileCall};
+pub use flaky_store::{FlakyStore, StoreFault};

@@ -1,0 +1,60 @@
+//! The log of files and the blobs in files keep every rule.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use async_trait::async_trait;
+use servo_store::conformance::{Storage, layout};
+use servo_store::{FileBlobs, FileLog, FileLogOptions, Log, OsFiles};
+use tempfile::TempDir;
+
+/// A directory with at most one writer at a time, as the lock demands.
+struct Directory {
+    root: TempDir,
+    open: Mutex<Weak<FileLog>>,
+    segment_bytes: u64,
+}
+
+#[async_trait]
+impl Storage for Directory {
+    async fn writer(&self) -> Arc<dyn Log> {
+        let mut open = self.open.lock().expect("no test panicked");
+        if let Some(log) = open.upgrade() {
+            return log;
+        }
+        let options = FileLogOptions { segment_bytes: self.segment_bytes };
+        let log = FileLog::open_with(Arc::new(OsFiles), self.root.path(), &layout(), options)
+            .expect("the log opens");
+        let log = Arc::new(log);
+        *open = Arc::downgrade(&log);
+        log
+    }
+}
+
+fn directory(segment_bytes: u64) -> Directory {
+    Directory { root: tempfile::tempdir().expect("a directory"), open: Mutex::default(), segment_bytes }
+}
+
+mod log_in_one_segment {
+    async fn fresh() -> super::Directory {
+        super::directory(32 << 20)
+    }
+
+    servo_store::log_conformance!(fresh);
+}
+
+mod log_in_many_segments {
+    async fn fresh() -> super::Directory {
+        super::directory(300)
+    }
+
+    servo_store::log_conformance!(fresh);
+}
+
+mod blobs {
+    async fn fresh() -> (super::FileBlobs, tempfile::TempDir) {
+        let root = tempfile::tempdir().expect("a directory");
+        (super::FileBlobs::new(root.path(), &super::layout()), root)
+    }
+
+    servo_store::blob_conformance!(fresh);
+}

@@ -1,0 +1,138 @@
+//! The in-process executor: for tests, benchmarks, and work that needs no interpreter.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use servo_core::Clock;
+use servo_engine::{ErrorCode, Outcome, Reply, Report, TaskError};
+use servo_queue::{Envelope, Keyring, LocalQueue, SignedEnvelope};
+use servo_runtime::Error;
+use tokio::task::JoinSet;
+
+use crate::callbacks::Callbacks;
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The work itself.
+#[async_trait]
+pub trait TaskFunction: Send + Sync + 'static {
+    /// Does one attempt. A panic is a failure of the task, not of the executor.
+    async fn run(&self, task: &Envelope) -> Report;
+}
+
+/// Runs tasks of one queue inside this process, several at a time.
+pub struct Executor {
+    /// Where messages come from.
+    pub queue: Arc<LocalQueue>,
+    /// Name of the queue.
+    pub queue_name: Arc<str>,
+    /// Who is told.
+    pub callbacks: Arc<dyn Callbacks>,
+    /// Who may send work.
+    pub keys: Keyring,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Name of this worker; begins with the prefix of local workers of its workspace.
+    pub worker: Arc<str>,
+    /// Tasks at once.
+    pub slots: usize,
+    /// The work.
+    pub function: Arc<dyn TaskFunction>,
+}
+
+impl Executor {
+    /// Starts the slots. They end when the set is dropped.
+    pub fn start(self) -> JoinSet<()> {
+        let shared = Arc::new(self);
+        let mut slots = JoinSet::new();
+        for _ in 0..shared.slots {
+            let executor = shared.clone();
+            slots.spawn(async move {
+                loop {
+                    let message = executor.queue.take(&executor.queue_name).await;
+                    executor.handle(&message).await;
+                }
+            });
+        }
+        slots
+    }
+
+    async fn handle(&self, message: &SignedEnvelope) {
+        let envelope = match self.keys.open(message, self.clock.now()) {
+            Ok(envelope) => envelope,
+            Err(error) => {
+                tracing::warn!(%error, "worker refused a message");
+                return;
+            }
+        };
+        let token = envelope.task_token.as_str();
+        let begun = insist(|| self.callbacks.started(token, &self.worker)).await;
+        if let Err(error) = begun {
+            tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
+            return;
+        }
+        let report = self.work(&envelope).await;
+        if let Err(error) = insist(|| self.callbacks.finished(token, report.clone())).await {
+            tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
+        }
+    }
+
+    /// Runs the function beside its heartbeats, its timeout and the wish to cancel.
+    async fn work(&self, envelope: &Envelope) -> Report {
+        let function = self.function.clone();
+        let mut heartbeats =
+            tokio::time::interval(Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1)));
+        heartbeats.tick().await;
+        let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
+        let timeout = tokio::time::sleep(limit.min(Duration::from_secs(365 * 24 * 3600)));
+        tokio::pin!(timeout);
+        let task = envelope.clone();
+        let mut work = tokio::spawn(async move { function.run(&task).await });
+        loop {
+            tokio::select! {
+                done = &mut work => return done.unwrap_or_else(|failure| {
+                    Report::failed(TaskError::new(ErrorCode::UserCodeException, failure.to_string()))
+                }),
+                () = &mut timeout => {
+                    work.abort();
+                    return ended(Outcome::TimedOut);
+                }
+                _ = heartbeats.tick() => {
+                    let answer = self.callbacks.heartbeat(&envelope.task_token, None).await;
+                    let stop = match answer {
+                        Ok(Reply::Heartbeat { should_cancel }) => should_cancel,
+                        Ok(_) => false,
+                        Err(error) => !error.is_transient(),
+                    };
+                    if stop {
+                        work.abort();
+                        return ended(Outcome::Cancelled);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ended(outcome: Outcome) -> Report {
+    Report { outcome, error: None, materialization_id: None }
+}
+
+/// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
+async fn insist<F, Fut>(mut call: F) -> Result<Reply, Error>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<Reply, Error>>,
+{
+    let mut pause = Duration::from_millis(5);
+    loop {
+        match call().await {
+            Err(error) if error.is_transient() => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+"""Canonical JSON: the one text of a value, for hashing, signing and comparing.
+
+Keys sorted by code point, no whitespace, integers only. Any float is refused: money is integer micro-units,
+ratios are parts per million, durations are milliseconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Final, NoReturn
+
+from servo.errors import CanonicalError, ParseError, unexpected
+
+MAX_DEPTH: Final = 128
+"""How deep arrays and objects may nest."""
+
+_MIN_INTEGER: Final = -(2**63)
+_MAX_INTEGER: Final = 2**64 - 1
+_PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FINGERPRINT_PREFIX: Final = "v1:sha256:"
+
+
+class _Float:
+    """A float in a JSON text, kept as text so that the refusal can name its path."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class _HugeInteger:
+    """An integer in a JSON text that has more digits than any 64-bit integer."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class _DuplicateKey:
+    """An object in a JSON text that gives a key twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+
+def canonical_json(value: object) -> str:
+    """Give the canonical text of a value made of dicts, lists, strings, integers, booleans and None.
+
+    >>> canonical_json({"b": [1, "é"], "a": None})
+    '{"a":null,"b":[1,"é"]}'
+    >>> canonical_json({"retry": {"factor": 1.5}})
+    Traceback (most recent call last):
+    servo.errors.CanonicalError: no canonical JSON: at $.retry.factor: 1.5 is a float, which canonical JSON \
+refuses: use integer milliseconds, micro-units or parts per million
+    """
+    _check(value, "$", 0)
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def canonicalize(json_text: str) -> str:
+    """Give the canonical text of a JSON document, in any order and whitespace but without duplicate keys.
+
+    >>> canonicalize('{ "b": 1, "a": [ ] }')
+    '{"a":[],"b":1}'
+    """
+    try:
+        value = json.loads(
+            json_text,
+            parse_float=_Float,
+            parse_int=_integer,
+            parse_constant=_Float,
+            object_pairs_hook=_object,
+        )
+    except json.JSONDecodeError as error:
+        raise CanonicalError("$", "syntax", f"not JSON at character {error.pos}: {error.msg}") from None
+    except RecursionError:
+        _refuse_depth("$")
+    return canonical_json(value)
+
+
+def sha256_hex(data: bytes) -> str:
+    """Give the SHA-256 of bytes in lower-case hexadecimal.
+
+    >>> sha256_hex(b"")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(data).hexdigest()
+
+
+def fingerprint(value: object) -> str:
+    """Give `v1:sha256:` and the SHA-256 of the canonical JSON of a value.
+
+    >>> fingerprint({})
+    'v1:sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
+    """
+    return _FINGERPRINT_PREFIX + sha256_hex(canonical_json(value).encode())
+
+
+def parse_fingerprint(text: str) -> str:
+    """Check that a text is a fingerprint, and give it back.
+
+    >>> parse_fingerprint("v1:sha256:xyz")
+    Traceback (most recent call last):
+    servo.errors.ParseError: invalid fingerprint "v1:sha256:xyz" at character 10: found 'x', \
+expected a lower-case hexadecimal digit
+    """
+    if not text.startswith(_FINGERPRINT_PREFIX):
+        raise ParseError("fingerprint", text, 0, f'a fingerprint starts with "{_FINGERPRINT_PREFIX}"')
+    start = len(_FINGERPRINT_PREFIX)
+    for at in range(start, len(text)):
+        if text[at] not in "0123456789abcdef":
+            raise ParseError("fingerprint", text, at, unexpected(text, at, "a lower-case hexadecimal digit"))
+    digits = len(text) - start
+    if digits != 64:
+        raise ParseError("fingerprint", text, start + min(digits, 64), f"has {digits} digits, expected 64")
+    return text
+
+
+def _integer(text: str) -> int | _Float | _HugeInteger:
+    # "-0" has a sign that an integer loses, and int() refuses or crawls over thousands of digits.
+    if text == "-0":
+        return _Float(text)
+    return int(text) if len(text) <= 20 else _HugeInteger(text)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _DuplicateKey:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    keys = [key for key, _ in pairs]
+    return _DuplicateKey(min(key for key in members if keys.count(key) > 1))
+
+
+def _check(value: object, path: str, depth: int) -> None:
+    """Refuse what has no canonical text. The path is built on the way down, the message only on refusal."""
+    if value is None or isinstance(value, bool):
+        return
+    if isinstance(value, str):
+        _check_unicode(value, path)
+    elif isinstance(value, int):
+        if not _MIN_INTEGER <= value <= _MAX_INTEGER:
+            _refuse_integer(path, value)
+    elif isinstance(value, list | tuple):
+        _check_depth(path, depth)
+        for index, element in enumerate(value):
+            _check(element, f"{path}[{index}]", depth + 1)
+    elif isinstance(value, dict):
+        _check_depth(path, depth)
+        for key, member in value.items():
+            if not isinstance(key, str):
+                problem = f"{type(key).__name__} cannot be an object key: use a string"
+                raise CanonicalError(path, "key", problem)
+            _check_unicode(key, path)
+            _check(member, path + _step(key), depth + 1)
+    else:
+        _refuse(value, path)
+
+
+def _check_depth(path: str, depth: int) -> None:
+    if depth == MAX_DEPTH:
+        _refuse_depth(path)
+
+
+def _check_unicode(text: str, path: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        problem = "a string has half of a surrogate pair, which UTF-8 cannot hold"
+        raise CanonicalError(path, "unicode", problem) from None
+
+
+def _refuse_depth(path: str) -> NoReturn:
+    raise CanonicalError(path, "depth", f"nested deeper than {MAX_DEPTH} levels: flatten the value")
+
+
+def _refuse_integer(path: str, shown: object) -> NoReturn:
+    limits = f"not between {_MIN_INTEGER} and {_MAX_INTEGER}"
+    raise CanonicalError(path, "integer_range", f"integer {shown} is {limits}: send it as a string")
+
+
+def _refuse(value: object, path: str) -> NoReturn:
+    if isinstance(value, _HugeInteger):
+        _refuse_integer(path, value.text)
+    if isinstance(value, _DuplicateKey):
+        problem = f"key {json.dumps(value.key)} is given twice: keep one"
+        raise CanonicalError(path, "duplicate_key", problem)
+    if isinstance(value, float | _Float):
+        shown = value.text if isinstance(value, _Float) else repr(value)
+        raise CanonicalError(
+            path,
+            "float",
+            f"{shown} is a float, which canonical JSON refuses: "
+            "use integer milliseconds, micro-units or parts per million",
+        )
+    raise CanonicalError(path, "type", f"{type(value).__name__} is not a JSON value")
+
+
+def _step(key: str) -> str:
+    return f".{key}" if _PLAIN_KEY.fullmatch(key) else f"[{json.dumps(key, ensure_ascii=False)}]"

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# Installs what `make` needs and this machine lacks. Safe to run again: does nothing when all is there.
+#   system packages   a C compiler, pkg-config, python3 with venv (apt-get, as root or with passwordless sudo)
+#   cargo-nextest     with cargo install
+#   .venv             the Python package of this repository and what its tests use
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+readonly PYTHON_FLOOR="3.11"
+venv=.venv
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# --- system packages ---------------------------------------------------------------------------------------
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+can_be_root() { [ "$(id -u)" -eq 0 ] || { have sudo && sudo -n true 2>/dev/null; }; }
+
+install_packages() {
+  if have apt-get && can_be_root; then
+    say "installing $*"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2
+  else
+    die "these system packages are missing: $*" \
+      "cannot install them here (needs apt-get, and root or passwordless sudo); install them and run make again"
+  fi
+}
+
+# The first interpreter that is new enough, or nothing.
+find_python() {
+  local candidate
+  for candidate in python3 python3.14 python3.13 python3.12 python3.11; do
+    if have "$candidate" && "$candidate" - "$PYTHON_FLOOR" <<'PY' 2>/dev/null; then
+import sys
+sys.exit(sys.version_info[:2] < tuple(int(part) for part in sys.argv[1].split(".")))
+PY
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+}
+
+missing=()
+have cc || missing+=(build-essential)
+have pkg-config || missing+=(pkg-config)
+if ! have uv && [ ! -x "$venv/bin/python" ]; then
+  python=$(find_python)
+  if [ -z "$python" ]; then
+    missing+=(python3 python3-venv)
+  elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    missing+=(python3-venv)
+  fi
+fi
+if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
+
+# --- Rust --------------------------------------------------------------------------------------------------
+
+have cargo || die "cargo is missing; install Rust from https://rustup.rs and run make again"
+
+wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+found=$(cargo --version | cut -d' ' -f2)
+if [ "$(printf '%s\n%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then
+  die "Rust $wanted or newer is needed, cargo is $found; run: rustup update stable"
+fi
+for component in fmt clippy; do
+  cargo "$component" --version >/dev/null 2>&1 && continue
+  have rustup || die "cargo $component is missing and there is no rustup to add it"
+  rustup component add "${component/#fmt/rustfmt}"
+done
+cargo nextest --version >/dev/null 2>&1 || { say "installing cargo-nextest"; cargo install --locked cargo-nextest; }
+
+# --- Python ------------------------------------------------------------------------------------------------
+
+if ! "$venv/bin/python" -c '' 2>/dev/null; then
+  say "creating $venv"
+  if have uv; then
+    uv venv --quiet --clear --python ">=$PYTHON_FLOOR" "$venv"
+  else
+    python=$(find_python)
+    [ -n "$python" ] || die "Python $PYTHON_FLOOR or newer is needed; this system's packages do not have it"
+    "$python" -m venv --clear "$venv"
+  fi
+fi
+
+# Installed once per content of these files.
+stamp="$venv/.installed"
+state=$(cat python/pyproject.toml python/requirements-test.txt | sha256sum | cut -d' ' -f1)
+if [ "$(cat "$stamp" 2>/dev/null)" != "$state" ]; then
+  say "installing Python packages"
+  packages=(-e "python[dev]" -r python/requirements-test.txt)
+  if have uv; then
+    uv pip install --quiet --python "$venv/bin/python" "${packages[@]}"
+  else
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${packages[@]}"
+  fi
+  printf '%s\n' "$state" >"$stamp"
+fi
