@@ -26,11 +26,23 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
         best = Some(best.map_or(took, |best| best.min(took)));
         if round == 0 {
             let bytes = log_bytes(&directory)? as f64 / (WIDE + 2) as f64;
-            results.add("graphs", "log bytes per task, all its events", (bytes, "bytes"), Better::Lower, 2_500.0);
+            results.add(
+                "graphs",
+                "log bytes per task, all its events",
+                (bytes, "bytes"),
+                Better::Lower,
+                2_500.0,
+            );
         }
     }
     let rate = (WIDE + 2) as f64 / best.unwrap_or_default().as_secs_f64();
-    results.add("graphs", "1 → 10,000 → 1 tasks, trigger to done", (rate, "tasks/s"), Better::Higher, 10_000.0);
+    results.add(
+        "graphs",
+        "1 → 10,000 → 1 tasks, trigger to done",
+        (rate, "tasks/s"),
+        Better::Higher,
+        10_000.0,
+    );
 
     let stage = Stage::open(&root.path().join("deep"), 4).await?;
     let before = fdatasync(root.path())?;

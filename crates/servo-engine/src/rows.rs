@@ -142,9 +142,11 @@ pub struct OutboxRow {
 #[allow(missing_docs)]
 pub struct RunKeyRow {
     pub run_id: RunId,
+    /// The bits of the run id: what memory keeps of the key.
+    pub key_hash: u128,
     pub run_key: String,
     pub request_fingerprint: String,
-    /// First 64 bits of the fingerprint's digest: what memory keeps.
+    /// First 64 bits of the fingerprint's digest: what memory keeps of the request.
     pub fingerprint_prefix: u64,
     pub created_at: Timestamp,
     pub row_version: EventId,

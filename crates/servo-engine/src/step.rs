@@ -55,7 +55,9 @@ pub struct Engine {
 
 impl Engine {
     /// An engine over a state.
-    pub fn new(state: State, secret: impl Into<Arc<[u8]>>) -> Self {
+    pub fn new(mut state: State, secret: impl Into<Arc<[u8]>>) -> Self {
+        // Runs that ended while the log was replayed are not news to anybody.
+        state.changes.take_just_ended();
         Self { state, secret: secret.into(), source: "engine".into() }
     }
 

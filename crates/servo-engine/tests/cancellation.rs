@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, Millis};
 use servo_engine::{
-    Attempt, Input, Outcome, OutboxStatus, Refusal, RefusalKind, Reply, Report, RunState, RunTransitionReason,
-    Settings, TaskState, TimerState, TransitionReason, Trigger, TriggerRun,
+    Attempt, Input, OutboxStatus, Outcome, Refusal, RefusalKind, Reply, Report, RunState,
+    RunTransitionReason, Settings, TaskState, TimerState, TransitionReason, Trigger, TriggerRun,
 };
 use support::{World, crash, ended_as, key, plan};
 
@@ -263,8 +263,14 @@ fn a_run_that_takes_too_long_is_stopped_and_ends_as_timed_out() {
     world.pass(1);
     assert_eq!(world.run_state(), RunState::Cancelling);
     assert_eq!(world.run().reason, RunTransitionReason::TimedOut);
-    assert_eq!(world.run().cancel.as_ref().map(|c| c.reason.as_str()), Some("the run took longer than 1m40s"));
-    assert_eq!((world.task_state("b"), world.task("b").reason), (TaskState::Cancelled, TransitionReason::RunTimedOut));
+    assert_eq!(
+        world.run().cancel.as_ref().map(|c| c.reason.as_str()),
+        Some("the run took longer than 1m40s")
+    );
+    assert_eq!(
+        (world.task_state("b"), world.task("b").reason),
+        (TaskState::Cancelled, TransitionReason::RunTimedOut)
+    );
     assert_eq!(world.beat("a"), Ok(Reply::Heartbeat { should_cancel: true }));
     assert_eq!(world.finish("a", Report::succeeded()), Ok(Reply::Late));
     assert_eq!(world.task("a").reason, TransitionReason::RunTimedOut);

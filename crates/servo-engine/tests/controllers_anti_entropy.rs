@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 
 use servo_core::Millis;
 use servo_engine::controllers::{Freshness, anti_entropy, timers};
-use servo_engine::{
-    EventData, EventKind, Input, Report, Settings, State, Trigger, TriggerRun,
-};
-use support::{World, crash, fold, kinds, plan};
+use servo_engine::{Engine, EventData, EventKind, Input, Report, Settings, State, Trigger, TriggerRun};
+use support::{SECRET, World, crash, dispatch, fold, key, kinds, plan};
 
 /// The log without the dispatches: every ready task has lost its outbox row.
 fn without_dispatches(world: &World) -> State {
@@ -75,7 +73,10 @@ fn the_same_state_wants_the_same_keys_twice() {
     let state = without_dispatches(&world);
     let keys = |hours| -> Vec<String> {
         let now = world.now.saturating_add(Millis::from_hours(hours));
-        anti_entropy::reconcile(&state, now, Freshness::Current).iter().map(EventData::idempotency_key).collect()
+        anti_entropy::reconcile(&state, now, Freshness::Current)
+            .iter()
+            .map(EventData::idempotency_key)
+            .collect()
     };
     assert!(!keys(1).is_empty());
     assert_eq!(keys(1), keys(1));
@@ -114,12 +115,26 @@ fn when_every_outbox_row_is_lost_the_most_important_run_comes_first() {
     let mut world = World::new(Settings { max_concurrent_tasks: 2, ..Settings::default() });
     let runs: Vec<_> = (0..6).map(|i| world.trigger(request(format!("r{i}"), i % 3))).collect();
     let repairs = anti_entropy::reconcile(&without_dispatches(&world), world.now, Freshness::Current);
-    let dispatched: Vec<_> = repairs
-        .iter()
-        .map(|data| match data {
-            EventData::DispatchRequested(e) => e.run_id,
-            other => panic!("not a dispatch: {other:?}"),
-        })
-        .collect();
+    let dispatched: Vec<_> = repairs.iter().filter_map(dispatch).map(|e| e.run_id).collect();
     assert_eq!(dispatched, [runs[2], runs[5]], "highest priority, oldest first");
+}
+
+#[test]
+fn an_engine_without_inputs_repairs_and_fires_only_on_a_current_state() {
+    let mut world = World::with(plan(&[("a", &[]), ("b", &[])]));
+    world.start("a").expect("starts");
+    // b's dispatch is lost with the end of the log; a's worker has been silent for an hour.
+    let mut facts = world.events();
+    facts.retain(|event| dispatch(&event.data).is_none_or(|e| e.task_key != key("b")));
+    let later = world.now.saturating_add(Millis::from_hours(1));
+    let reconcile = |freshness| {
+        let mut engine = Engine::new(fold(&Settings::default(), &facts), SECRET);
+        let seq = engine.state().head().seq;
+        let step = engine.reconcile(later, freshness);
+        assert_eq!(engine.state().head().seq, seq + 1, "one batch");
+        assert!(engine.reconcile(later, freshness).events.is_empty(), "twice changes nothing");
+        step.events.iter().map(|event| event.data.kind().name()).collect::<Vec<_>>()
+    };
+    assert_eq!(reconcile(Freshness::Lagging), ["DispatchRequested"]);
+    assert_eq!(reconcile(Freshness::Current), ["TimerFired", "DispatchRequested", "TimerRequested"]);
 }

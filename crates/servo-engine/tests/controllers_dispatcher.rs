@@ -4,7 +4,7 @@ mod support;
 
 use servo_core::Millis;
 use servo_engine::controllers::dispatcher;
-use servo_engine::{Effect, Input, Outcome, Settings, State, TaskOptions, TriggerRun};
+use servo_engine::{Effect, Input, OutboxStatus, Outcome, Settings, State, TaskOptions, TriggerRun};
 use support::{World, crash, ended_as, fold, key, plan, plan_of, task};
 
 fn names(state: &State) -> Vec<String> {
@@ -23,7 +23,8 @@ fn nothing_is_outstanding_when_nothing_is_pending_or_queued() {
 
 #[test]
 fn pending_and_queued_attempts_are_handed_out_after_a_start() {
-    let mut world = World::with(plan(&[("pending", &[]), ("queued", &[]), ("running", &[]), ("blocked", &["running"])]));
+    let mut world =
+        World::with(plan(&[("pending", &[]), ("queued", &[]), ("running", &[]), ("blocked", &["running"])]));
     world.enqueue("queued").expect("enqueued");
     world.start("running").expect("starts");
     let expected: Vec<String> = ["pending", "queued"].map(|name| key(name).to_string()).into();
@@ -86,4 +87,25 @@ fn telling_the_engine_twice_that_the_queue_has_it_is_a_duplicate() {
     let written = world.events().len();
     assert_eq!(world.enqueue("a"), Ok(servo_engine::Reply::Duplicate));
     assert_eq!(world.events().len(), written);
+}
+
+#[test]
+fn the_outbox_row_follows_its_attempt_to_the_end() {
+    let status = |world: &World| world.state().rows().outbox[0].status;
+    let mut world = World::with(plan(&[("a", &[])]));
+    assert_eq!(status(&world), OutboxStatus::Pending);
+    world.enqueue("a").expect("enqueued");
+    assert_eq!(status(&world), OutboxStatus::Created);
+    world.start("a").expect("starts");
+    assert_eq!(status(&world), OutboxStatus::Acked);
+    // A report without a start: somebody had it.
+    let mut unheard = World::with(plan(&[("a", &[])]));
+    unheard.finish("a", crash()).expect("fails");
+    assert_eq!(status(&unheard), OutboxStatus::Acked);
+    // Nobody took it, and there is no further attempt.
+    let mut lost = World::with(plan(&[("a", &[])]));
+    lost.enqueue("a").expect("enqueued");
+    lost.cancel(false).expect("cancelled");
+    lost.pass(30);
+    assert_eq!(status(&lost), OutboxStatus::Failed);
 }

@@ -31,13 +31,10 @@ fn with_slots(state: &State, slots: u32) -> State {
 }
 
 fn dispatched(events: &[EventData]) -> Vec<String> {
-    events
-        .iter()
-        .map(|data| match data {
-            EventData::DispatchRequested(e) => e.task_key.asset_str().trim_start_matches("t/").to_owned(),
-            other => panic!("not a dispatch: {other:?}"),
-        })
-        .collect()
+    let name = |e: &servo_engine::event::DispatchRequested| {
+        e.task_key.asset_str().trim_start_matches("t/").to_owned()
+    };
+    events.iter().filter_map(support::dispatch).map(name).collect()
 }
 
 #[test]
@@ -45,7 +42,10 @@ fn nothing_is_wanted_when_nothing_waits() {
     let world = World::new(Settings::default());
     assert!(ready_dispatch::reconcile(world.state(), world.now).is_empty());
     let world = World::with(plan(&[("a", &[]), ("b", &["a"])]));
-    assert!(ready_dispatch::reconcile(world.state(), world.now).is_empty(), "a has its outbox row, b waits for a");
+    assert!(
+        ready_dispatch::reconcile(world.state(), world.now).is_empty(),
+        "a has its outbox row, b waits for a"
+    );
 }
 
 #[test]
@@ -76,11 +76,15 @@ fn a_slot_that_becomes_free_is_given_away_by_the_same_step() {
 fn runs_of_higher_priority_go_first_then_older_runs_then_tasks_of_higher_priority_then_keys() {
     let mut world = saturated();
     let urgent = |priority| TaskOptions { priority, ..TaskOptions::default() };
-    world.trigger(request("old", 0, plan_of(vec![
-        task("old_low", &[], urgent(0)),
-        task("old_high", &[], urgent(5)),
-        task("old_also_low", &[], urgent(0)),
-    ])));
+    world.trigger(request(
+        "old",
+        0,
+        plan_of(vec![
+            task("old_low", &[], urgent(0)),
+            task("old_high", &[], urgent(5)),
+            task("old_also_low", &[], urgent(0)),
+        ]),
+    ));
     world.wait(10);
     world.trigger(request("new", 0, plan_of(vec![task("new_highest", &[], urgent(99))])));
     world.wait(10);

@@ -24,13 +24,8 @@ fn unarmed() -> (World, State) {
 }
 
 fn fired(events: &[EventData]) -> Vec<TimerKind> {
-    events
-        .iter()
-        .filter_map(|data| match data {
-            EventData::TimerFired(e) => Some(e.timer_type),
-            _ => None,
-        })
-        .collect()
+    let kind = |data: &EventData| if let EventData::TimerFired(e) = data { Some(e.timer_type) } else { None };
+    events.iter().filter_map(kind).collect()
 }
 
 #[test]

@@ -17,7 +17,7 @@ use servo_engine::event::{
 };
 use servo_engine::{
     Applied, ErrorCode, Event, EventData, EventKind, Ignored, Outcome, Progress, Report, RetryPolicy,
-    RunState, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun,
+    RunState, Settings, TaskError, TaskOptions, TaskState, Trigger,
 };
 use support::{World, empty_state, event, key, plan_of, task, user_error};
 
@@ -115,10 +115,15 @@ fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::RunTriggered => vec![
             EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: None }),
-            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: Some(Millis::from_hours(2)) }),
+            EventData::RunTriggered(RunTriggered {
+                run_id,
+                plan_id,
+                timeout_ms: Some(Millis::from_hours(2)),
+            }),
         ],
         EventKind::RunCancelRequested => {
-            let bare = RunCancelRequested { run_id, actor: "me".to_owned(), reason: String::new(), force: false };
+            let bare =
+                RunCancelRequested { run_id, actor: "me".to_owned(), reason: String::new(), force: false };
             let reason = "wrong day\nof the week".to_owned();
             let full = RunCancelRequested { reason, force: true, ..bare.clone() };
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
@@ -133,11 +138,23 @@ fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::TimerRequested => {
             let timer_type = TimerKind::Retry;
-            vec![EventData::TimerRequested(TimerRequested { timer_type, run_id, task_key, attempt: 1, fire_at })]
+            vec![EventData::TimerRequested(TimerRequested {
+                timer_type,
+                run_id,
+                task_key,
+                attempt: 1,
+                fire_at,
+            })]
         }
         EventKind::TimerEnqueued => {
             let timer_type = TimerKind::Retry;
-            vec![EventData::TimerEnqueued(TimerEnqueued { timer_type, run_id, task_key, attempt: 1, fire_at })]
+            vec![EventData::TimerEnqueued(TimerEnqueued {
+                timer_type,
+                run_id,
+                task_key,
+                attempt: 1,
+                fire_at,
+            })]
         }
         EventKind::TimerFired => {
             let fired = |timer_type, task_key, attempt| {
@@ -270,8 +287,15 @@ fn every_event_kind_of_version_1_loads_and_says_what_it_always_said() {
         for event in &events {
             assert_eq!(event.data.kind(), *kind);
             assert_eq!(event.at, AT);
-            assert_eq!(event.idempotency_key, event.data.idempotency_key(), "{name}: its key has not changed");
-            assert_eq!((event.tenant.as_str(), event.workspace.as_str(), &*event.source), ("acme", "prod", "test"));
+            assert_eq!(
+                event.idempotency_key,
+                event.data.idempotency_key(),
+                "{name}: its key has not changed"
+            );
+            assert_eq!(
+                (event.tenant.as_str(), event.workspace.as_str(), &*event.source),
+                ("acme", "prod", "test")
+            );
         }
         let written = String::from_utf8(read(&name)).expect("UTF-8");
         assert_eq!(encode(&events), written.trim_end(), "{name} is written as it was read");
@@ -456,7 +480,10 @@ fn fields_added_later_to_a_known_event_do_not_matter() {
 fn a_first_event_without_a_tenant_is_refused_by_name() {
     let error = decode_batch(&read("no_tenant.json")).expect_err("there is nothing to inherit");
     assert!(matches!(error, DecodeError::Missing { index: 0, field: "tenant_id" }), "{error:?}");
-    assert_eq!(error.to_string(), "event 0 lacks `tenant_id` and there is no event before it to take it from");
+    assert_eq!(
+        error.to_string(),
+        "event 0 lacks `tenant_id` and there is no event before it to take it from"
+    );
 }
 
 #[test]
@@ -466,7 +493,10 @@ fn a_payload_that_does_not_fit_is_refused_with_index_type_and_id() {
     assert_eq!((*index, event_type.as_str()), (1, "TaskStarted"));
     assert_eq!(event_id.to_string(), "01JHKM51420000000000000001");
     let text = error.to_string();
-    assert!(text.starts_with("event 1 (TaskStarted 01JHKM51420000000000000001) has a payload that does not fit"), "{text}");
+    assert!(
+        text.starts_with("event 1 (TaskStarted 01JHKM51420000000000000001) has a payload that does not fit"),
+        "{text}"
+    );
     assert!(text.contains("invalid type: string \"one\", expected u32"), "{text}");
 }
 

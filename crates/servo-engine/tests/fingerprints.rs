@@ -56,7 +56,8 @@ fn a_plan_has_the_same_fingerprint_in_every_process_for_ever() {
 
 #[test]
 fn a_request_has_the_same_fingerprint_in_every_process_for_ever() {
-    let request = request(plan_of(rich()), 2, &[("team", "ops"), ("env", "prod")], Some(Millis::from_hours(1)));
+    let request =
+        request(plan_of(rich()), 2, &[("team", "ops"), ("env", "prod")], Some(Millis::from_hours(1)));
     assert_eq!(
         request.fingerprint().as_str(),
         "v1:sha256:4e84f6a680c6663da432cc10875fb72d53571c0562f2a99080275e9038182109"
@@ -90,8 +91,10 @@ proptest! {
 
 #[test]
 fn naming_an_upstream_twice_is_naming_it_once() {
-    let twice = plan_of(vec![task("a", &[], TaskOptions::default()), task("b", &["a", "a"], TaskOptions::default())]);
-    let once = plan_of(vec![task("a", &[], TaskOptions::default()), task("b", &["a"], TaskOptions::default())]);
+    let twice =
+        plan_of(vec![task("a", &[], TaskOptions::default()), task("b", &["a", "a"], TaskOptions::default())]);
+    let once =
+        plan_of(vec![task("a", &[], TaskOptions::default()), task("b", &["a"], TaskOptions::default())]);
     assert_eq!(twice, once);
 }
 

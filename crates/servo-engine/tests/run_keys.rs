@@ -114,9 +114,15 @@ fn the_quota_says_which_how_many_and_of_how_many() {
     assert_eq!(refused.to_string(), "quota max_concurrent_runs is used up: 2 of 2");
     assert_eq!(world.state().runs().count(), 2, "a refusal leaves no trace");
     // A request that is known already needs no room, and a run that ends makes some.
-    assert!(matches!(ask(&mut world, TriggerRun::new("k1", one(), "me")), Ok(Reply::Run { accepted: None, .. })));
+    assert!(matches!(
+        ask(&mut world, TriggerRun::new("k1", one(), "me")),
+        Ok(Reply::Run { accepted: None, .. })
+    ));
     world.succeed("a");
-    assert!(matches!(ask(&mut world, TriggerRun::new("k3", one(), "me")), Ok(Reply::Run { accepted: Some(_), .. })));
+    assert!(matches!(
+        ask(&mut world, TriggerRun::new("k3", one(), "me")),
+        Ok(Reply::Run { accepted: Some(_), .. })
+    ));
 }
 
 #[test]
@@ -143,10 +149,16 @@ fn keys_are_forgotten_when_they_are_older_than_the_window_by_event_time() {
     leave(&mut world, "filler");
     world.wait(3_600);
     world.trigger(TriggerRun::new("at-the-edge", one(), "me"));
-    assert!(matches!(ask(&mut world, TriggerRun::new("k", one(), "me")), Ok(Reply::Run { accepted: None, .. })));
+    assert!(matches!(
+        ask(&mut world, TriggerRun::new("k", one(), "me")),
+        Ok(Reply::Run { accepted: None, .. })
+    ));
     world.wait(1);
     // No clock forgets anything: it takes an event of that time.
-    assert!(matches!(ask(&mut world, TriggerRun::new("k", one(), "me")), Ok(Reply::Run { accepted: None, .. })));
+    assert!(matches!(
+        ask(&mut world, TriggerRun::new("k", one(), "me")),
+        Ok(Reply::Run { accepted: None, .. })
+    ));
     world.trigger(TriggerRun::new("past-the-edge", one(), "me"));
     let again = ask(&mut world, TriggerRun::new("k", one(), "me"));
     assert!(matches!(again, Ok(Reply::Run { accepted: Some(_), .. })), "{again:?}");
@@ -166,7 +178,10 @@ fn keys_are_forgotten_when_there_are_too_many_oldest_first() {
         (2..5).map(|i| RunId::derive(SECRET, &tenant(), &workspace(), &format!("k{i}"))).collect();
     assert_eq!(rows.run_keys.iter().map(|e| e.run_id).collect::<Vec<_>>(), expected);
     let known = |world: &mut World, key: &str| {
-        matches!(ask(world, TriggerRun::new(key.to_owned(), one(), "me")), Ok(Reply::Run { accepted: None, .. }))
+        matches!(
+            ask(world, TriggerRun::new(key.to_owned(), one(), "me")),
+            Ok(Reply::Run { accepted: None, .. })
+        )
     };
     assert!(known(&mut world, "k2"));
     assert!(!known(&mut world, "k0"), "taken as new");

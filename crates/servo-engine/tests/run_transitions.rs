@@ -16,8 +16,8 @@ use servo_engine::event::{
     UnknownEvent,
 };
 use servo_engine::{
-    Attempt, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunState, Settings, State,
-    Trigger, TriggerRun,
+    Attempt, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunState, Settings,
+    State, Trigger, TriggerRun,
 };
 use support::{SECRET, World, empty_state, ended_as, event, key, plan, user_error};
 
@@ -84,11 +84,9 @@ fn subject(name: &str) -> World {
 
 /// The attempt of `a` that the whole world knew; the run may not have come that far.
 fn attempt(world: &World) -> Attempt {
-    let dispatched = world.events().into_iter().find_map(|event| match event.data {
-        EventData::DispatchRequested(e) => Some(e),
-        _ => None,
-    });
-    let e = dispatched.expect("a trigger dispatches a");
+    let events = world.events();
+    let dispatched = events.iter().find_map(|event| support::dispatch(&event.data));
+    let e = dispatched.expect("a trigger dispatches a").clone();
     Attempt { run_id: e.run_id, task_key: e.task_key, attempt: e.attempt, attempt_id: e.attempt_id }
 }
 
@@ -167,16 +165,14 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     let started =
         TaskStarted { run_id, task_key: task_key.clone(), attempt, attempt_id, worker_id: "w1".into() };
     add("TaskStarted", EventData::TaskStarted(started), now);
-    let beat =
-        TaskHeartbeat { run_id, task_key, attempt, attempt_id, heartbeat_at: now, progress: None };
+    let beat = TaskHeartbeat { run_id, task_key, attempt, attempt_id, heartbeat_at: now, progress: None };
     add("TaskHeartbeat", EventData::TaskHeartbeat(beat), now);
     for outcome in
         [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled, Outcome::TimedOut, Outcome::Interrupted]
     {
         add(&format!("TaskFinished {outcome:?}"), finished(outcome), now);
     }
-    let unknown =
-        UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
+    let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list
 }
@@ -208,7 +204,11 @@ fn every_state_of_a_run_against_every_event() {
             let (before, after) = (world.run_state(), run_state(&state, world));
             if before.is_terminal() {
                 let (run, was) = (state.run(world.run).expect("in memory"), world.run());
-                assert_eq!((run.state, run.counts, run.version), (was.state, was.counts, was.version), "{name}");
+                assert_eq!(
+                    (run.state, run.counts, run.version),
+                    (was.state, was.counts, was.version),
+                    "{name}"
+                );
             }
             row.push(table::fold_cell(applied, before, after));
         }
@@ -303,4 +303,19 @@ fn a_run_is_in_the_log_from_request_to_end() {
     let expected =
         ["RunRequested", "PlanCreated", "RunTriggered", "DispatchRequested", "TaskStarted", "TaskFinished"];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn a_step_names_the_runs_that_ended_in_it_and_no_others() {
+    let mut world = World::new(Settings::default());
+    let run = world.trigger(request());
+    let started = Input::Started(world.attempt("a"), "w1".into());
+    assert!(world.step(&[started]).ended.is_empty());
+    world.engine.state_mut().take_delta();
+    let report = Input::Finished(world.attempt("a"), Report::succeeded());
+    assert_eq!(world.step(&[report]).ended, [run]);
+    assert!(world.step(&[Input::Sweep]).ended.is_empty(), "once");
+    let replayed = support::fold(&Settings::default(), &world.events());
+    let mut restarted = Engine::new(replayed, SECRET);
+    assert!(restarted.step(&[Input::Sweep], world.now).ended.is_empty(), "a replay is not news");
 }

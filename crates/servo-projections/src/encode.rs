@@ -241,6 +241,11 @@ fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperti
         .set_created_by(concat!("servo ", env!("CARGO_PKG_VERSION")).to_owned());
     for column in T::columns().into_iter().filter(|column| column.unique) {
         builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name), false);
+        if column.name == "key_hash" {
+            // Random bits do not get smaller, and recovery reads a million of them.
+            builder =
+                builder.set_column_compression(ColumnPath::from(column.name), Compression::UNCOMPRESSED);
+        }
     }
     if let (Some(column), Grouping::Paged) = (T::LOOKUP, grouping) {
         builder = builder

@@ -32,7 +32,7 @@ impl Manifests {
     /// missing, damaged or left behind.
     pub(crate) async fn newest(&self) -> Result<Option<Manifest>, Error> {
         let start = match self.read_copy().await {
-            Ok(Some(copy)) if self.exists(copy.revision).await? => Some(copy.revision),
+            Ok(Some(copy)) if self.is_recent(&copy).await? => Some(copy.revision),
             Ok(_) => None,
             // The copy is only a hint. One written by a newer Servo is not: its numbered twin refuses too.
             Err(Error::Damaged { file, problem, .. }) => {
@@ -50,6 +50,21 @@ impl Manifests {
             None => last_anchored(|revision| self.exists(revision)).await?,
         };
         if newest == 0 { Ok(None) } else { self.read(newest).await }
+    }
+
+    /// Whether the copy is within the kept window, where numbers have no holes: from there the newest can be found. A
+    /// stale writer may have put back a copy from before it, of which only anchors are left.
+    async fn is_recent(&self, copy: &Manifest) -> Result<bool, Error> {
+        const FEW: u64 = 8;
+        if copy.revision <= FEW {
+            return Ok(false);
+        }
+        for revision in copy.revision.saturating_sub(3).max(copy.boundary + 1)..=copy.revision {
+            if !self.exists(revision).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// As [`Self::newest`], never trusting the copy: for writers.

@@ -43,11 +43,19 @@ impl Projection {
 
     /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
-        let (hot, run_keys, idempotency) = futures::try_join!(
-            HotTables::read(&self.files, &self.manifest),
-            request_keys::run_keys(&self.files, &self.manifest),
-            request_keys::idempotency(&self.files, &self.manifest),
-        )?;
+        // Decoding a million keys takes a core; the hot tables need not wait for it.
+        let keys = tokio::spawn({
+            let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
+            async move {
+                let run_keys = request_keys::run_keys(&files, &manifest).await?;
+                Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
+            }
+        });
+        let hot = HotTables::read(&self.files, &self.manifest).await?;
+        let (run_keys, idempotency) = match keys.await {
+            Ok(keys) => keys?,
+            Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        };
         Ok(HotRows { run_keys, idempotency, ..hot.into_hot_rows(self.manifest.watermarks.head()) })
     }
 }

@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use futures::{StreamExt, TryStreamExt, stream};
-use servo_core::{Millis, Timestamp};
+use servo_core::{Millis, RunId, Timestamp};
 use servo_engine::rows::{IdempotencyEntry, RunKeyEntry};
 
 use crate::batch::Batch;
@@ -16,14 +16,14 @@ use crate::tables::{Idempotency, RunKeys};
 const PARALLEL: usize = 8;
 
 pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
-    let columns = ["run_id", "fingerprint_prefix", "created_at"];
-    let entries = read(files, manifest.settled(RunKeys::NAME), &columns, |batch, entries| {
-        let run_id = batch.column("run_id")?;
+    let columns = &["key_hash", "fingerprint_prefix", "created_at"];
+    let entries = read(files, manifest.settled(RunKeys::NAME), columns, |batch, entries| {
+        let key_hash = batch.column("key_hash")?;
         let fingerprint_prefix = batch.column("fingerprint_prefix")?;
         let created_at = batch.column("created_at")?;
         for row in 0..batch.len() {
             entries.push(RunKeyEntry {
-                run_id: run_id.get(row)?,
+                run_id: RunId::from_u128(key_hash.get(row)?),
                 fingerprint_prefix: fingerprint_prefix.get(row)?,
                 created_at: created_at.get(row)?,
             });
@@ -34,8 +34,8 @@ pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<R
 }
 
 pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
-    let columns = ["key_hash", "created_at"];
-    let entries = read(files, manifest.settled(Idempotency::NAME), &columns, |batch, entries| {
+    let columns = &["key_hash", "created_at"];
+    let entries = read(files, manifest.settled(Idempotency::NAME), columns, |batch, entries| {
         let (key_hash, created_at) = (batch.column("key_hash")?, batch.column("created_at")?);
         for row in 0..batch.len() {
             entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, created_at: created_at.get(row)? });
@@ -48,11 +48,12 @@ pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Ve
 async fn read<E>(
     files: &Files,
     refs: &[FileRef],
-    columns: &[&str],
+    columns: &'static [&'static str],
     decode: impl Fn(&Batch<'_>, &mut Vec<E>) -> Result<(), Error>,
 ) -> Result<Vec<E>, Error> {
     let mut entries = Vec::with_capacity(refs.iter().map(|file| file.rows as usize).sum());
-    let mut fetched = stream::iter(refs).map(|file| fetch(files, file, columns)).buffered(PARALLEL);
+    let fetches: Vec<_> = refs.iter().map(|file| fetch(files.clone(), file.clone(), columns)).collect();
+    let mut fetched = stream::iter(fetches).buffered(PARALLEL);
     while let Some((name, batches)) = fetched.try_next().await? {
         let mut first_row = 0;
         for rows in &batches {
@@ -63,13 +64,17 @@ async fn read<E>(
     Ok(entries)
 }
 
-async fn fetch(files: &Files, file: &FileRef, columns: &[&str]) -> Result<(String, Vec<RecordBatch>), Error> {
-    let open = files.open(file).await?;
+async fn fetch(
+    files: Files,
+    file: FileRef,
+    columns: &'static [&'static str],
+) -> Result<(String, Vec<RecordBatch>), Error> {
+    let open = files.open(&file).await?;
     let mut batches = Vec::with_capacity(open.groups());
     for group in 0..open.groups() {
         batches.push(files.group(&open, group, Some(columns)).await?);
     }
-    Ok((file.path.clone(), batches))
+    Ok((file.path, batches))
 }
 
 /// What the state still remembers, in its order. Keys leave it oldest first, when they are older than the window
@@ -79,7 +84,14 @@ fn forget<E: PartialEq, K: Ord>(
     manifest: &Manifest,
     place: impl Fn(&E) -> (Timestamp, K),
 ) -> Vec<E> {
-    entries.sort_by_key(&place);
+    // Files hold them in the order of time; only those of one moment may be out of place.
+    if entries.is_sorted_by_key(|entry| place(entry).0) {
+        for moment in entries.chunk_by_mut(|a, b| place(a).0 == place(b).0) {
+            moment.sort_unstable_by_key(&place);
+        }
+    } else {
+        entries.sort_unstable_by_key(&place);
+    }
     // The same flush tried twice may have written a key twice.
     entries.dedup();
     let oldest = oldest_kept(manifest);

@@ -44,27 +44,69 @@ impl<T: Table> Cursor<T> {
     }
 }
 
-/// Writes rows into as many files as the limits ask for.
-pub(crate) struct Roll<'a, T: Table> {
-    owner: &'a Owner,
-    limits: &'a Limits,
+/// Rows one after the other.
+pub(crate) trait Rows<T: Table>: Send {
+    /// The next row; none at the end.
+    fn next(&mut self) -> impl Future<Output = Result<Option<T::Row>, Error>> + Send;
+}
+
+/// Files of a table that only grows, in their order.
+pub(crate) struct ChainCursor<T: Table> {
+    files: Files,
+    rest: VecDeque<FileRef>,
+    current: Option<Cursor<T>>,
+}
+
+impl<T: Table> ChainCursor<T> {
+    pub(crate) fn open(files: &Files, inputs: &[FileRef]) -> Self {
+        Self { files: files.clone(), rest: inputs.to_vec().into(), current: None }
+    }
+}
+
+impl<T: Table> Rows<T> for ChainCursor<T> {
+    async fn next(&mut self) -> Result<Option<T::Row>, Error> {
+        loop {
+            if let Some(cursor) = &mut self.current
+                && let Some(row) = cursor.next().await?
+            {
+                return Ok(Some(row));
+            }
+            let Some(file) = self.rest.pop_front() else { return Ok(None) };
+            self.current = Some(Cursor::open(&self.files, &file).await?);
+        }
+    }
+}
+
+/// Collects rows into files of the size that the limits ask for.
+pub(crate) struct Roll<T: Table> {
+    owner: Owner,
+    limits: Limits,
     grouping: Grouping,
     level: u32,
     pending: Vec<T::Row>,
     writer: Option<FileWriter<T>>,
-    done: Vec<Encoded>,
 }
 
 const PENDING: usize = 4_096;
 
-impl<'a, T: Table> Roll<'a, T> {
-    pub(crate) fn new(owner: &'a Owner, limits: &'a Limits, grouping: Grouping, level: u32) -> Self {
-        Self { owner, limits, grouping, level, pending: Vec::new(), writer: None, done: Vec::new() }
+impl<T: Table> Roll<T> {
+    pub(crate) fn new(owner: &Owner, limits: &Limits, grouping: Grouping, level: u32) -> Self {
+        let (owner, limits) = (owner.clone(), limits.clone());
+        Self { owner, limits, grouping, level, pending: Vec::new(), writer: None }
     }
 
-    pub(crate) fn push(&mut self, row: T::Row) -> Result<(), Error> {
+    /// Gives a file when one is full.
+    pub(crate) fn push(&mut self, row: T::Row) -> Result<Option<Encoded>, Error> {
         self.pending.push(row);
-        if self.pending.len() >= PENDING { self.write_pending() } else { Ok(()) }
+        if self.pending.len() < PENDING {
+            return Ok(None);
+        }
+        self.write_pending()?;
+        let limits = &self.limits;
+        let full = |writer: &FileWriter<T>| {
+            writer.rows() + PENDING > limits.max_file_rows || writer.bytes() > limits.max_file_bytes
+        };
+        self.writer.take_if(|writer| full(writer)).map(|writer| writer.finish(self.level)).transpose()
     }
 
     fn write_pending(&mut self) -> Result<(), Error> {
@@ -74,42 +116,16 @@ impl<'a, T: Table> Roll<'a, T> {
         }
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            empty @ None => empty.insert(FileWriter::new(self.owner, Shape::Settled, self.grouping)?),
+            empty @ None => empty.insert(FileWriter::new(&self.owner, Shape::Settled, self.grouping)?),
         };
-        writer.push(&rows)?;
-        let full = writer.rows() + PENDING > self.limits.max_file_rows
-            || writer.bytes() > self.limits.max_file_bytes;
-        match self.writer.take_if(|_| full) {
-            Some(writer) => {
-                self.done.push(writer.finish(self.level)?);
-                Ok(())
-            }
-            None => Ok(()),
-        }
+        writer.push(&rows)
     }
 
-    pub(crate) fn finish(mut self) -> Result<Vec<Encoded>, Error> {
+    /// The last file, if there are rows left.
+    pub(crate) fn finish(mut self) -> Result<Option<Encoded>, Error> {
         self.write_pending()?;
-        if let Some(writer) = self.writer {
-            self.done.push(writer.finish(self.level)?);
-        }
-        Ok(self.done)
+        self.writer.map(|writer| writer.finish(self.level)).transpose()
     }
-}
-
-/// Files of a table that only grows, one after the other.
-pub(crate) async fn concatenate<T: Table>(
-    files: &Files,
-    inputs: &[FileRef],
-    mut output: Roll<'_, T>,
-) -> Result<Vec<Encoded>, Error> {
-    for input in inputs {
-        let mut cursor = Cursor::<T>::open(files, input).await?;
-        while let Some(row) = cursor.next().await? {
-            output.push(row)?;
-        }
-    }
-    output.finish()
 }
 
 /// A row's place in history: by run, in the order in which runs were asked for.
@@ -145,8 +161,10 @@ impl<T: HistoryTable> MergeCursor<T> {
         self.heads[index] = row;
         Ok(())
     }
+}
 
-    pub(crate) async fn next(&mut self) -> Result<Option<T::Row>, Error> {
+impl<T: HistoryTable> Rows<T> for MergeCursor<T> {
+    async fn next(&mut self) -> Result<Option<T::Row>, Error> {
         let mut best: Option<(HistoryKey<T>, T::Row)> = None;
         while let Some(Reverse((key, index))) = self.heap.peek() {
             if best.as_ref().is_some_and(|(known, _)| known != key) {
@@ -164,17 +182,4 @@ impl<T: HistoryTable> MergeCursor<T> {
         }
         Ok(best.map(|(_, row)| row))
     }
-}
-
-/// History files merged in order.
-pub(crate) async fn merge<T: HistoryTable + HotTable>(
-    files: &Files,
-    inputs: &[FileRef],
-    mut output: Roll<'_, T>,
-) -> Result<Vec<Encoded>, Error> {
-    let mut rows = MergeCursor::<T>::open(files, inputs).await?;
-    while let Some(row) = rows.next().await? {
-        output.push(row)?;
-    }
-    output.finish()
 }

@@ -179,6 +179,7 @@ table! {
     /// Which requests made which runs. The columns that recovery reads come first, to be fetched in one piece.
     RunKeys = "run_key_index", RunKeyRow, placed by row_version, at |row| row.created_at; columns {
         run_id: RunId, unique;
+        key_hash: u128, unique;
         fingerprint_prefix: u64, unique;
         created_at: Timestamp, unique;
         run_key: String, unique;

@@ -1,6 +1,7 @@
 //! Turns changes into files and notes them in a draft of the next manifest. Publishing is somebody else's business:
 //! the compactor's, or a rebuild's.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use crate::hot::HotTables;
 use crate::limits::Limits;
 use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles, Watermarks};
 use crate::request_keys::oldest_kept;
-use crate::settled::{Roll, concatenate, history_key, merge};
+use crate::settled::{ChainCursor, MergeCursor, Roll, Rows, history_key};
 use crate::table::{HistoryTable, HotTable, SCHEMA_VERSION, Shape, Table};
 use crate::tables::{Edges, Idempotency, Outbox, RunKeyConflicts, RunKeys, Runs, Tasks, Timers};
 use crate::tiers::next_merge;
@@ -245,12 +246,8 @@ impl Writer {
     async fn merge_history<T: HistoryTable>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
         let mut merged = false;
         while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let inputs = draft.settled(T::NAME)[range.clone()].to_vec();
-            let level = inputs[0].level + 1;
-            let (owner, limits) = (self.owner.clone(), self.limits.clone());
-            let roll = Roll::new(&owner, &limits, Grouping::Paged, level);
-            let outputs = merge::<T>(&self.files, &inputs, roll).await?;
-            self.replace::<T>(draft, range, outputs).await?;
+            let rows = MergeCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]).await?;
+            self.replace::<T>(draft, range, rows, Grouping::Paged).await?;
             merged = true;
         }
         Ok(merged)
@@ -259,26 +256,32 @@ impl Writer {
     async fn merge_settled<T: Table>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
         let mut merged = false;
         while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let inputs = draft.settled(T::NAME)[range.clone()].to_vec();
-            let level = inputs[0].level + 1;
-            let (owner, limits) = (self.owner.clone(), self.limits.clone());
-            let roll = Roll::new(&owner, &limits, Grouping::Large, level);
-            let outputs = concatenate::<T>(&self.files, &inputs, roll).await?;
-            self.replace::<T>(draft, range, outputs).await?;
+            let rows = ChainCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]);
+            self.replace::<T>(draft, range, rows, Grouping::Large).await?;
             merged = true;
         }
         Ok(merged)
     }
 
+    /// Puts files with these rows in the place of others. Each is stored as soon as it is full, so that memory holds
+    /// one.
     async fn replace<T: Table>(
         &mut self,
         draft: &mut Manifest,
-        range: std::ops::Range<usize>,
-        outputs: Vec<Encoded>,
+        range: Range<usize>,
+        mut rows: impl Rows<T>,
+        grouping: Grouping,
     ) -> Result<(), Error> {
-        let mut stored = Vec::with_capacity(outputs.len());
-        for output in outputs {
-            stored.push(self.store::<T>(output, TableFileKind::History, draft.revision).await?);
+        let level = draft.settled(T::NAME)[range.start].level + 1;
+        let mut roll = Roll::<T>::new(&self.owner, &self.limits, grouping, level);
+        let mut stored = Vec::new();
+        while let Some(row) = rows.next().await? {
+            if let Some(full) = roll.push(row)? {
+                stored.push(self.store::<T>(full, TableFileKind::History, draft.revision).await?);
+            }
+        }
+        if let Some(last) = roll.finish()? {
+            stored.push(self.store::<T>(last, TableFileKind::History, draft.revision).await?);
         }
         draft.history.entry(T::NAME.to_owned()).or_default().splice(range, stored);
         Ok(())

@@ -66,24 +66,25 @@ impl LocalQueue {
 
 #[async_trait]
 impl TaskQueue for LocalQueue {
+    /// Remembers the id only once the message is in: a sender that gives up waiting for room leaves no trace.
     async fn enqueue(&self, message: Message) -> Result<EnqueueResult, QueueError> {
-        {
-            let mut inner = self.lock();
-            if !inner.seen.insert(message.id.clone()) {
-                return Ok(EnqueueResult::Deduplicated);
-            }
-            inner.order.push_back(message.id.clone());
-            if inner.order.len() > REMEMBERED
-                && let Some(oldest) = inner.order.pop_front()
-            {
-                inner.seen.remove(&oldest);
-            }
+        if self.lock().seen.contains(&message.id) {
+            return Ok(EnqueueResult::Deduplicated);
         }
         let (sender, _) = self.channel(&message.queue);
         sender
             .send_async(message.envelope)
             .await
             .map_err(|_| QueueError::Closed { queue: message.queue.clone() })?;
+        let mut inner = self.lock();
+        if inner.seen.insert(message.id.clone()) {
+            inner.order.push_back(message.id);
+        }
+        if inner.order.len() > REMEMBERED
+            && let Some(oldest) = inner.order.pop_front()
+        {
+            inner.seen.remove(&oldest);
+        }
         Ok(EnqueueResult::Enqueued)
     }
 }

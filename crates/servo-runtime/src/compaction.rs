@@ -1,13 +1,14 @@
 //! The compactor's own thread: writes changes to the tables without ever holding up the engine.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use servo_core::Clock;
 use servo_engine::Delta;
 use servo_engine::controllers::retention::log_boundary;
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::rows::{EdgeRow, GoneKeys, Head, RunRow, TaskRow};
 use servo_projections::{Compactor, Manifest};
 use servo_store::{ErrorKind, Log};
 use tokio::runtime::Handle;
@@ -15,7 +16,8 @@ use tokio::runtime::Handle;
 /// What readers need to know about the tables.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
-    busy: AtomicBool,
+    /// Changes taken from the state whose flush has not ended.
+    under_way: AtomicUsize,
     /// Set when no more changes can be written until the workspace is opened again.
     broken: AtomicBool,
     inner: Mutex<Inner>,
@@ -24,8 +26,9 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 struct Inner {
     manifest: Option<Arc<Manifest>>,
-    /// Final rows that left memory and are on their way to history.
-    in_flight: Arc<InFlight>,
+    /// Final rows that left memory and are on their way to history, oldest flush first. More than one after a
+    /// reload: the flush of before goes on.
+    in_flight: VecDeque<Arc<InFlight>>,
 }
 
 /// Final rows between memory and history, where readers must still find them.
@@ -39,52 +42,65 @@ pub(crate) struct InFlight {
 impl Published {
     /// Whether a flush is under way; changes go on gathering meanwhile.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy.load(Ordering::Acquire)
+        self.under_way.load(Ordering::Acquire) > 0
     }
 
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Announces changes that are about to be written.
+    /// Changes have been taken from the state.
+    pub(crate) fn taken(&self) {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Changes that were taken are durable and about to be written: from now on readers find them here.
     pub(crate) fn begin(&self, delta: &Delta) {
-        self.busy.store(true, Ordering::Release);
-        self.lock().in_flight = Arc::new(InFlight {
+        self.lock().in_flight.push_back(Arc::new(InFlight {
             runs: delta.ended_runs.clone(),
             tasks: delta.ended_tasks.clone(),
             edges: delta.ended_edges.clone(),
-        });
+        }));
     }
 
-    /// Takes back an announcement whose changes will never be written.
+    /// Changes that were taken never became durable and will not be written.
     pub(crate) fn abandon(&self) {
-        self.lock().in_flight = Arc::default();
-        self.busy.store(false, Ordering::Release);
+        self.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn in_flight(&self) -> Arc<InFlight> {
-        self.lock().in_flight.clone()
+    pub(crate) fn in_flight(&self) -> Vec<Arc<InFlight>> {
+        self.lock().in_flight.iter().cloned().collect()
     }
 
     pub(crate) fn manifest(&self) -> Option<Arc<Manifest>> {
         self.lock().manifest.clone()
     }
 
-    pub(crate) fn set_manifest(&self, manifest: Option<Arc<Manifest>>) {
-        self.lock().manifest = manifest;
+    /// Notes a manifest that was found, perhaps another node's, unless a newer one is known.
+    pub(crate) fn adopt(&self, manifest: Option<Arc<Manifest>>) {
+        self.lock().adopt(manifest);
     }
 
     fn end(&self, manifest: Arc<Manifest>) {
         {
             let mut inner = self.lock();
-            inner.manifest = Some(manifest);
-            inner.in_flight = Arc::default();
+            inner.adopt(Some(manifest));
+            inner.in_flight.pop_front();
         }
-        self.busy.store(false, Ordering::Release);
+        self.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn adopt(&mut self, manifest: Option<Arc<Manifest>>) {
+        let revision = |manifest: &Option<Arc<Manifest>>| manifest.as_ref().map(|manifest| manifest.revision);
+        if revision(&manifest) > revision(&self.manifest) {
+            self.manifest = manifest;
+        }
     }
 }
 
@@ -103,8 +119,11 @@ impl Compaction {
     pub(crate) fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
         while let Ok(delta) = deltas.recv() {
             let mut wait = Duration::from_millis(100);
+            let (head, mut changes) = (delta.head, *delta);
             loop {
-                let flushed = self.handle.block_on(self.compactor.flush((*delta).clone(), self.clock.now()));
+                // The compactor keeps what it could not write; the next try must not hand it in again.
+                let handed_in = std::mem::replace(&mut changes, no_changes(head));
+                let flushed = self.handle.block_on(self.compactor.flush(handed_in, self.clock.now()));
                 match flushed {
                     Ok(manifest) => {
                         let seq = manifest.watermarks.last_seq;
@@ -141,5 +160,23 @@ impl Compaction {
         if let Err(error) = outcome {
             tracing::warn!(%error, "log.truncate_before failed, it will be tried again");
         }
+    }
+}
+
+fn no_changes(head: Head) -> Delta {
+    Delta {
+        head,
+        runs: Vec::new(),
+        tasks: Vec::new(),
+        edges: Vec::new(),
+        timers: Vec::new(),
+        outbox: Vec::new(),
+        gone: GoneKeys::default(),
+        ended_runs: Vec::new(),
+        ended_tasks: Vec::new(),
+        ended_edges: Vec::new(),
+        run_keys: Vec::new(),
+        run_key_conflicts: Vec::new(),
+        idempotency: Vec::new(),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
 use servo_engine::{Dispatch, Effect, Input};
 use servo_queue::{Envelope, Keyring, Message as QueueMessage, TaskClaims, TaskQueue};
@@ -21,9 +22,29 @@ pub(crate) struct Effects {
     pub(crate) engine: flume::WeakSender<Message>,
 }
 
+/// Effects that are tried where the batch was committed before they are handed to another thread.
+const TRIED_AT_ONCE: usize = 16;
+
 impl Effects {
+    /// Does what can be done without waiting; answers the rest.
+    pub(crate) fn begin(&self, mut batch: Vec<Effect>) -> Vec<Effect> {
+        if batch.len() <= TRIED_AT_ONCE {
+            batch.retain(|Effect::Enqueue(dispatch)| {
+                let taken = self.queue.enqueue(self.message(dispatch)).now_or_never();
+                let done = matches!(taken, Some(Ok(_))) && self.acknowledge(dispatch).is_ok();
+                !done
+            });
+        }
+        batch
+    }
+
+    fn acknowledge(&self, dispatch: &Dispatch) -> Result<(), ()> {
+        let engine = self.engine.upgrade().ok_or(())?;
+        engine.try_send(Message::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
+    }
+
     /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
-    pub(crate) async fn run(self, mut effects: UnboundedReceiver<Vec<Effect>>) {
+    pub(crate) async fn run(self: Arc<Self>, mut effects: UnboundedReceiver<Vec<Effect>>) {
         while let Some(batch) = effects.recv().await {
             for Effect::Enqueue(dispatch) in batch {
                 let message = self.message(&dispatch);

@@ -15,9 +15,10 @@ use servo_engine::{Effect, Engine, Input};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::committer::Failed;
+use crate::committer::{Failed, Pipeline};
 use crate::compaction::Published;
-use crate::config::{Config, Stores};
+use crate::config::{Config, Ownership, Stores};
+use crate::error::Error;
 use crate::messages::{Commit, Deliver, Message, ReplyTo};
 use crate::recovery::recover;
 
@@ -27,16 +28,21 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 /// Acknowledgements wait no longer than this for company.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
 
+/// How long the thread stays awake for the next message.
+const LOOK_AROUND: Duration = Duration::from_micros(100);
+
 pub(crate) struct EngineLoop {
     pub(crate) engine: Engine,
     pub(crate) stores: Stores,
     pub(crate) config: Arc<Config>,
     pub(crate) handle: Handle,
     pub(crate) inputs: flume::Receiver<Message>,
-    pub(crate) commits: flume::Sender<Commit>,
+    pub(crate) pipeline: Pipeline,
     pub(crate) failed: Arc<Failed>,
     pub(crate) published: Arc<Published>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// What this node writes under.
+    epoch: u64,
     generation: u64,
     failures_in_a_row: u32,
     watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
@@ -61,10 +67,11 @@ impl EngineLoop {
         config: Arc<Config>,
         handle: Handle,
         inputs: flume::Receiver<Message>,
-        commits: flume::Sender<Commit>,
+        pipeline: Pipeline,
         failed: Arc<Failed>,
         published: Arc<Published>,
         stopping: Arc<AtomicBool>,
+        epoch: u64,
     ) -> Self {
         Self {
             engine,
@@ -72,10 +79,11 @@ impl EngineLoop {
             config,
             handle,
             inputs,
-            commits,
+            pipeline,
             failed,
             published,
             stopping,
+            epoch,
             generation: 1,
             failures_in_a_row: 0,
             watchers: BTreeMap::new(),
@@ -113,7 +121,7 @@ impl EngineLoop {
     fn wait(&mut self) -> (Vec<Message>, bool) {
         let mut messages = Vec::new();
         let mut wait = self.time_to_wait();
-        while let Ok(message) = self.inputs.recv_timeout(wait) {
+        while let Ok(message) = self.receive(wait) {
             // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
             let urgent = !matches!(message, Message::Input(Input::Enqueued(_), None));
             messages.push(message);
@@ -129,6 +137,20 @@ impl EngineLoop {
         let stop = (self.stopping.load(Ordering::Acquire) || self.inputs.is_disconnected())
             && self.inputs.is_empty();
         (messages, stop)
+    }
+
+    /// The next message. Looks around for a moment before it sleeps: the answer to what was just committed is often on
+    /// its way, and waking a thread costs more than waiting for it.
+    fn receive(&self, wait: Duration) -> Result<Message, flume::RecvTimeoutError> {
+        let looking = Instant::now();
+        let patience = wait.min(LOOK_AROUND);
+        while looking.elapsed() < patience {
+            if let Ok(message) = self.inputs.try_recv() {
+                return Ok(message);
+            }
+            std::thread::yield_now();
+        }
+        self.inputs.recv_timeout(wait)
     }
 
     fn time_to_wait(&self) -> Duration {
@@ -226,16 +248,19 @@ impl EngineLoop {
         self.events_since_flush = 0;
         self.last_flush = Instant::now();
         let delta = self.engine.state_mut().take_delta();
-        if delta.is_empty() {
+        let written = self.published.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
+        // Batches that change no row move the watermark all the same, or the tables would seem to lag for ever.
+        if delta.is_empty() && delta.head.seq <= written {
             return None;
         }
-        self.published.begin(&delta);
+        self.published.taken();
         Some(Box::new(delta))
     }
 
     /// Loads the durable state; false if told to stop meanwhile.
     fn reload(&mut self) -> bool {
-        self.failures_in_a_row += 1;
+        let got_anywhere = self.failed.got_anywhere(self.generation);
+        self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
         let pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
         std::thread::sleep(pause);
@@ -244,18 +269,27 @@ impl EngineLoop {
                 return false;
             }
             match self.handle.block_on(recover(&self.stores, &self.config)) {
+                Ok(recovered) if self.is_deposed_by(recovered.epoch) => {
+                    tracing::error!(
+                        epoch = recovered.epoch,
+                        "another node has the lease and writes, this one stops"
+                    );
+                    self.stopping.store(true, Ordering::Release);
+                    return false;
+                }
                 Ok(recovered) => {
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
+                    self.published.adopt(recovered.manifest);
                     break;
                 }
                 Err(error) => {
                     tracing::error!(%error, "recovery failed, it will be tried again");
+                    self.turn_away();
                     std::thread::sleep(pause);
                 }
             }
         }
         self.generation += 1;
-        self.published.abandon();
         self.events_since_flush = 1;
         tracing::info!(seq = self.engine.state().head().seq, "the durable state is loaded");
         for (run, senders) in std::mem::take(&mut self.watchers) {
@@ -267,6 +301,20 @@ impl EngineLoop {
         let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
         self.send(Commit { effects, ..self.empty_commit() });
         true
+    }
+
+    /// With leases, a newer epoch in the log means that another node was given the work.
+    fn is_deposed_by(&self, epoch: u64) -> bool {
+        epoch > self.epoch && matches!(self.config.ownership, Ownership::ByLease { .. })
+    }
+
+    /// Answers everybody who waits: there is no state to decide about for now.
+    fn turn_away(&self) {
+        for message in self.inputs.drain() {
+            if let Message::Input(_, Some(reply_to)) = message {
+                let _gone = reply_to.send(Err(Error::Recovering));
+            }
+        }
     }
 
     fn empty_commit(&self) -> Commit {
@@ -282,8 +330,8 @@ impl EngineLoop {
     }
 
     fn send(&mut self, commit: Commit) {
-        if !commit.is_empty() && self.commits.send(commit).is_ok() && !self.failed.voids(self.generation) {
-            self.failures_in_a_row = 0;
+        if !commit.is_empty() {
+            self.pipeline.send(commit, self.inputs.is_empty());
         }
     }
 }

@@ -37,6 +37,19 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// The log ends before the tables do: batches that were acknowledged are gone from it.
+    #[error(
+        "{log} ends at batch {last}, but the tables hold everything up to batch {tables}: the log has lost its end; \
+         restore it from a copy, it is the truth"
+    )]
+    LogBehind {
+        /// The log.
+        log: String,
+        /// Its last batch.
+        last: u64,
+        /// The last batch in the tables.
+        tables: u64,
+    },
     /// The tables could not be read or written.
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
@@ -69,6 +82,7 @@ impl Error {
             | Error::Denied(_)
             | Error::Stopped
             | Error::Batch { .. }
+            | Error::LogBehind { .. }
             | Error::Restore(_)
             | Error::NotLeader { .. } => false,
         }

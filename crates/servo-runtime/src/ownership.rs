@@ -1,11 +1,11 @@
 //! Which node does the work: a lease with TTL and epoch (ADR-014). Losing it costs work, never correctness (P7).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use servo_core::{Clock, Millis};
 use servo_store::{Lease, Leases};
+use tokio::sync::watch;
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
@@ -35,20 +35,23 @@ pub(crate) async fn acquire(stores: &Stores, config: &Config, epoch_seen: u64) -
 }
 
 impl Held {
-    /// Renews the lease until `stopping`; sets `deposed` and ends when another node has it.
-    pub(crate) async fn keep(self, clock: Arc<dyn Clock>, stopping: Arc<AtomicBool>, deposed: impl FnOnce()) {
+    /// Renews the lease until all work has ended, then gives it up; calls `deposed` and ends when it is lost.
+    ///
+    /// `working` closes when the last thread has ended: a workspace that is shutting down still writes.
+    pub(crate) async fn keep(
+        self,
+        clock: Arc<dyn Clock>,
+        mut working: watch::Receiver<()>,
+        deposed: impl FnOnce(),
+    ) {
         let Some((leases, ttl)) = self.leases else { return };
-        let period = Duration::from_millis(ttl.get() / 3);
+        let period = Duration::from_millis((ttl.get() / 3).max(1));
         loop {
-            let wake = tokio::time::Instant::now() + period;
-            while tokio::time::Instant::now() < wake {
-                if stopping.load(Ordering::Acquire) {
-                    if let Err(error) = leases.release(clock.now()).await {
-                        tracing::warn!(%error, "lease.release failed, it will run out by itself");
-                    }
-                    return;
+            if tokio::time::timeout(period, working.changed()).await.is_ok() {
+                if let Err(error) = leases.release(clock.now()).await {
+                    tracing::warn!(%error, "lease.release failed, it will run out by itself");
                 }
-                tokio::time::sleep(period.min(Duration::from_millis(100))).await;
+                return;
             }
             match leases.renew(clock.now()).await {
                 Ok(Some(_)) => {}

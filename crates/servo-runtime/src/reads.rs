@@ -33,12 +33,11 @@ impl Workspace {
                 found.into_iter().map(Run::row).collect::<Vec<_>>()
             })
             .await?;
+        let moving = self.inner.published.in_flight();
         hot.extend(
-            self.inner
-                .published
-                .in_flight()
-                .runs
+            moving
                 .iter()
+                .flat_map(|flush| &flush.runs)
                 .filter(|run| before.is_none_or(|before| run.requested_event_id < before))
                 .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
                 .cloned(),
@@ -62,8 +61,8 @@ impl Workspace {
         if hot.is_some() {
             return Ok(hot);
         }
-        let moving = self.inner.published.in_flight();
-        if let Some(run) = moving.runs.iter().find(|run| run.run_id == id) {
+        for moving in self.inner.published.in_flight() {
+            let Some(run) = moving.runs.iter().find(|run| run.run_id == id) else { continue };
             return Ok(Some(RunDetail {
                 run: run.clone(),
                 tasks: moving.tasks.iter().filter(|task| task.run_id == id).cloned().collect(),

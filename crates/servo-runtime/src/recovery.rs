@@ -1,10 +1,12 @@
 //! Recovery: newest manifest, base, L0, then the tail of the log. Never the history.
 
+use std::sync::Arc;
+
 use futures::TryStreamExt;
 use servo_engine::event::decode_batch;
 use servo_engine::{Settings, State};
-use servo_projections::Projection;
 use servo_projections::rebuild::{RebuildOptions, Workshop, rebuild};
+use servo_projections::{Manifest, Projection};
 use servo_store::{ErrorKind, Log};
 
 use crate::config::{Config, Stores};
@@ -14,6 +16,8 @@ use crate::error::Error;
 pub(crate) struct Recovered {
     pub(crate) state: State,
     pub(crate) epoch: u64,
+    /// The tables it was loaded from.
+    pub(crate) manifest: Option<Arc<Manifest>>,
 }
 
 /// Loads the newest state. Damaged tables are rebuilt from the log.
@@ -46,8 +50,12 @@ async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, 
         }
         None => (State::new(tenant, workspace, settings.clone()), 0),
     };
+    let (tables, next) = (state.head().seq, stores.log.next_seq().await?);
+    if next <= tables {
+        return Err(Error::LogBehind { log: stores.log.describe(), last: next - 1, tables });
+    }
     epoch = epoch.max(replay(stores.log.as_ref(), &mut state).await?);
-    Ok(Recovered { state, epoch })
+    Ok(Recovered { state, epoch, manifest: projection.map(|projection| projection.manifest().clone()) })
 }
 
 /// Folds everything after `state` in; answers the highest epoch among it.

@@ -10,9 +10,9 @@ use servo_engine::{Attempt, CancelRun, Engine, Input, Progress, Reply, Report, S
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use crate::committer::{Committer, Failed};
+use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
 use crate::config::{Config, Stores};
 use crate::effects::Effects;
@@ -21,9 +21,6 @@ use crate::error::Error;
 use crate::messages::Message;
 use crate::ownership;
 use crate::recovery::recover;
-
-/// Batches decided but not yet durable: the one being synced and the one after it.
-const PIPELINE: usize = 2;
 
 /// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -39,7 +36,27 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     keys: Keyring,
     stopping: Arc<AtomicBool>,
+    /// Set when nobody takes requests any more.
+    closed: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Closes when the last thread has ended.
+    working: watch::Receiver<()>,
+    /// Gives the lease up when the threads have ended.
+    lease: Mutex<Option<tokio::task::JoinHandle<()>>>,
+}
+
+/// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
+struct LastOut {
+    closed: Arc<AtomicBool>,
+    inputs: flume::Receiver<Message>,
+}
+
+impl Drop for LastOut {
+    fn drop(&mut self) {
+        // In this order: a request that comes into the queue after it was emptied finds it closed.
+        self.closed.store(true, Ordering::SeqCst);
+        drop(self.inputs.drain());
+    }
 }
 
 impl Drop for Inner {
@@ -66,38 +83,37 @@ impl Workspace {
         )
         .await?;
         let published = Arc::new(Published::default());
-        published.set_manifest(compactor.manifest().cloned());
+        published.adopt(compactor.manifest().cloned());
         let stopping = Arc::new(AtomicBool::new(false));
         let failed = Arc::new(Failed::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (commits, commit_queue) = flume::bounded(PIPELINE);
         let (deltas, delta_queue) = flume::unbounded();
-        let (effects, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
         let handle = Handle::current();
         let config = Arc::new(config);
 
-        tokio::spawn(
-            Effects {
-                queue: config.queue.clone(),
-                keys: config.keys.clone(),
-                clock: config.clock.clone(),
-                layout: stores.layout.clone(),
-                heartbeat_interval: config.heartbeat_interval,
-                token_lifetime: config.token_lifetime,
-                engine: inputs.downgrade(),
-            }
-            .run(effect_queue),
-        );
-        let committer = Committer {
+        let effects = Arc::new(Effects {
+            queue: config.queue.clone(),
+            keys: config.keys.clone(),
+            clock: config.clock.clone(),
+            layout: stores.layout.clone(),
+            heartbeat_interval: config.heartbeat_interval,
+            token_lifetime: config.token_lifetime,
+            engine: inputs.downgrade(),
+        });
+        tokio::spawn(effects.clone().run(effect_queue));
+        let (pipeline, commit_thread) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             handle: handle.clone(),
             failed: failed.clone(),
             effects,
+            waiting,
             deltas,
+            published: published.clone(),
             engine: inputs.downgrade(),
-        };
+        });
         let compaction = Compaction {
             compactor,
             log: stores.log.clone(),
@@ -107,28 +123,37 @@ impl Workspace {
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
         };
+        let closed = Arc::new(AtomicBool::new(false));
+        let last_out = LastOut { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
             Engine::new(recovered.state, config.secret.clone()),
             stores.clone(),
             config.clone(),
             handle,
             input_queue,
-            commits,
+            pipeline,
             failed,
             published.clone(),
             stopping.clone(),
+            epoch,
         );
-        tokio::spawn(held.keep(config.clock.clone(), stopping.clone(), {
+        let (working, still_working) = watch::channel(());
+        let lease = tokio::spawn(held.keep(config.clock.clone(), still_working.clone(), {
             let (stopping, inputs) = (stopping.clone(), inputs.downgrade());
             move || {
                 stopping.store(true, Ordering::Release);
-                let _gone = inputs.upgrade().map(|inputs| inputs.try_send(Message::Wake));
+                if let Some(inputs) = inputs.upgrade() {
+                    let _full = inputs.try_send(Message::Wake);
+                }
             }
         }));
         let threads = vec![
-            thread("servo-engine", move || engine.run()),
-            thread("servo-commit", move || committer.run(commit_queue)),
-            thread("servo-compact", move || compaction.run(delta_queue)),
+            thread("servo-engine", working.clone(), move || {
+                let _last_out = last_out;
+                engine.run();
+            }),
+            thread("servo-commit", working.clone(), commit_thread),
+            thread("servo-compact", working, move || compaction.run(delta_queue)),
         ];
         Ok(Self {
             inner: Arc::new(Inner {
@@ -138,7 +163,10 @@ impl Workspace {
                 clock: config.clock.clone(),
                 keys: config.keys.clone(),
                 stopping,
+                closed,
+                working: still_working,
                 threads: Mutex::new(threads),
+                lease: Mutex::new(Some(lease)),
                 stores,
             }),
         })
@@ -185,7 +213,7 @@ impl Workspace {
             let (sender, answer) = oneshot::channel();
             self.send(Message::Watch(run, sender)).await?;
             // A closed channel means that the state was reloaded meanwhile: ask again.
-            if let Ok(row) = answer.await {
+            if let Some(row) = self.answered(answer).await {
                 return Ok(row);
             }
         }
@@ -202,7 +230,7 @@ impl Workspace {
             Box::new(move || drop(sender.send(value)))
         });
         self.send(Message::Query(query)).await?;
-        answer.await.map_err(|_| Error::Recovering)
+        self.answered(answer).await.ok_or_else(|| self.unanswered())
     }
 
     /// Makes the engine look at its clock. For clocks that are moved by hand.
@@ -223,7 +251,15 @@ impl Workspace {
         let joined = tokio::task::spawn_blocking(move || {
             threads.into_iter().map(JoinHandle::join).all(|outcome| outcome.is_ok())
         });
-        match joined.await {
+        let joined = joined.await;
+        // Whoever else asked for it may have the threads.
+        let mut working = self.inner.working.clone();
+        while working.changed().await.is_ok() {}
+        let lease = self.inner.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lease) = lease {
+            let _released = lease.await;
+        }
+        match joined {
             Ok(true) => Ok(()),
             Ok(false) | Err(_) => Err(Error::Stopped),
         }
@@ -232,7 +268,7 @@ impl Workspace {
     async fn ask(&self, input: Input) -> Result<Reply, Error> {
         let (reply_to, answer) = oneshot::channel();
         self.send(Message::Input(input, Some(reply_to))).await?;
-        answer.await.map_err(|_| Error::Stopped)?
+        self.answered(answer).await.ok_or(Error::Stopped)?
     }
 
     pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {
@@ -240,6 +276,25 @@ impl Workspace {
             return Err(Error::Stopped);
         }
         self.inner.inputs.send_async(message).await.map_err(|_| Error::Stopped)
+    }
+
+    /// The answer to a message that was sent, or none if nobody is left to give it.
+    async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+        if !self.inner.closed.load(Ordering::SeqCst) {
+            return answer.await.ok();
+        }
+        // The engine thread has ended. What it took is answered before the other threads end; the rest never is.
+        let mut working = self.inner.working.clone();
+        tokio::select! {
+            biased;
+            value = &mut answer => value.ok(),
+            _ = working.changed() => answer.try_recv().ok(),
+        }
+    }
+
+    /// Why a question was dropped: its state was thrown away, or there is nobody left.
+    fn unanswered(&self) -> Error {
+        if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
     }
 
     fn attempt(&self, token: &str) -> Result<Attempt, Error> {
@@ -257,8 +312,15 @@ impl Workspace {
     }
 }
 
-fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).expect("the system can start a thread")
+fn thread(name: &str, working: watch::Sender<()>, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let until_done = move || {
+        let _working = working;
+        work();
+    };
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(until_done)
+        .expect("the system can start a thread")
 }
 
 /// Everything known about one run.

@@ -1,10 +1,14 @@
 //! The in-process executor: for tests, benchmarks, and work that needs no interpreter.
 
-use std::sync::Arc;
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use servo_core::Clock;
+use futures::FutureExt;
+use servo_core::{AttemptId, Clock};
 use servo_engine::{ErrorCode, Outcome, Reply, Report, TaskError};
 use servo_queue::{Envelope, Keyring, LocalQueue, SignedEnvelope};
 use servo_runtime::Error;
@@ -17,7 +21,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The work itself.
 #[async_trait]
 pub trait TaskFunction: Send + Sync + 'static {
-    /// Does one attempt. A panic is a failure of the task, not of the executor.
+    /// Does one attempt, without blocking its thread. A panic is a failure of the task, not of the executor.
     async fn run(&self, task: &Envelope) -> Report;
 }
 
@@ -44,27 +48,32 @@ pub struct Executor {
 impl Executor {
     /// Starts the slots. They end when the set is dropped.
     pub fn start(self) -> JoinSet<()> {
-        let shared = Arc::new(self);
+        let shared = Arc::new((self, AtWork::default()));
         let mut slots = JoinSet::new();
-        for _ in 0..shared.slots {
-            let executor = shared.clone();
+        for _ in 0..shared.0.slots {
+            let shared = shared.clone();
             slots.spawn(async move {
+                let (executor, at_work) = &*shared;
                 loop {
                     let message = executor.queue.take(&executor.queue_name).await;
-                    executor.handle(&message).await;
+                    executor.handle(&message, at_work).await;
                 }
             });
         }
         slots
     }
 
-    async fn handle(&self, message: &SignedEnvelope) {
+    async fn handle(&self, message: &SignedEnvelope, at_work: &AtWork) {
         let envelope = match self.keys.open(message, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
                 tracing::warn!(%error, "worker refused a message");
                 return;
             }
+        };
+        let Some(_mine) = at_work.begin(envelope.attempt_id) else {
+            tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
+            return;
         };
         let token = envelope.task_token.as_str();
         let begun = insist(|| self.callbacks.started(token, &self.worker)).await;
@@ -80,24 +89,19 @@ impl Executor {
 
     /// Runs the function beside its heartbeats, its timeout and the wish to cancel.
     async fn work(&self, envelope: &Envelope) -> Report {
-        let function = self.function.clone();
-        let mut heartbeats =
-            tokio::time::interval(Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1)));
-        heartbeats.tick().await;
+        let period = Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1));
+        let mut heartbeats = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
         let timeout = tokio::time::sleep(limit.min(Duration::from_secs(365 * 24 * 3600)));
         tokio::pin!(timeout);
-        let task = envelope.clone();
-        let mut work = tokio::spawn(async move { function.run(&task).await });
+        let work = AssertUnwindSafe(self.function.run(envelope)).catch_unwind();
+        tokio::pin!(work);
         loop {
             tokio::select! {
-                done = &mut work => return done.unwrap_or_else(|failure| {
-                    Report::failed(TaskError::new(ErrorCode::UserCodeException, failure.to_string()))
+                done = &mut work => return done.unwrap_or_else(|panic| {
+                    Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
                 }),
-                () = &mut timeout => {
-                    work.abort();
-                    return ended(Outcome::TimedOut);
-                }
+                () = &mut timeout => return ended(Outcome::TimedOut),
                 _ = heartbeats.tick() => {
                     let answer = self.callbacks.heartbeat(&envelope.task_token, None).await;
                     let stop = match answer {
@@ -106,13 +110,46 @@ impl Executor {
                         Err(error) => !error.is_transient(),
                     };
                     if stop {
-                        work.abort();
                         return ended(Outcome::Cancelled);
                     }
                 }
             }
         }
     }
+}
+
+/// Attempts in the hands of some slot. The control plane knows the worker by its name alone, so a message that comes
+/// twice must be noticed here.
+#[derive(Debug, Default)]
+struct AtWork(Mutex<BTreeSet<AttemptId>>);
+
+impl AtWork {
+    /// None if another slot has it.
+    fn begin(&self, attempt: AttemptId) -> Option<Mine<'_>> {
+        let is_new = self.lock().insert(attempt);
+        is_new.then(|| Mine { at_work: self, attempt })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<AttemptId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Until it is dropped, an attempt belongs to one slot.
+struct Mine<'a> {
+    at_work: &'a AtWork,
+    attempt: AttemptId,
+}
+
+impl Drop for Mine<'_> {
+    fn drop(&mut self) {
+        self.at_work.lock().remove(&self.attempt);
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+    format!("the task panicked: {}", text.unwrap_or("without a message"))
 }
 
 fn ended(outcome: Outcome) -> Report {

@@ -6,7 +6,7 @@ use servo_core::RunId;
 
 use super::At;
 use crate::derive::idempotency_hash;
-use crate::rows::IdempotencyRow;
+use crate::rows::{IdempotencyEntry, IdempotencyRow};
 use crate::state::State;
 
 pub(super) fn run_ended(state: &mut State, id: RunId) {
@@ -39,7 +39,7 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
     if state.idempotency.contains(hash) {
         return false;
     }
-    state.idempotency.insert(hash, at.time);
+    state.idempotency.insert(IdempotencyEntry { key_hash: hash, created_at: at.time });
     state.changes.idempotency.push(IdempotencyRow {
         key_hash: hash,
         idempotency_key: key.to_owned(),

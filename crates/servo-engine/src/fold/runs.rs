@@ -7,7 +7,7 @@ use crate::derive::fingerprint_prefix;
 use crate::event::{PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::plan::TaskOptions;
-use crate::rows::{RunKeyConflictRow, RunKeyRow};
+use crate::rows::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 use crate::state::{Counts, Edge, Run, State, Task};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: &str) -> Applied {
@@ -30,9 +30,14 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
         });
         return Applied::No(Ignored::RunKeyConflict);
     }
-    state.run_keys.insert(payload.run_id, prefix, at.time);
+    state.run_keys.insert(RunKeyEntry {
+        run_id: payload.run_id,
+        fingerprint_prefix: prefix,
+        created_at: at.time,
+    });
     state.changes.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
+        key_hash: payload.run_id.to_u128(),
         run_key: payload.run_key.to_string(),
         request_fingerprint: payload.request_fingerprint.to_string(),
         fingerprint_prefix: prefix,

@@ -112,8 +112,10 @@ pub(super) enum End {
     Succeeded(Option<MaterializationId>),
     /// Failed; counts against `max_attempts`.
     Failed(Option<Arc<TaskError>>, TransitionReason),
-    /// Lost without blame; tried again at once, a bounded number of times (ADR-037).
+    /// A worker lost it without blame; tried again at once, a bounded number of times (ADR-037).
     Lost(TransitionReason),
+    /// No worker took it from the queue; dispatched again, because waiting for a busy worker is nobody's fault.
+    Untaken,
 }
 
 /// Ends the open attempt of a task. In a run that is being cancelled every end is a cancellation.
@@ -127,7 +129,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     state.change_task(run, position, at.id, |task| {
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
-                End::Lost(_) => OutboxStatus::Failed,
+                End::Lost(_) | End::Untaken => OutboxStatus::Failed,
                 End::Succeeded(_) | End::Failed(..) => OutboxStatus::Acked,
             });
         }
@@ -161,6 +163,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
                     None => task.enter(TaskState::Failed, reason, at.time),
                 }
             }
+            End::Untaken => task.enter(TaskState::Ready, TransitionReason::DispatchAckTimeout, at.time),
             End::Lost(reason) => {
                 task.interruptions += 1;
                 if task.interruptions > max_interruptions {

@@ -106,13 +106,7 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
             tasks::end_attempt(state, at, payload.run_id, position, lost);
         }
         TimerKind::DispatchAck => {
-            tasks::end_attempt(
-                state,
-                at,
-                payload.run_id,
-                position,
-                tasks::End::Lost(TransitionReason::DispatchAckTimeout),
-            );
+            tasks::end_attempt(state, at, payload.run_id, position, tasks::End::Untaken)
         }
         TimerKind::RunTimeout => return Applied::No(Ignored::UnknownTask),
     }

@@ -2,62 +2,150 @@
 //!
 //! Both indexes forget by the age of entries relative to the newest event, and by count; never by a clock.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 
 use servo_core::{RunId, Timestamp};
 
 use crate::rows::{IdempotencyEntry, RunKeyEntry};
 
-/// A map, and the order in which it forgets: by time, ties by key, so that it does not depend on how it was filled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Window<V> {
-    entries: BTreeMap<u128, V>,
-    order: BTreeSet<(Timestamp, u128)>,
-}
+/// Something remembered.
+trait Entry: Copy {
+    /// Bits of a cryptographic hash.
+    fn key(&self) -> u128;
+    fn at(&self) -> Timestamp;
 
-impl<V> Default for Window<V> {
-    fn default() -> Self {
-        Self { entries: BTreeMap::new(), order: BTreeSet::new() }
+    /// The order in which entries are forgotten: by time, ties by key, so that it does not depend on how they came.
+    fn place(&self) -> (Timestamp, u128) {
+        (self.at(), self.key())
     }
 }
 
-impl<V: Copy> Window<V> {
-    fn insert(&mut self, key: u128, value: V, at: Timestamp) {
-        if self.entries.insert(key, value).is_none() {
-            self.order.insert((at, key));
+impl Entry for RunKeyEntry {
+    fn key(&self) -> u128 {
+        self.run_id.to_u128()
+    }
+
+    fn at(&self) -> Timestamp {
+        self.created_at
+    }
+}
+
+impl Entry for IdempotencyEntry {
+    fn key(&self) -> u128 {
+        self.key_hash
+    }
+
+    fn at(&self) -> Timestamp {
+        self.created_at
+    }
+}
+
+/// Entries by key, forgotten oldest first.
+///
+/// A workspace may be opened with a million of them, so those that were loaded stay in the list they came in, with a
+/// small sorted index beside it; only what comes later goes into a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Window<E> {
+    /// Sorted by place; those before `loaded_from` are forgotten.
+    loaded: Vec<E>,
+    loaded_from: usize,
+    /// High bits of each key of `loaded` and where it is, sorted.
+    loaded_index: Vec<(u64, u32)>,
+    recent: BTreeMap<u128, E>,
+    /// Places of `recent`, sorted. New entries nearly always belong at the end.
+    recent_order: VecDeque<(Timestamp, u128)>,
+}
+
+impl<E> Default for Window<E> {
+    fn default() -> Self {
+        Self {
+            loaded: Vec::new(),
+            loaded_from: 0,
+            loaded_index: Vec::new(),
+            recent: BTreeMap::new(),
+            recent_order: VecDeque::new(),
+        }
+    }
+}
+
+fn high_bits(key: u128) -> u64 {
+    (key >> 64) as u64
+}
+
+impl<E: Entry> Window<E> {
+    fn restore(mut entries: Vec<E>) -> Self {
+        if !entries.is_sorted_by_key(Entry::place) {
+            entries.sort_unstable_by_key(Entry::place);
+        }
+        let mut loaded_index: Vec<(u64, u32)> =
+            (0u32..).zip(&entries).map(|(at, entry)| (high_bits(entry.key()), at)).collect();
+        loaded_index.sort_unstable();
+        Self { loaded: entries, loaded_index, ..Self::default() }
+    }
+
+    fn get(&self, key: u128) -> Option<&E> {
+        if let Some(entry) = self.recent.get(&key) {
+            return Some(entry);
+        }
+        let from = self.loaded_index.partition_point(|(bits, _)| *bits < high_bits(key));
+        self.loaded_index[from..]
+            .iter()
+            .take_while(|(bits, _)| *bits == high_bits(key))
+            .filter(|(_, at)| *at as usize >= self.loaded_from)
+            .map(|(_, at)| &self.loaded[*at as usize])
+            .find(|entry| entry.key() == key)
+    }
+
+    fn insert(&mut self, entry: E) {
+        if self.get(entry.key()).is_none() {
+            let place = self.recent_order.partition_point(|known| *known < entry.place());
+            self.recent_order.insert(place, entry.place());
+            self.recent.insert(entry.key(), entry);
         }
     }
 
     fn forget(&mut self, before: Timestamp, limit: usize) {
-        while self.order.first().is_some_and(|(at, _)| *at < before) || self.order.len() > limit {
-            if let Some((_, key)) = self.order.pop_first() {
-                self.entries.remove(&key);
+        loop {
+            let loaded = self.loaded.get(self.loaded_from).map(Entry::place);
+            let recent = self.recent_order.front().copied();
+            let Some(oldest) = loaded.into_iter().chain(recent).min() else { return };
+            if oldest.0 >= before && self.len() <= limit {
+                return;
+            }
+            if loaded == Some(oldest) {
+                self.loaded_from += 1;
+            } else {
+                self.recent_order.pop_front();
+                self.recent.remove(&oldest.1);
             }
         }
     }
 
-    fn restore(entries: impl Iterator<Item = (u128, V, Timestamp)>) -> Self {
-        let (pairs, order): (Vec<_>, Vec<_>) = entries.map(|(k, v, at)| ((k, v), (at, k))).unzip();
-        Self { entries: pairs.into_iter().collect(), order: order.into_iter().collect() }
+    fn len(&self) -> usize {
+        self.loaded.len() - self.loaded_from + self.recent.len()
     }
 
-    fn iter(&self) -> impl Iterator<Item = (u128, V, Timestamp)> {
-        self.order.iter().filter_map(|(at, key)| self.entries.get(key).map(|v| (*key, *v, *at)))
+    /// In the order in which they will be forgotten.
+    fn entries(&self) -> Vec<E> {
+        let mut entries: Vec<E> = self.loaded[self.loaded_from..].to_vec();
+        entries.extend(self.recent.values());
+        entries.sort_by_key(Entry::place);
+        entries
     }
 }
 
 /// Run keys: the run id is derived from the key, so the id stands for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RunKeyIndex(Window<u64>);
+pub(crate) struct RunKeyIndex(Window<RunKeyEntry>);
 
 impl RunKeyIndex {
     /// Prefix of the fingerprint the run was first asked for with.
     pub(crate) fn get(&self, run: RunId) -> Option<u64> {
-        self.0.entries.get(&run.to_u128()).copied()
+        self.0.get(run.to_u128()).map(|entry| entry.fingerprint_prefix)
     }
 
-    pub(crate) fn insert(&mut self, run: RunId, prefix: u64, at: Timestamp) {
-        self.0.insert(run.to_u128(), prefix, at);
+    pub(crate) fn insert(&mut self, entry: RunKeyEntry) {
+        self.0.insert(entry);
     }
 
     pub(crate) fn forget(&mut self, before: Timestamp, limit: usize) {
@@ -65,34 +153,25 @@ impl RunKeyIndex {
     }
 
     pub(crate) fn restore(entries: Vec<RunKeyEntry>) -> Self {
-        Self(Window::restore(
-            entries.into_iter().map(|e| (e.run_id.to_u128(), e.fingerprint_prefix, e.created_at)),
-        ))
+        Self(Window::restore(entries))
     }
 
     pub(crate) fn entries(&self) -> Vec<RunKeyEntry> {
-        self.0
-            .iter()
-            .map(|(key, fingerprint_prefix, created_at)| RunKeyEntry {
-                run_id: RunId::from_u128(key),
-                fingerprint_prefix,
-                created_at,
-            })
-            .collect()
+        self.0.entries()
     }
 }
 
 /// Keys of requests that nothing else in the state would recognize.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct IdempotencyIndex(Window<()>);
+pub(crate) struct IdempotencyIndex(Window<IdempotencyEntry>);
 
 impl IdempotencyIndex {
     pub(crate) fn contains(&self, hash: u128) -> bool {
-        self.0.entries.contains_key(&hash)
+        self.0.get(hash).is_some()
     }
 
-    pub(crate) fn insert(&mut self, hash: u128, at: Timestamp) {
-        self.0.insert(hash, (), at);
+    pub(crate) fn insert(&mut self, entry: IdempotencyEntry) {
+        self.0.insert(entry);
     }
 
     pub(crate) fn forget(&mut self, before: Timestamp, limit: usize) {
@@ -100,10 +179,34 @@ impl IdempotencyIndex {
     }
 
     pub(crate) fn restore(entries: Vec<IdempotencyEntry>) -> Self {
-        Self(Window::restore(entries.into_iter().map(|e| (e.key_hash, (), e.created_at))))
+        Self(Window::restore(entries))
     }
 
     pub(crate) fn entries(&self) -> Vec<IdempotencyEntry> {
-        self.0.iter().map(|(key_hash, (), created_at)| IdempotencyEntry { key_hash, created_at }).collect()
+        self.0.entries()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(key: u128, at: i64) -> IdempotencyEntry {
+        IdempotencyEntry { key_hash: key, created_at: Timestamp::from_millis(at) }
+    }
+
+    #[test]
+    fn loaded_and_recent_entries_are_found_and_forgotten_as_one() {
+        let loaded = vec![entry(7 << 64, 10), entry(5, 20), entry(6, 20)];
+        let mut window = Window::restore(loaded.clone());
+        window.insert(entry(9, 15));
+        window.insert(entry(5, 99));
+        assert_eq!(window.get(5), Some(&entry(5, 20)), "the first one counts");
+        assert_eq!(window.entries(), [loaded[0], entry(9, 15), loaded[1], loaded[2]]);
+        window.forget(Timestamp::from_millis(16), 100);
+        assert_eq!(window.entries(), [loaded[1], loaded[2]]);
+        assert_eq!((window.get(7 << 64), window.get(9)), (None, None));
+        window.forget(Timestamp::EPOCH, 1);
+        assert_eq!(window.entries(), [loaded[2]]);
     }
 }

@@ -215,6 +215,11 @@ pub(crate) fn fold(settings: &Settings, events: &[Event]) -> State {
     state
 }
 
+/// The payload of a dispatch, if it is one.
+pub(crate) fn dispatch(data: &EventData) -> Option<&servo_engine::event::DispatchRequested> {
+    if let EventData::DispatchRequested(dispatch) = data { Some(dispatch) } else { None }
+}
+
 /// Names of the kinds of some events, for comparing what was emitted.
 pub(crate) fn kinds(events: &[EventData]) -> Vec<&'static str> {
     events.iter().map(|data| data.kind().name()).collect()

@@ -70,6 +70,7 @@ fn random_delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
     for _ in 0..generator.below(4) {
         let mut row = generator.run_key();
         row.run_id = RunId::from_u128(row.run_id.to_u128() ^ u128::from(generator.number()));
+        row.key_hash = row.run_id.to_u128();
         row.created_at = Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
         delta.run_keys.push(row);
         let mut row = generator.idempotency();
@@ -174,6 +175,7 @@ async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
         let mut delta = empty_delta(seq);
         delta.run_keys = vec![servo_engine::rows::RunKeyRow {
             run_id: RunId::from_u128(u128::from(seq)),
+            key_hash: u128::from(seq),
             created_at,
             ..generator.run_key()
         }];

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use servo_store::probe::anchors;
 use servo_store::{Blobs, FileBlobs};
 
 use super::rebuilding::workspace_in;
@@ -59,12 +60,13 @@ async fn write_the_corpus() {
     compactor.flush(work.engine.state_mut().take_delta(), work.clock).await.unwrap();
     let manifest = compactor.manifest().unwrap();
     assert!(manifest.base_snapshot.is_some() && !manifest.l0_deltas.is_empty());
-    // Only what the newest manifest needs.
+    // Only what the newest manifest needs, and what is needed to find it.
     let kept = manifest.paths();
+    let manifests: Vec<String> =
+        anchors(manifest.revision, 4).into_iter().map(|revision| layout().manifest(revision)).collect();
     for (path, _) in blobs.list("").await.unwrap() {
-        let is_needed = kept.contains(path.as_str())
-            || path == layout().manifest_latest()
-            || path == layout().manifest(manifest.revision);
+        let is_needed =
+            kept.contains(path.as_str()) || path == layout().manifest_latest() || manifests.contains(&path);
         if !is_needed {
             blobs.delete(&path).await.unwrap();
         }

@@ -137,18 +137,18 @@ async fn a_damaged_or_missing_copy_of_the_manifest_does_no_harm() {
 #[tokio::test]
 async fn a_copy_left_behind_does_no_harm() {
     let directory = Directory::new();
-    let limits = Limits { keep_manifests: 3, ..Limits::default() };
+    let limits = Limits { keep_manifests: 4, ..Limits::default() };
     let mut compactor = open(&directory.blobs, 1, 1, limits).await;
     let copy = directory.path(layout().manifest_latest());
-    let mut old_copy = Vec::new();
-    for seq in 1..=30 {
+    let mut old_copies = Vec::new();
+    for seq in 1..=40 {
         compactor.flush(delta(seq), now()).await.unwrap();
-        if seq == 5 {
-            old_copy = fs::read(&copy).unwrap();
-        }
+        old_copies.push(fs::read(&copy).unwrap());
     }
-    fs::write(&copy, old_copy).unwrap();
-    assert_eq!(latest(&directory.blobs).await.manifest(), compactor.manifest().unwrap());
+    for old in old_copies {
+        fs::write(&copy, old).unwrap();
+        assert_eq!(latest(&directory.blobs).await.manifest(), compactor.manifest().unwrap());
+    }
 }
 
 #[tokio::test]

@@ -207,8 +207,10 @@ impl Generator {
     }
 
     pub(super) fn run_key(&mut self) -> RunKeyRow {
+        let run_id = self.run_id();
         RunKeyRow {
-            run_id: self.run_id(),
+            run_id,
+            key_hash: run_id.to_u128(),
             run_key: self.text(),
             request_fingerprint: self.text(),
             fingerprint_prefix: self.pick(&[0, u64::MAX, 1 << 63, 7]),

@@ -64,6 +64,7 @@ async fn measure() {
             let run = plain_run(n);
             delta.run_keys.push(RunKeyRow {
                 run_id: run.run_id,
+                key_hash: run.run_id.to_u128(),
                 run_key: run.run_key.clone(),
                 request_fingerprint: run.request_fingerprint.clone(),
                 fingerprint_prefix: n,

@@ -55,8 +55,15 @@ fn many_row_groups_come_back_in_order() {
 #[test]
 fn columns_are_the_fields_of_the_rows_in_snake_case() {
     let names: Vec<&str> = RunKeys::columns().iter().map(|column| column.name).collect();
-    let expected =
-        ["run_id", "fingerprint_prefix", "created_at", "run_key", "request_fingerprint", "row_version"];
+    let expected = [
+        "run_id",
+        "key_hash",
+        "fingerprint_prefix",
+        "created_at",
+        "run_key",
+        "request_fingerprint",
+        "row_version",
+    ];
     assert_eq!(names, expected);
 }
 

@@ -1,0 +1,166 @@
+//! The real binary: exit code, stdout and stderr of every command.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn servo(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_servo"))
+        .args(arguments)
+        .env_clear()
+        .env("SERVO_DIR", directory)
+        .env("COLUMNS", "120")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Exit code, stdout and stderr, with what changes from run to run blotted out.
+fn shown(directory: &Path, output: &Output) -> String {
+    let text = format!(
+        "exit {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap(),
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+    let text = text.replace(&directory.display().to_string(), "[dir]");
+    let words: Vec<String> = text.split_inclusive(char::is_whitespace).map(blot).collect();
+    words.concat().lines().map(|line| columns(line) + "\n").collect()
+}
+
+/// Columns are as wide as what was blotted out of them: two blanks between them will do.
+fn columns(line: &str) -> String {
+    let indent = &line[..line.len() - line.trim_start().len()];
+    let cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
+    indent.to_owned() + &cells.collect::<Vec<_>>().join("  ")
+}
+
+fn blot(word: &str) -> String {
+    let (body, space) = word.split_at(word.trim_end().len());
+    let bare = body.trim_end_matches([',', '.']);
+    let rest = &body[bare.len()..];
+    let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
+        && bare.ends_with('s')
+        && bare.chars().all(|c| c.is_ascii_digit() || "dhms".contains(c));
+    let shown = if bare.starts_with("run_") && bare.len() == 30 {
+        "[run]"
+    } else if bare.len() == 24 && bare.ends_with('Z') && bare.contains('T') {
+        "[time]"
+    } else if is_span {
+        "[span]"
+    } else {
+        bare
+    };
+    format!("{shown}{rest}{space}").replace("\n\n\n", "\n\n")
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn the_demo_runs_and_its_tables_can_be_read_and_verified() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    let demo = servo(dir, &["demo", "--json"]);
+    assert_eq!(demo.status.code(), Some(0), "{}", String::from_utf8_lossy(&demo.stderr));
+    let shown = json(&demo);
+    assert_eq!(shown["run"]["state"], "SUCCEEDED");
+    assert_eq!(shown["run"]["tasks_succeeded"], 10);
+    let flaky = shown["tasks"].as_array().unwrap().iter().find(|t| t["attempt"] == 2).unwrap();
+    assert_eq!(flaky["task_key"], "demo/part_0001:materialize");
+    assert_eq!(flaky["error"]["code"], "NETWORK_ERROR");
+
+    let listed = json(&servo(dir, &["run", "list", "--json"]));
+    assert_eq!(listed["runs"][0]["run_id"], shown["run"]["run_id"]);
+    let run = listed["runs"][0]["run_id"].as_str().unwrap();
+    assert_eq!(json(&servo(dir, &["run", "show", run, "--json"]))["tasks"], shown["tasks"]);
+    assert_eq!(json(&servo(dir, &["admin", "projections", "verify", "--json"]))["ok"], true);
+    assert_eq!(json(&servo(dir, &["reconcile", "--once", "--json"]))["events"], 0);
+}
+
+#[test]
+fn the_same_demo_again_is_the_same_run() {
+    let root = tempfile::tempdir().unwrap();
+    let first = json(&servo(root.path(), &["demo", "--json"]));
+    let again = servo(root.path(), &["demo", "--json"]);
+    assert_eq!(json(&again), first);
+    insta::assert_snapshot!(String::from_utf8_lossy(&again.stderr), @r#"run key "demo" was used before: this is the same run, not a new one"#);
+}
+
+#[test]
+fn people_see_tables() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    insta::assert_snapshot!("demo", shown(dir, &servo(dir, &["demo", "--width", "2"])));
+    insta::assert_snapshot!("verify", shown(dir, &servo(dir, &["admin", "projections", "verify"])));
+    insta::assert_snapshot!("reconcile", shown(dir, &servo(dir, &["reconcile", "--once"])));
+}
+
+#[test]
+fn damaged_tables_are_reported_rebuilt_and_right_again() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    servo(dir, &["demo"]);
+    let tasks = dir.join("tenant=default/workspace=main/state/orchestration/tasks");
+    for file in std::fs::read_dir(tasks).unwrap() {
+        std::fs::write(file.unwrap().path(), b"not parquet").unwrap();
+    }
+    let verified = servo(dir, &["admin", "projections", "verify"]);
+    assert_eq!(verified.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(text.contains("state/orchestration/tasks/") && text.contains("differ"), "{text}");
+    let listed = servo(dir, &["run", "list"]);
+    assert_eq!(listed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&listed.stderr).contains("servo admin projections rebuild"));
+    assert_eq!(servo(dir, &["admin", "projections", "rebuild"]).status.code(), Some(0));
+    assert_eq!(servo(dir, &["admin", "projections", "verify"]).status.code(), Some(0));
+    assert_eq!(json(&servo(dir, &["run", "list", "--json"]))["runs"][0]["tasks_succeeded"], 10);
+}
+
+#[test]
+fn a_workspace_has_one_writer_and_any_number_of_readers() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    servo(dir, &["demo"]);
+    let (tenant, workspace) = ("default".parse().unwrap(), "main".parse().unwrap());
+    let _writer = servo_runtime::Stores::open_directory(dir, tenant, workspace).unwrap();
+    let refused = servo(dir, &["reconcile", "--once"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(text.contains(&std::process::id().to_string()), "names the process that holds it: {text}");
+    assert_eq!(servo(dir, &["run", "list"]).status.code(), Some(0));
+}
+
+#[test]
+fn bad_input_is_answered_with_what_where_and_what_to_do() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    insta::assert_snapshot!("no_workspace", shown(dir, &servo(dir, &["run", "list"])));
+    servo(dir, &["demo"]);
+    let unknown = format!("run_{}", "a".repeat(26));
+    insta::assert_snapshot!("unknown_run", shown(dir, &servo(dir, &["run", "show", &unknown])));
+    insta::assert_snapshot!("malformed_run", shown(dir, &servo(dir, &["run", "show", "run_1"])));
+    insta::assert_snapshot!("unknown_state", shown(dir, &servo(dir, &["run", "list", "--state", "lost"])));
+    insta::assert_snapshot!("bad_tenant", shown(dir, &servo(dir, &["run", "list", "--tenant", "Ümlaut"])));
+    insta::assert_snapshot!("reconcile_without_once", shown(dir, &servo(dir, &["reconcile"])));
+}
+
+#[test]
+fn help_has_examples() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    insta::assert_snapshot!("help", shown(dir, &servo(dir, &["--help"])));
+    insta::assert_snapshot!("help_run_list", shown(dir, &servo(dir, &["run", "list", "--help"])));
+}
+
+#[test]
+fn a_reader_that_hangs_up_is_not_an_error() {
+    let root = tempfile::tempdir().unwrap();
+    servo(root.path(), &["demo", "--width", "200"]);
+    let pipe = format!("{} run list | true; exit ${{PIPESTATUS[0]}}", env!("CARGO_BIN_EXE_servo"));
+    let output = Command::new("bash").args(["-c", &pipe]).env("SERVO_DIR", root.path()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}

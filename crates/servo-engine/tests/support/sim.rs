@@ -1,0 +1,358 @@
+//! A small world in which everything fails: random graphs, outcomes, lost answers, lost workers, cancellations and time
+//! that passes (or is set back) drive one engine. What must hold after every step is checked after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use servo_core::{Millis, RunId, Timestamp};
+use servo_engine::controllers::dispatcher;
+use servo_engine::rows::Delta;
+use servo_engine::{
+    Attempt, CancelRun, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Reply, Report,
+    RetryPolicy, Settings, State, TaskError, TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun,
+};
+
+use crate::support::{SECRET, START, empty_state, key, plan_of};
+
+/// A random graph: for each task a mask of the earlier tasks it waits for, and a pick of options.
+pub(crate) type Graph = Vec<(u16, u8)>;
+
+/// One thing that happens: what, to whom, how much.
+pub(crate) type Act = (u8, u16, u8);
+
+#[derive(Debug, Clone)]
+pub(crate) struct Story {
+    graphs: Vec<Graph>,
+    acts: Vec<Act>,
+    slots: u32,
+    pub(crate) recent_runs: usize,
+}
+
+pub(crate) fn stories() -> impl Strategy<Value = Story> {
+    let graph = prop::collection::vec((any::<u16>(), any::<u8>()), 1..=12);
+    (
+        prop::collection::vec(graph, 1..=4),
+        prop::collection::vec((any::<u8>(), any::<u16>(), any::<u8>()), 0..500),
+        1..6u32,
+        0..3usize,
+    )
+        .prop_map(|(graphs, acts, slots, recent_runs)| Story { graphs, acts, slots, recent_runs })
+}
+
+pub(crate) fn plan_for(graph: &Graph) -> Plan {
+    // Names run against the order of the graph, so that "smallest key" and "first in the graph" differ.
+    let name = |i: usize| format!("n{:02}", 20 - i);
+    let retry = |pick: u8| match pick % 4 {
+        0 => None,
+        n => Some(RetryPolicy { max_attempts: u32::from(n), ..RetryPolicy::default() }),
+    };
+    let tasks = graph.iter().enumerate().map(|(i, (mask, pick))| TaskRequest {
+        key: key(&name(i)),
+        upstream: (0..i).filter(|j| mask >> j & 1 == 1).map(|j| key(&name(j))).collect(),
+        options: TaskOptions {
+            priority: i32::from(pick % 3),
+            retry: retry(pick / 3),
+            timeout_ms: None,
+            heartbeat_timeout_ms: (pick % 7 == 0).then_some(Millis::from_secs(20)),
+            worker_queue: (pick % 5 == 0).then(|| Arc::from("big")),
+        },
+    });
+    plan_of(tasks.collect())
+}
+
+/// The engine, the queue, the workers and the network, all of them unreliable.
+pub(crate) struct Sim {
+    pub(crate) engine: Engine,
+    pub(crate) now: Timestamp,
+    plans: Vec<Plan>,
+    pub(crate) runs: Vec<RunId>,
+    /// What queues hold, including what was delivered already: they may deliver again.
+    queue: Vec<Attempt>,
+    /// What workers believe they run.
+    running: Vec<Attempt>,
+    /// Everything sent so far: any of it may come again.
+    sent: Vec<Input>,
+    waiting: Vec<Input>,
+    pub(crate) log: Vec<Vec<Event>>,
+    pub(crate) deltas: Vec<Delta>,
+    /// What happened on the way, by name.
+    pub(crate) seen: BTreeSet<String>,
+}
+
+impl Sim {
+    pub(crate) fn new(story: &Story) -> Self {
+        let settings = Settings {
+            max_concurrent_tasks: story.slots,
+            max_concurrent_runs: 3,
+            max_interruptions: 3,
+            force_cancel_after: Millis::from_secs(30),
+            recent_runs: story.recent_runs,
+            max_run_duration: Millis::from_hours(4),
+            ..Settings::default()
+        };
+        Self {
+            engine: Engine::new(empty_state(&settings), SECRET),
+            now: START,
+            plans: story.graphs.iter().map(plan_for).collect(),
+            runs: Vec::new(),
+            queue: Vec::new(),
+            running: Vec::new(),
+            sent: Vec::new(),
+            waiting: Vec::new(),
+            log: Vec::new(),
+            deltas: Vec::new(),
+            seen: BTreeSet::new(),
+        }
+    }
+
+    /// Plays the story, then lets everything go well until nothing is left to do.
+    pub(crate) fn play(story: &Story) -> Self {
+        let mut sim = Self::new(story);
+        for act in &story.acts {
+            sim.act(*act);
+        }
+        sim.flush();
+        sim
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        self.engine.state().settings().clone()
+    }
+
+    fn act(&mut self, (what, whom, how): Act) {
+        let pick = |len: usize| (len > 0).then(|| usize::from(whom) % len);
+        let input = match what % 32 {
+            0..=2 => pick(self.plans.len()).map(|i| self.request(i, how)),
+            3..=6 => pick(self.queue.len()).map(|i| Input::Enqueued(self.queue[i].clone())),
+            7..=13 => pick(self.queue.len()).map(|i| {
+                let attempt = self.queue[i].clone();
+                if how % 8 != 0 {
+                    self.queue.remove(i);
+                }
+                Input::Started(attempt, format!("w{}/x", how % 3).into())
+            }),
+            14..=15 => pick(self.running.len()).map(|i| {
+                let progress = servo_engine::Progress { ppm: u32::from(how), message: String::new() };
+                Input::Heartbeat(self.running[i].clone(), self.now, (how % 2 == 0).then_some(progress))
+            }),
+            16..=22 => pick(self.running.len()).map(|i| {
+                let attempt = self.running[i].clone();
+                if how % 8 != 0 {
+                    self.running.remove(i);
+                }
+                Input::Finished(attempt, report(how))
+            }),
+            // A report without a start: the start was lost on the way.
+            23 => pick(self.queue.len()).map(|i| Input::Finished(self.queue[i].clone(), report(how))),
+            // The same message once more.
+            24..=25 => pick(self.sent.len()).map(|i| self.sent[i].clone()),
+            26 => pick(self.runs.len()).filter(|_| how % 6 == 0).map(|i| {
+                Input::Cancel(CancelRun {
+                    run_id: self.runs[i],
+                    actor: "me".to_owned(),
+                    reason: String::new(),
+                    force: how % 4 == 0,
+                })
+            }),
+            27 if how % 4 == 0 => Some(Input::WorkersLost(format!("w{}/", how % 3).into())),
+            28 => Some(Input::Sweep),
+            29 => {
+                self.queue.clear();
+                self.hand_out();
+                None
+            }
+            30 => {
+                let seconds = [1, 10, 31, 45, 91, 301, 3_600][usize::from(how) % 7];
+                self.now = self.now.saturating_add(Millis::from_secs(seconds));
+                None
+            }
+            _ => {
+                // Clocks are set back now and then; nothing may depend on their going forward (P7).
+                let step = Millis::new(u64::from(how) * 50);
+                self.now =
+                    if how % 8 == 0 { self.now.saturating_sub(step) } else { self.now.saturating_add(step) };
+                None
+            }
+        };
+        if let Some(input) = input {
+            self.sent.push(input.clone());
+            self.waiting.push(input);
+        }
+        if !whom.is_multiple_of(3) {
+            self.flush();
+        }
+    }
+
+    fn request(&self, i: usize, how: u8) -> Input {
+        let trigger = Trigger::Manual { actor: "me".to_owned() };
+        // Now and then the same key with another priority: a conflict, unless it comes first.
+        let priority = i32::from(how.is_multiple_of(4));
+        let timeout = (i % 2 == 1).then_some(Millis::from_minutes(90));
+        Input::Trigger(TriggerRun::with(
+            format!("key-{i}").into(),
+            self.plans[i].clone(),
+            trigger,
+            priority,
+            BTreeMap::new(),
+            timeout,
+        ))
+    }
+
+    fn hand_out(&mut self) {
+        self.queue.extend(dispatcher::outstanding(self.engine.state()).into_iter().map(|d| d.attempt));
+    }
+
+    pub(crate) fn flush(&mut self) {
+        let inputs = std::mem::take(&mut self.waiting);
+        let step = self.engine.step(&inputs, self.now);
+        assert_eq!(step.replies.len(), inputs.len());
+        for (input, reply) in inputs.iter().zip(&step.replies) {
+            match (input, reply) {
+                (Input::Trigger(_), Ok(Reply::Run { run_id, accepted: Some(_) })) => self.runs.push(*run_id),
+                (Input::Started(attempt, _), Ok(Reply::Accepted { .. })) => {
+                    self.running.push(attempt.clone());
+                }
+                _ => {}
+            }
+        }
+        self.queue.extend(step.effects.iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt.clone()));
+        self.note(&step);
+        if !step.events.is_empty() {
+            self.log.push(step.events);
+        }
+        check_invariants(self.engine.state());
+        if self.log.len().is_multiple_of(3) {
+            self.take_delta();
+        }
+    }
+
+    fn note(&mut self, step: &servo_engine::Step) {
+        for event in &step.events {
+            self.seen.insert(event.data.kind().name().to_owned());
+            if let EventData::TimerFired(timer) = &event.data {
+                self.seen.insert(format!("fired {}", timer.timer_type.id_part()));
+            }
+        }
+        for reply in &step.replies {
+            self.seen.insert(match reply {
+                Ok(reply) => format!("{reply:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+                Err(refusal) => {
+                    format!("{refusal:?}").split([' ', '{']).next().unwrap_or_default().to_owned()
+                }
+            });
+        }
+        for run in self.engine.state().runs() {
+            self.seen.insert(format!("run {}", run.state));
+            for task in &run.tasks {
+                self.seen.insert(format!("task {} {}", task.state, task.reason));
+                if let Some(late) = task.late_outcome {
+                    self.seen.insert(format!("late {late:?}"));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn take_delta(&mut self) {
+        let delta = self.engine.state_mut().take_delta();
+        self.deltas.push(delta);
+    }
+
+    /// Faults are over: queues hold what they should, workers answer, time passes. Everything must end.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..600 {
+            if self.engine.state().active_runs() == 0 {
+                return;
+            }
+            self.queue.clear();
+            self.hand_out();
+            for attempt in std::mem::take(&mut self.queue) {
+                self.waiting.push(Input::Started(attempt, "w9/x".into()));
+            }
+            self.flush();
+            for attempt in std::mem::take(&mut self.running) {
+                self.waiting.push(Input::Finished(attempt, Report::succeeded()));
+            }
+            self.flush();
+            let due = self.engine.state().next_deadline().unwrap_or(self.now);
+            self.now = self.now.max(due).saturating_add(Millis::new(1));
+        }
+        panic!("still at work: {:#?}", self.engine.state().rows());
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.log.iter().flatten().cloned().collect()
+    }
+}
+
+pub(crate) fn report(how: u8) -> Report {
+    let failed = |code| Report::failed(TaskError::new(code, "boom"));
+    let plain = |outcome| Report { outcome, error: None, materialization_id: None };
+    match how % 11 {
+        0..=4 => Report::succeeded(),
+        5..=6 => failed(ErrorCode::UserCodeException),
+        7 => failed(ErrorCode::WorkerCrash),
+        8 => plain(Outcome::TimedOut),
+        9 => plain(Outcome::Interrupted),
+        _ => plain(Outcome::Cancelled),
+    }
+}
+
+/// What must be true after every step, whatever happened.
+pub(crate) fn check_invariants(state: &State) {
+    let mut outstanding = 0;
+    let mut waiting = 0;
+    let mut deadlines = BTreeSet::new();
+    let mut active = 0;
+    for run in state.runs() {
+        let count = |wanted| run.tasks.iter().filter(|t| t.state == wanted).count() as u32;
+        assert_eq!(run.counts.succeeded, count(TaskState::Succeeded));
+        assert_eq!(run.counts.failed, count(TaskState::Failed));
+        assert_eq!(run.counts.skipped, count(TaskState::Skipped));
+        assert_eq!(run.counts.cancelled, count(TaskState::Cancelled));
+        let all_ended = run.tasks.iter().all(|t| t.state.is_terminal());
+        assert_eq!(run.state.is_terminal(), all_ended, "a run ends when, and only when, its tasks have");
+        assert_eq!(run.finished_at.is_some(), all_ended);
+        active += usize::from(!all_ended);
+        deadlines.extend(run.deadline(state.settings()));
+        for edge in &run.edges {
+            let upstream = &run.tasks[edge.upstream as usize];
+            assert_eq!(edge.resolution.is_some(), upstream.state.is_terminal());
+        }
+        for (position, task) in (0u32..).zip(&run.tasks) {
+            outstanding += u32::from(task.has_open_attempt());
+            waiting += usize::from(task.state == TaskState::Ready && !task.has_open_attempt());
+            deadlines.extend(task.deadline(state.settings()).map(|(at, _)| at));
+            let satisfied = run.upstream_of(position).filter(|u| u.state == TaskState::Succeeded).count();
+            assert_eq!(task.deps_satisfied as usize, satisfied, "each edge counts once");
+            let begun = task.attempt > 0 || task.state == TaskState::Ready;
+            if begun {
+                assert_eq!(task.deps_satisfied, task.deps_total, "{} before its dependencies", task.key);
+            }
+            assert_eq!(task.state == TaskState::Skipped, task.caused_by.is_some());
+            if let Some(cause) = task.caused_by {
+                assert_eq!(Some(cause), smallest_failure_before(run, position));
+            }
+            assert_eq!(task.finished_at.is_some(), task.state.is_terminal());
+        }
+    }
+    assert_eq!(state.active_runs(), active);
+    assert_eq!(state.outstanding(), outstanding);
+    assert!(outstanding <= state.settings().max_concurrent_tasks);
+    assert_eq!(state.waiting(), waiting);
+    assert_eq!(state.next_deadline(), deadlines.first().copied());
+    assert!(waiting == 0 || outstanding == state.settings().max_concurrent_tasks, "no slot stays free");
+}
+
+pub(crate) fn smallest_failure_before(run: &servo_engine::Run, position: u32) -> Option<u32> {
+    let mut seen = BTreeSet::new();
+    let mut todo = vec![position];
+    while let Some(next) = todo.pop() {
+        for edge in run.edges.iter().filter(|e| e.downstream == next) {
+            if seen.insert(edge.upstream) {
+                todo.push(edge.upstream);
+            }
+        }
+    }
+    seen.into_iter().find(|p| run.tasks[*p as usize].state == TaskState::Failed)
+}
