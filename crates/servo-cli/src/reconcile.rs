@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use servo_engine::Settings;
-use servo_runtime::{SystemClock, reconcile_once};
+use servo_runtime::{SystemClock, catch_up, reconcile_once};
 use servo_store::SystemPutIds;
 
 use crate::location::Location;
@@ -16,15 +16,24 @@ pub(crate) struct Options {
     /// Look once and exit. The only mode: a server looks all the time by itself.
     #[arg(long, required = true)]
     once: bool,
+    /// First bring the tables up to the end of the log, as the compactor of a server does all the time.
+    #[arg(long)]
+    catch_up: bool,
 }
 
 /// Exit code when the tables lag behind the log: nothing was decided.
 const LAGGING: u8 = 3;
 
-pub(crate) async fn run(location: &Location, _options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
     let stores = location.open()?;
     let secret = location.secret()?;
     let put_ids = Arc::new(SystemPutIds::default());
+    if options.catch_up {
+        let batches = catch_up(&stores, &Settings::default(), &SystemClock, put_ids.clone()).await?;
+        if batches > 0 {
+            eprintln!("wrote {batches} batches of the log to the tables");
+        }
+    }
     let done = reconcile_once(&stores, &Settings::default(), secret, &SystemClock, put_ids).await?;
     if format == Format::Json {
         output::json(&serde_json::json!({
@@ -50,8 +59,8 @@ pub(crate) async fn run(location: &Location, _options: &Options, format: Format)
     }
     if done.lag > 0 {
         eprintln!(
-            "the tables lag {} batches behind the log, so nothing was decided; run `servo admin projections rebuild`, \
-             or let the server that writes them catch up",
+            "the tables lag {} batches behind the log, so nothing was decided; add --catch-up, or let the server that \
+             writes them do it",
             done.lag
         );
         return Ok(ExitCode::from(LAGGING));

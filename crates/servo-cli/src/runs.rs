@@ -72,7 +72,7 @@ async fn page(
     limit: usize,
     states: &[RunState],
 ) -> anyhow::Result<Vec<RunRow>> {
-    let filter = RunFilter { states: states.to_vec(), ..RunFilter::default() };
+    let filter = RunFilter { states: states.to_vec() };
     let mut hot = projection.hot_rows().await.context("reading the hot tables")?.runs;
     hot.retain(|run| before.is_none_or(|before| run.requested_event_id < before));
     hot.retain(|run| states.is_empty() || states.contains(&run.state));

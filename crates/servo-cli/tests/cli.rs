@@ -43,7 +43,10 @@ fn blot(word: &str) -> String {
     let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
         && bare.ends_with('s')
         && bare.chars().all(|c| c.is_ascii_digit() || "dhms".contains(c));
-    let shown = if bare.starts_with("run_") && bare.len() == 30 {
+    let is_number = bare.len() > 1 && bare.chars().all(|c| c.is_ascii_digit());
+    let shown = if is_number {
+        "[n]"
+    } else if bare.starts_with("run_") && bare.len() == 30 {
         "[run]"
     } else if bare.len() == 24 && bare.ends_with('Z') && bare.contains('T') {
         "[time]"

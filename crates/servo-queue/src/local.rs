@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use flume::TrySendError;
+use tokio::sync::Notify;
 
 use crate::envelope::SignedEnvelope;
 use crate::queue::{EnqueueResult, Message, QueueError, TaskQueue};
@@ -16,6 +18,8 @@ const REMEMBERED: usize = 100_000;
 pub struct LocalQueue {
     capacity: usize,
     inner: Mutex<Inner>,
+    /// Somebody took a message.
+    room: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -30,13 +34,16 @@ type Channel = (flume::Sender<SignedEnvelope>, flume::Receiver<SignedEnvelope>);
 impl LocalQueue {
     /// Queues that hold at most `capacity` messages each; senders wait beyond that.
     pub fn new(capacity: usize) -> Arc<Self> {
-        Arc::new(Self { capacity, inner: Mutex::default() })
+        Arc::new(Self { capacity, inner: Mutex::default(), room: Notify::new() })
     }
 
     /// The next message of a queue; waits for one.
     pub async fn take(&self, queue: &str) -> SignedEnvelope {
         let (_, receiver) = self.channel(queue);
-        receiver.recv_async().await.expect("the queue keeps a sender of its own")
+        let message = receiver.recv_async().await.expect("the queue keeps a sender of its own");
+        // A permit is kept for a sender that is about to wait; one that finds the queue full again waits again.
+        self.room.notify_one();
+        message
     }
 
     /// Messages waiting, over all queues.
@@ -66,26 +73,42 @@ impl LocalQueue {
 
 #[async_trait]
 impl TaskQueue for LocalQueue {
-    /// Remembers the id only once the message is in: a sender that gives up waiting for room leaves no trace.
+    /// Looking, sending and remembering are one step unless the queue is full; a sender that gives up waiting for room
+    /// leaves no trace.
     async fn enqueue(&self, message: Message) -> Result<EnqueueResult, QueueError> {
-        if self.lock().seen.contains(&message.id) {
-            return Ok(EnqueueResult::Deduplicated);
+        let Message { queue, id, mut envelope } = message;
+        let (sender, _) = self.channel(&queue);
+        loop {
+            let outcome = {
+                let mut inner = self.lock();
+                if inner.seen.contains(&id) {
+                    return Ok(EnqueueResult::Deduplicated);
+                }
+                let outcome = sender.try_send(envelope);
+                if outcome.is_ok() {
+                    inner.remember(id.clone());
+                }
+                outcome
+            };
+            match outcome {
+                Ok(()) => return Ok(EnqueueResult::Enqueued),
+                Err(TrySendError::Disconnected(_)) => return Err(QueueError::Closed { queue }),
+                Err(TrySendError::Full(returned)) => envelope = returned,
+            }
+            self.room.notified().await;
         }
-        let (sender, _) = self.channel(&message.queue);
-        sender
-            .send_async(message.envelope)
-            .await
-            .map_err(|_| QueueError::Closed { queue: message.queue.clone() })?;
-        let mut inner = self.lock();
-        if inner.seen.insert(message.id.clone()) {
-            inner.order.push_back(message.id);
-        }
-        if inner.order.len() > REMEMBERED
-            && let Some(oldest) = inner.order.pop_front()
+    }
+}
+
+impl Inner {
+    fn remember(&mut self, id: String) {
+        self.order.push_back(id.clone());
+        self.seen.insert(id);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
         {
-            inner.seen.remove(&oldest);
+            self.seen.remove(&oldest);
         }
-        Ok(EnqueueResult::Enqueued)
     }
 }
 

@@ -26,5 +26,5 @@ pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
 pub use error::Error;
 pub use host::Host;
-pub use reconcile::{Reconciled, reconcile_once};
+pub use reconcile::{Reconciled, catch_up, reconcile_once};
 pub use workspace::{RunDetail, Workspace};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servo_core::Clock;
+use servo_core::{Clock, Timestamp};
 use servo_engine::controllers::{Freshness, dispatcher};
 use servo_engine::event::encode_batch;
 use servo_engine::{Dispatch, Engine, Settings, State};
@@ -12,6 +12,7 @@ use servo_store::{PutIds, Record};
 
 use crate::config::Stores;
 use crate::error::Error;
+use crate::recovery::{Recovered, from_tables};
 
 /// What one look at a workspace came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,15 +60,7 @@ pub async fn reconcile_once(
         let seq = engine.state().head().seq;
         let record = Record { seq, epoch, put_id: put_ids.next(), payload: Bytes::from(payload) };
         stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
-        let mut compactor = Compactor::open(
-            stores.blobs.clone(),
-            stores.layout.clone(),
-            epoch,
-            Limits::for_settings(settings),
-            put_ids,
-        )
-        .await?;
-        compactor.flush(engine.state_mut().take_delta(), now).await?;
+        flush(stores, settings, put_ids, epoch, engine.state_mut(), now).await?;
     }
     Ok(Reconciled {
         projected_seq,
@@ -75,4 +68,35 @@ pub async fn reconcile_once(
         events: step.events.len(),
         dispatches: dispatcher::outstanding(engine.state()),
     })
+}
+
+/// Brings the tables up to the end of the log, as the compactor of a server does all the time; answers by how many
+/// batches. For what a process left behind that died between its append and its flush.
+pub async fn catch_up(
+    stores: &Stores,
+    settings: &Settings,
+    clock: &dyn Clock,
+    put_ids: Arc<dyn PutIds>,
+) -> Result<u64, Error> {
+    let Recovered { mut state, epoch, manifest } = from_tables(stores, settings).await?;
+    let behind = state.head().seq - manifest.map_or(0, |manifest| manifest.watermarks.last_seq);
+    if behind > 0 {
+        flush(stores, settings, put_ids, epoch, &mut state, clock.now()).await?;
+    }
+    Ok(behind)
+}
+
+async fn flush(
+    stores: &Stores,
+    settings: &Settings,
+    put_ids: Arc<dyn PutIds>,
+    epoch: u64,
+    state: &mut State,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
+    let mut compactor =
+        Compactor::open(blobs, layout, epoch, Limits::for_settings(settings), put_ids).await?;
+    compactor.flush(state.take_delta(), now).await?;
+    Ok(())
 }

@@ -40,7 +40,8 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
     }
 }
 
-async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, Error> {
+/// Tables, then the tail of the log.
+pub(crate) async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, Error> {
     let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
     let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
     let (mut state, mut epoch) = match &projection {

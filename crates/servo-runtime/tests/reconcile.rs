@@ -17,7 +17,7 @@ use servo_engine::{
     TaskOptions, TaskState, TriggerRun,
 };
 use servo_projections::{Compactor, Limits, Projection};
-use servo_runtime::{Error, Reconciled, Stores, reconcile_once};
+use servo_runtime::{Error, Reconciled, Stores, catch_up, reconcile_once};
 use servo_store::{AppendError, Log, MemoryFault, MemoryLog, ReadError, Record, Seq, SystemPutIds};
 use support::*;
 
@@ -91,6 +91,11 @@ impl Unattended {
             Compactor::open(self.stores.blobs.clone(), layout(), 1, limits, put_ids).await.unwrap();
         let now = servo_core::Clock::now(&self.clock);
         compactor.flush(self.engine.state_mut().take_delta(), now).await.unwrap();
+    }
+
+    async fn catch_up(&self) -> Result<u64, Error> {
+        let put_ids = Arc::new(SystemPutIds::default());
+        catch_up(&self.stores, &Settings::default(), &self.clock, put_ids).await
     }
 
     async fn reconcile(&self) -> Result<Reconciled, Error> {
@@ -252,4 +257,14 @@ async fn an_empty_workspace_has_nothing_to_do() {
     let done = workspace.reconcile().await.unwrap();
     assert_eq!(done, Reconciled { projected_seq: 0, lag: 0, events: 0, dispatches: Vec::new() });
     workspace.assert_log_was_not_read();
+}
+
+#[tokio::test]
+async fn catching_up_lets_a_lagging_workspace_go_on() {
+    let workspace = waiting_for_a_retry().await;
+    workspace.clock.advance(Millis::from_hours(1));
+    assert_eq!(workspace.catch_up().await.unwrap(), 2);
+    assert_eq!(workspace.catch_up().await.unwrap(), 0, "once is enough");
+    let done = workspace.reconcile().await.unwrap();
+    assert_eq!((done.lag, done.events), (0, 2));
 }

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use crate::callbacks::Callbacks;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The work itself.
 #[async_trait]
@@ -89,30 +90,28 @@ impl Executor {
 
     /// Runs the function beside its heartbeats, its timeout and the wish to cancel.
     async fn work(&self, envelope: &Envelope) -> Report {
-        let period = Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1));
-        let mut heartbeats = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
-        let timeout = tokio::time::sleep(limit.min(Duration::from_secs(365 * 24 * 3600)));
-        tokio::pin!(timeout);
-        let work = AssertUnwindSafe(self.function.run(envelope)).catch_unwind();
-        tokio::pin!(work);
+        tokio::select! {
+            done = AssertUnwindSafe(self.function.run(envelope)).catch_unwind() => done.unwrap_or_else(|panic| {
+                Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
+            }),
+            () = tokio::time::sleep(limit.min(LONGEST_TIMEOUT)) => ended(Outcome::TimedOut),
+            () = self.heartbeats(envelope) => ended(Outcome::Cancelled),
+        }
+    }
+
+    /// Reports regularly; ends when the work must stop.
+    async fn heartbeats(&self, envelope: &Envelope) {
+        let period = Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1));
         loop {
-            tokio::select! {
-                done = &mut work => return done.unwrap_or_else(|panic| {
-                    Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
-                }),
-                () = &mut timeout => return ended(Outcome::TimedOut),
-                _ = heartbeats.tick() => {
-                    let answer = self.callbacks.heartbeat(&envelope.task_token, None).await;
-                    let stop = match answer {
-                        Ok(Reply::Heartbeat { should_cancel }) => should_cancel,
-                        Ok(_) => false,
-                        Err(error) => !error.is_transient(),
-                    };
-                    if stop {
-                        return ended(Outcome::Cancelled);
-                    }
-                }
+            tokio::time::sleep(period).await;
+            let stop = match self.callbacks.heartbeat(&envelope.task_token, None).await {
+                Ok(Reply::Heartbeat { should_cancel }) => should_cancel,
+                Ok(_) => false,
+                Err(error) => !error.is_transient(),
+            };
+            if stop {
+                return;
             }
         }
     }
