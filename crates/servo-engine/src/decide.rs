@@ -99,6 +99,14 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
             used: state.active_runs() as u64,
         });
     }
+    let (tasks, limit) = (command.plan.tasks().len(), state.settings().max_tasks_per_run);
+    if tasks > limit as usize {
+        return Decision::refuse(Refusal::Quota {
+            quota: "max_tasks_per_run",
+            limit: u64::from(limit),
+            used: tasks as u64,
+        });
+    }
     let plan_id = plan_id(run_id, command.plan.fingerprint(), now);
     Decision {
         events: vec![

@@ -86,7 +86,7 @@ macro_rules! events {
                 match self { $(EventData::$name(_) => EventKind::$name,)* EventData::Unknown(_) => EventKind::Unknown }
             }
 
-            /// The formula of the seeds: the same fact always has the same key.
+            /// The same fact always has the same key (ADR-034).
             pub fn idempotency_key(&self) -> String {
                 match self {
                     $(EventData::$name(payload) => payload.idempotency_key(),)*

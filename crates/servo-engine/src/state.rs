@@ -1,7 +1,7 @@
 //! What the workspace looks like after folding a prefix of its log.
 //!
 //! State is hot: runs at work, ended runs that are recent, and indexes over them. It is bounded by active work, not
-//! by history (DESIGN §7). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
+//! by history (ADR-039). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
 //! are inverse.
 
 mod changes;

@@ -1,4 +1,4 @@
-//! One step of an engine: inputs and a time in, one batch and a list of effects out, all data (DESIGN §8).
+//! One step of an engine: inputs and a time in, one batch and a list of effects out, all data (ADR-040).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Cancellation, part 2 §19 and ADR-052: the table, late results, force, timeouts, and asking twice.
+//! Cancellation, ADR-052: the table, late results, force, timeouts, and asking twice.
 
 mod support;
 

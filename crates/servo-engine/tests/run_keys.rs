@@ -126,6 +126,15 @@ fn the_quota_says_which_how_many_and_of_how_many() {
 }
 
 #[test]
+fn a_plan_made_under_other_limits_is_held_to_those_of_the_workspace() {
+    let mut world = World::new(Settings { max_tasks_per_run: 1, ..Settings::default() });
+    let two = plan(&[("a", &[]), ("b", &[])]);
+    let refused = ask(&mut world, TriggerRun::new("k", two, "me")).expect_err("too large");
+    assert_eq!(refused, Refusal::Quota { quota: "max_tasks_per_run", limit: 1, used: 2 });
+    assert!(world.events().is_empty());
+}
+
+#[test]
 fn the_quota_counts_within_a_batch() {
     let mut world = World::new(Settings { max_concurrent_runs: 2, ..Settings::default() });
     let inputs: Vec<Input> =

@@ -181,7 +181,7 @@ fn run_state(state: &State, world: &World) -> RunState {
     state.run(world.run).expect("the run is in memory").state
 }
 
-/// Checked by hand against DESIGN §7, part 2 §19.1 and ADR-052:
+/// Checked by hand against ADR-052:
 /// - PENDING becomes RUNNING by `RunTriggered` of its own plan and in no other way; without a plan it does not start;
 /// - a cancel of a run in which nothing is held by a worker ends it at once; RUNNING becomes CANCELLING while `a` runs,
 ///   and CANCELLED at once if `a` is silent and the cancel is forced;
@@ -229,7 +229,7 @@ fn every_state_of_a_run_is_reached_by_real_events() {
     assert_eq!(kinds.len(), EventKind::ALL.len() + 1, "every event kind, and Unknown, has a row");
 }
 
-/// Checked by hand against DESIGN §8, §9 and ADR-034: the same request is the same run in every state, another request
+/// Checked by hand against ADR-034: the same request is the same run in every state, another request
 /// under its key is a conflict in every state, a run that has ended cannot be cancelled (409), and a run that is being
 /// cancelled takes a second cancel as a duplicate.
 #[test]

@@ -296,7 +296,7 @@ fn apply(world: &World, data: EventData, at: Timestamp) -> (Applied, servo_engin
     (applied, state)
 }
 
-/// Checked by hand against DESIGN §7 and §9, part 2 §19 and ADR-037, ADR-042, ADR-052:
+/// Checked by hand against ADR-037, ADR-042 and ADR-052:
 /// - terminal columns hold no arrow at all: nothing moves a task out of SKIPPED, CANCELLED, FAILED or SUCCEEDED;
 ///   CANCELLED records the one late result (`applied`), SKIPPED and the others record nothing;
 /// - §19.2: cancel moves PLANNED, BLOCKED, READY (with or without an outbox row) and RETRY_WAIT to CANCELLED at once,
@@ -418,7 +418,7 @@ fn inputs(world: &World) -> Vec<(String, Input, u64)> {
     list
 }
 
-/// Checked by hand against DESIGN §9 and ADR-052:
+/// Checked by hand against ADR-052:
 /// - `started` on a cancelled task is a conflict (409), and ends a DISPATCHED task of a cancelling run as CANCELLED;
 ///   on an attempt that ended it is gone (410); a second worker is refused, the same worker may ask again;
 /// - `heartbeat` of anything but the running newest attempt is gone (410: stop now), in a cancelling run it answers

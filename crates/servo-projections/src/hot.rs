@@ -1,7 +1,7 @@
 //! Hot tables: a base snapshot and the deltas on top of it, merged.
 //!
 //! A tombstone removes whatever came before it. Between rows, the greatest `row_version` wins, then the state that is
-//! further along, then the later delta (DESIGN §7).
+//! further along, then the later delta (ADR-033).
 
 use std::collections::BTreeMap;
 

@@ -149,7 +149,7 @@ impl Manifests {
         }
         let copy = self.read_copy().await.unwrap_or(None);
         if let Some(copy) = copy.filter(|copy| copy.revision > manifest.revision) {
-            // A number that was used and deleted can be created again; the boundary tells (DESIGN §6).
+            // A number that was used and deleted can be created again; the boundary tells (ADR-050).
             if manifest.revision <= copy.boundary {
                 let reason = format!("revision {} has been published since", copy.revision);
                 return Err(Error::Fenced { revision: manifest.revision, reason });

@@ -29,7 +29,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
 
 /// How long the thread stays awake for the next message.
-const LOOK_AROUND: Duration = Duration::from_micros(100);
+const LOOK_AROUND: Duration = Duration::from_micros(150);
 
 pub(crate) struct EngineLoop {
     pub(crate) engine: Engine,
@@ -148,7 +148,9 @@ impl EngineLoop {
             if let Ok(message) = self.inputs.try_recv() {
                 return Ok(message);
             }
-            std::thread::yield_now();
+            for _ in 0..64 {
+                std::hint::spin_loop();
+            }
         }
         self.inputs.recv_timeout(wait)
     }

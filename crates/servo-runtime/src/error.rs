@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use servo_core::Millis;
 use servo_engine::{Refusal, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, ReadError};
@@ -57,12 +58,12 @@ pub enum Error {
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// Another node runs this workspace.
-    #[error("workspace {workspace} is run by another node until {until}; wait, or stop that node")]
+    #[error("{workspace} is run by another node; stop that node, or wait until its lease of {ttl} runs out")]
     NotLeader {
         /// The workspace.
         workspace: String,
-        /// When its lease ends unless it is renewed.
-        until: String,
+        /// How long a lease lasts after its node fell silent.
+        ttl: Millis,
     },
     /// The lease store failed.
     #[error("the lease of the workspace: {0}")]

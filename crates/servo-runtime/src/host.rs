@@ -22,7 +22,7 @@ impl Host {
     pub async fn open(&self, stores: Stores, config: Config) -> Result<Workspace, Error> {
         let key = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
         let mut open = self.open.lock().await;
-        if let Some(workspace) = open.get(&key) {
+        if let Some(workspace) = open.get(&key).filter(|workspace| workspace.is_open()) {
             return Ok(workspace.clone());
         }
         let workspace = Workspace::open(stores, config).await?;

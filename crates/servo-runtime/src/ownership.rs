@@ -26,10 +26,7 @@ pub(crate) async fn acquire(stores: &Stores, config: &Config, epoch_seen: u64) -
     let leases = Leases::new(stores.blobs.clone(), LEASE_NAME, node.clone(), *ttl);
     let lease = leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))?;
     let Some(Lease { epoch, .. }) = lease else {
-        return Err(Error::NotLeader {
-            workspace: stores.layout.prefix(),
-            until: config.clock.now().saturating_add(*ttl).to_string(),
-        });
+        return Err(Error::NotLeader { workspace: stores.layout.prefix(), ttl: *ttl });
     };
     Ok(Held { epoch: epoch.max(epoch_seen + 1), leases: Some((leases, *ttl)) })
 }

@@ -70,6 +70,13 @@ impl Workspace {
     /// Recovers the state and starts to work.
     pub async fn open(stores: Stores, config: Config) -> Result<Self, Error> {
         let recovered = recover(&stores, &config).await?;
+        let unknown = recovered.state.head().unknown_events;
+        if unknown > 0 {
+            tracing::warn!(
+                unknown,
+                "events of a newer version are kept and skipped; a newer servo can fold them"
+            );
+        }
         let held = ownership::acquire(&stores, &config, recovered.epoch).await?;
         let epoch = held.epoch;
         let cache: Arc<MetadataCache> = Arc::default();
@@ -231,6 +238,11 @@ impl Workspace {
         });
         self.send(Message::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
+    }
+
+    /// Whether it takes requests.
+    pub fn is_open(&self) -> bool {
+        !self.inner.stopping.load(Ordering::Acquire)
     }
 
     /// Makes the engine look at its clock. For clocks that are moved by hand.

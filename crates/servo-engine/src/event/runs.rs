@@ -24,7 +24,7 @@ pub enum Trigger {
 pub struct RunRequested {
     /// Stable name of the request: the same key is the same run.
     pub run_key: Arc<str>,
-    /// Derived from the run key (DESIGN §4).
+    /// Derived from the run key (ADR-013).
     pub run_id: RunId,
     /// What was asked for; the same key with another fingerprint is a conflict.
     pub request_fingerprint: Fingerprint,

@@ -1,4 +1,4 @@
-//! Cancellation (part 2 §19): what has not begun is cancelled at once, what a worker holds is cancelled through the
+//! Cancellation (ADR-052): what has not begun is cancelled at once, what a worker holds is cancelled through the
 //! worker, and what a silent worker holds can be forced.
 
 use super::{Applied, At, Ignored, propagate};

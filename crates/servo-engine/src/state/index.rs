@@ -27,7 +27,7 @@ pub enum Deadline {
     Run(RunId),
 }
 
-/// Order in which ready tasks get slots: priority of the run, of the task, then age.
+/// Order in which ready tasks get slots: priority of the run, its age, then priority of the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
     run_priority: Reverse<i32>,
