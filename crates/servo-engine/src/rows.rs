@@ -265,6 +265,25 @@ pub struct Delta {
 }
 
 impl Delta {
+    /// No changes.
+    pub fn empty(head: Head) -> Self {
+        Self {
+            head,
+            runs: Vec::new(),
+            tasks: Vec::new(),
+            edges: Vec::new(),
+            timers: Vec::new(),
+            outbox: Vec::new(),
+            gone: GoneKeys::default(),
+            ended_runs: Vec::new(),
+            ended_tasks: Vec::new(),
+            ended_edges: Vec::new(),
+            run_keys: Vec::new(),
+            run_key_conflicts: Vec::new(),
+            idempotency: Vec::new(),
+        }
+    }
+
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()

@@ -8,7 +8,7 @@ use std::time::Duration;
 use servo_core::Clock;
 use servo_engine::Delta;
 use servo_engine::controllers::retention::log_boundary;
-use servo_engine::rows::{EdgeRow, GoneKeys, Head, RunRow, TaskRow};
+use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_projections::{Compactor, Manifest};
 use servo_store::{ErrorKind, Log};
 use tokio::runtime::Handle;
@@ -122,7 +122,7 @@ impl Compaction {
             let (head, mut changes) = (delta.head, *delta);
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
-                let handed_in = std::mem::replace(&mut changes, no_changes(head));
+                let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
                 let flushed = self.handle.block_on(self.compactor.flush(handed_in, self.clock.now()));
                 match flushed {
                     Ok(manifest) => {
@@ -160,23 +160,5 @@ impl Compaction {
         if let Err(error) = outcome {
             tracing::warn!(%error, "log.truncate_before failed, it will be tried again");
         }
-    }
-}
-
-fn no_changes(head: Head) -> Delta {
-    Delta {
-        head,
-        runs: Vec::new(),
-        tasks: Vec::new(),
-        edges: Vec::new(),
-        timers: Vec::new(),
-        outbox: Vec::new(),
-        gone: GoneKeys::default(),
-        ended_runs: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_edges: Vec::new(),
-        run_keys: Vec::new(),
-        run_key_conflicts: Vec::new(),
-        idempotency: Vec::new(),
     }
 }

@@ -219,7 +219,7 @@ impl EngineLoop {
         commit.deliveries = std::mem::take(&mut round.deliveries);
         for run in step.ended {
             for watcher in self.watchers.remove(&run).unwrap_or_default() {
-                let row = self.engine.state().run(run).map(servo_engine::Run::row);
+                let row = self.row(run);
                 commit.deliveries.push(Box::new(move || drop(watcher.send(row))));
             }
         }
@@ -227,13 +227,19 @@ impl EngineLoop {
     }
 
     fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
-        match self.engine.state().run(run) {
-            Some(found) if !found.state.is_terminal() => self.watchers.entry(run).or_default().push(sender),
-            other => {
-                let row = other.map(servo_engine::Run::row);
-                round.deliveries.push(Box::new(move || drop(sender.send(row))));
-            }
+        if self.engine.state().run(run).is_some_and(|found| !found.state.is_terminal()) {
+            self.watchers.entry(run).or_default().push(sender);
+        } else {
+            let row = self.row(run);
+            round.deliveries.push(Box::new(move || drop(sender.send(row))));
         }
+    }
+
+    /// The row of a run that is in memory, or has just left it.
+    fn row(&self, run: RunId) -> Option<RunRow> {
+        let state = self.engine.state();
+        let leaving = || state.ended_unwritten().iter().find(|ended| ended.id == run);
+        state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
     /// Changes for the tables, when it is time and the compactor is free.

@@ -79,19 +79,11 @@ pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
     let mut delta = Delta {
-        head: state.head,
-        runs: Vec::new(),
-        tasks: Vec::new(),
-        edges: Vec::new(),
-        timers: Vec::new(),
-        outbox: Vec::new(),
         gone: GoneKeys { outbox: changes.outbox_gone, timers: changes.timers_gone, ..GoneKeys::default() },
-        ended_runs: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_edges: Vec::new(),
         run_keys: changes.run_keys,
         run_key_conflicts: changes.conflicts,
         idempotency: changes.idempotency,
+        ..Delta::empty(state.head)
     };
     for id in changes.runs {
         let Some(run) = state.runs.get_mut(&id) else { continue };

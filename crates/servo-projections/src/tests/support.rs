@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId, TaskKey, Timestamp};
 use servo_engine::rows::{
-    Delta, EdgeRow, GoneKeys, Head, HotRows, IdempotencyEntry, OutboxRow, RunKeyEntry, RunRow, TaskRow,
+    Delta, EdgeRow, Head, HotRows, IdempotencyEntry, OutboxRow, RunKeyEntry, RunRow, TaskRow,
     TimerRow,
 };
 use servo_store::{Blobs, CountingPutIds, FileBlobs, Layout, MemoryBlobs};
@@ -69,21 +69,7 @@ pub(super) fn event(n: u64) -> EventId {
 }
 
 pub(super) fn empty_delta(seq: u64) -> Delta {
-    Delta {
-        head: Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 },
-        runs: Vec::new(),
-        tasks: Vec::new(),
-        edges: Vec::new(),
-        timers: Vec::new(),
-        outbox: Vec::new(),
-        gone: GoneKeys::default(),
-        ended_runs: Vec::new(),
-        ended_tasks: Vec::new(),
-        ended_edges: Vec::new(),
-        run_keys: Vec::new(),
-        run_key_conflicts: Vec::new(),
-        idempotency: Vec::new(),
-    }
+    Delta::empty(Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 })
 }
 
 /// What the tables should hold.
