@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId, TaskKey, Timestamp};
 use servo_engine::rows::{
-    Delta, EdgeRow, Head, HotRows, IdempotencyEntry, OutboxRow, RunKeyEntry, RunRow, TaskRow,
-    TimerRow,
+    Delta, EdgeRow, Head, HotRows, IdempotencyEntry, OutboxRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
 };
 use servo_store::{Blobs, CountingPutIds, FileBlobs, Layout, MemoryBlobs};
 
