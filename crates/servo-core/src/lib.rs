@@ -1,8 +1,8 @@
-//! Values of Servo: keys, ids, canonical JSON and time.
+//! Values of Servo: keys, ids, canonical JSON, time, partitions and selections.
 //!
 //! **Owns** what things are called ([`AssetKey`], [`PartitionKey`], [`TaskKey`], [`RunId`], [`EventId`] and its
-//! kin), the one text of a value ([`canonical`], [`Fingerprint`]) and what time is ([`Timestamp`], [`Millis`],
-//! [`Clock`]).
+//! kin), the one text of a value ([`canonical`], [`Fingerprint`]), what time is ([`Timestamp`], [`Millis`],
+//! [`Clock`]), which partitions there are ([`partitions`]) and which assets are meant ([`selection`]).
 //!
 //! **Refuses** I/O, async, wall clocks, random numbers and floats. Time, ids and randomness are arguments; the
 //! `clippy.toml` of the crate enforces it.
