@@ -210,18 +210,3 @@ fn a_graph_of_ten_thousand_assets_is_evaluated() {
     let error = Selection::parse("layer3.aset_123").unwrap().evaluate(&graph).unwrap_err();
     assert_eq!(error.unmatched[0].near_misses[0], "layer3.asset_123");
 }
-
-#[test]
-#[ignore = "a measurement: run with --release --run-ignored all --no-capture"]
-#[expect(clippy::disallowed_methods, reason = "it measures time")]
-fn time_of_a_selection_over_ten_thousand_assets() {
-    let graph = layers();
-    for text in ["+layer9.*", "+*.asset_?00+ and not layer3.* or tag:team=ops", "*", "2+layer9.asset_500+1"] {
-        let start = std::time::Instant::now();
-        let len = selected(&graph, text).len();
-        println!("{text}: {len} assets in {:?}", start.elapsed());
-    }
-    let start = std::time::Instant::now();
-    Selection::parse("layer3.aset_123").unwrap().evaluate(&graph).unwrap_err();
-    println!("near misses in {:?}", start.elapsed());
-}

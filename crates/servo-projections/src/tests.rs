@@ -6,7 +6,6 @@ mod damage;
 mod duckdb;
 mod fencing;
 mod generate;
-mod measure;
 mod paging;
 mod rebuilding;
 mod round_trip;

@@ -40,6 +40,13 @@ async fn work(stage: &Stage) {
     eventually("a task is running", async || stage.script.begun().contains(&"stuck".to_owned())).await;
 }
 
+/// Stores whose log rolls its segments every few batches.
+fn with_small_segments(root: &Path) -> Stores {
+    let options = FileLogOptions { segment_bytes: 4_000 };
+    let log = FileLog::open_with(Arc::new(OsFiles), root, &layout(), options).unwrap();
+    Stores { log: Arc::new(log), blobs: Arc::new(FileBlobs::new(root, &layout())), layout: layout() }
+}
+
 #[tokio::test]
 async fn replay_of_the_log_is_the_live_state_byte_for_byte() {
     let root = tempfile::tempdir().unwrap();
@@ -309,15 +316,7 @@ async fn a_damaged_line_in_the_middle_of_the_log_is_refused_and_named() {
 #[tokio::test]
 async fn a_damaged_line_in_a_sealed_segment_is_refused_when_it_is_needed() {
     let root = tempfile::tempdir().unwrap();
-    let open = || {
-        let options = FileLogOptions { segment_bytes: 4_000 };
-        let log = FileLog::open_with(Arc::new(OsFiles), root.path(), &layout(), options).unwrap();
-        Stores {
-            log: Arc::new(log),
-            blobs: Arc::new(FileBlobs::new(root.path(), &layout())),
-            layout: layout(),
-        }
-    };
+    let open = || with_small_segments(root.path());
     let stage = Stage::open(open(), forgetful).await.unwrap();
     for i in 0..5 {
         stage.run(&format!("diamond {i}"), diamond()).await;
@@ -476,15 +475,7 @@ async fn inv_5_work_that_was_in_the_queue_or_running_is_not_lost_by_a_restart() 
 #[tokio::test]
 async fn a_log_that_is_cut_behind_its_tables_still_recovers() {
     let root = tempfile::tempdir().unwrap();
-    let open = || {
-        let options = FileLogOptions { segment_bytes: 4_000 };
-        let log = FileLog::open_with(Arc::new(OsFiles), root.path(), &layout(), options).unwrap();
-        Stores {
-            log: Arc::new(log),
-            blobs: Arc::new(FileBlobs::new(root.path(), &layout())),
-            layout: layout(),
-        }
-    };
+    let open = || with_small_segments(root.path());
     let short = |config: &mut Config| {
         forgetful(config);
         config.keep_log_batches = Some(5);
