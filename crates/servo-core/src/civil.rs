@@ -114,7 +114,8 @@ fn within(at: usize, unit: &str, value: u32, range: RangeInclusive<u32>) -> Resu
     Err((at, format!("{unit} {value} is not between {} and {}", range.start(), range.end())))
 }
 
-fn days_in_month(year: i64, month: u32) -> u32 {
+/// How many days the month of a year has.
+pub(crate) fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,

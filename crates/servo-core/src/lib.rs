@@ -1,8 +1,9 @@
-//! Values of Servo: keys, ids, canonical JSON, time, partitions and selections.
+//! Values of Servo: keys, ids, canonical JSON, time, cron, partitions and selections.
 //!
 //! **Owns** what things are called ([`AssetKey`], [`PartitionKey`], [`TaskKey`], [`RunId`], [`EventId`] and its
 //! kin), the one text of a value ([`canonical`], [`Fingerprint`]), what time is ([`Timestamp`], [`Millis`],
-//! [`Clock`]), which partitions there are ([`partitions`]) and which assets are meant ([`selection`]).
+//! [`Clock`]), when schedules tick ([`cron`]), which partitions there are ([`partitions`]) and which assets are meant
+//! ([`selection`]).
 //!
 //! **Refuses** I/O, async, wall clocks, random numbers and floats. Time, ids and randomness are arguments; the
 //! `clippy.toml` of the crate enforces it.
@@ -10,8 +11,8 @@
 //! **Guarantees** that text and value are one to one: what `Display` (or `canonical`, or serde) writes is the only
 //! text that parses back to the value, and everything else is refused with a [`ParseError`] that says what is wrong
 //! at which character. Exceptions are written for people and say so: [`AssetKey::parse`] takes both separators,
-//! `PartitionKey`'s `Display` is a short form, and [`Timestamp`] accepts other lengths of fraction. The Python
-//! package follows the same rules; the vectors in `tests/golden/` hold both to it.
+//! `PartitionKey`'s `Display` is a short form, [`Timestamp`] accepts other lengths of fraction, and [`cron::Cron`] any
+//! spaces and case. The Python package follows the same rules; the vectors in `tests/golden/` hold both to it.
 //!
 //! ```
 //! use servo_core::{AssetKey, Operation, PartitionKey, RunId, TaskKey, TenantId, WorkspaceId, dispatch_id};
@@ -32,9 +33,11 @@ mod base32;
 pub mod canonical;
 mod civil;
 mod clock;
+pub mod cron;
 mod fingerprint;
 mod ids;
 mod names;
+mod near;
 mod parse_error;
 mod partition_key;
 mod partition_short;
@@ -47,11 +50,13 @@ mod serde_text;
 mod task_key;
 mod time;
 mod timestamp_text;
+mod zone;
 
 pub use asset_id::AssetId;
 pub use asset_key::AssetKey;
 pub use canonical::{canonicalize_str, to_canonical_bytes, to_canonical_string};
 pub use clock::{Clock, ManualClock};
+pub use cron::Cron;
 pub use fingerprint::{Fingerprint, fingerprint, sha256_hex};
 pub use ids::{AttemptId, EventId, MaterializationId, PlanId, PutId};
 pub use names::{TenantId, WorkspaceId};

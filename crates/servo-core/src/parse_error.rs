@@ -33,7 +33,8 @@ impl ParseError {
     }
 }
 
-fn shorten(text: &str) -> String {
+/// The text, cut if it is long.
+pub(crate) fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

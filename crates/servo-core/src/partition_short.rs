@@ -21,6 +21,13 @@ pub(crate) fn write(key: &PartitionKey, f: &mut fmt::Formatter<'_>) -> fmt::Resu
     Ok(())
 }
 
+/// The short form of a value, as it stands in the short form of a key.
+impl fmt::Display for PartitionValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_value(self, f)
+    }
+}
+
 fn write_value(value: &PartitionValue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match value {
         PartitionValue::Str(text) if is_ambiguous(text) => write_quoted(text, f),
@@ -47,7 +54,11 @@ fn is_ambiguous(text: &str) -> bool {
     let has_punctuation = text.contains(|c: char| {
         c.is_control() || c.is_whitespace() || matches!(c, ',' | '=' | '"' | '\\' | '[' | ']')
     });
-    looks_like_a_number_or_time || has_punctuation || matches!(text, "" | "true" | "false" | "null")
+    let looks_canonical = text.starts_with(['s', 'i', 'b', 'd', 't', 'n']) && text[1..].starts_with(':');
+    looks_like_a_number_or_time
+        || looks_canonical
+        || has_punctuation
+        || matches!(text, "" | "true" | "false" | "null")
 }
 
 fn write_quoted(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,6 +99,8 @@ mod tests {
             ("007", "k=\"007\""),
             ("2025-01-15", "k=\"2025-01-15\""),
             ("2nd", "k=2nd"),
+            ("s:YQ", "k=\"s:YQ\""),
+            ("x:YQ", "k=x:YQ"),
             ("true", "k=\"true\""),
             ("null", "k=\"null\""),
             ("a,b=c", "k=\"a,b=c\""),

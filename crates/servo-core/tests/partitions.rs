@@ -95,6 +95,17 @@ fn no_hour_is_lost_or_doubled() {
 }
 
 #[test]
+fn hours_that_would_start_in_a_gap_start_after_it() {
+    // Winamac left Central for Eastern time as summer began: 2 o'clock was 4 o'clock, at 8 o'clock UTC. By the
+    // yearly rule of Eastern time, clocks would have changed at 7 o'clock UTC.
+    for start in ["02:00", "03:00", "04:00"] {
+        let span = Span::new(format!("2007-03-11T{start}")).in_zone("America/Indiana/Winamac");
+        let hours = valid(&PartitionsDef::Hourly { span });
+        assert_eq!(hours.key(0, FOREVER).unwrap(), key("hour=t:2007-03-11T08:00:00.000000Z"), "{start}");
+    }
+}
+
+#[test]
 fn weeks_and_months_start_where_they_are_told_to() {
     let span = Span::new("2024-01-02").until("2024-01-31");
     let weeks = valid(&PartitionsDef::Weekly { weekday: 1, span: span.clone() });
@@ -111,7 +122,11 @@ fn weeks_and_months_start_where_they_are_told_to() {
     let window = months.window(&key("month=d:2024-02-15")).unwrap();
     assert_eq!(window, (time("2024-02-15T00:00:00.000Z"), time("2024-03-15T00:00:00.000Z")));
     let error = months.index_of(&key("month=d:2024-02-20"), FOREVER).unwrap_err();
-    assert_eq!(error.reason, Reason::NotAStart { around: "d:2024-02-15".to_owned() });
+    assert_eq!(error.reason, Reason::NotAStart { around: "2024-02-15".to_owned() });
+}
+
+fn cron(expression: &str, span: Span) -> PartitionsDef {
+    PartitionsDef::Cron { cron: expression.to_owned(), span }
 }
 
 #[test]
@@ -135,7 +150,7 @@ fn a_partition_exists_when_its_window_has_closed() {
     let error = def(0).index_of(&key("date=d:2024-01-02"), now).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "no partition 2024-01-02: it is not a partition yet; the latest is d:2024-01-01"
+        "no partition 2024-01-02: it is not a partition yet; the latest is 2024-01-01"
     );
 }
 
@@ -144,9 +159,9 @@ fn the_end_is_included_and_nothing_comes_after_it() {
     let days = daily("UTC", "2013-01-01", "2013-12-31");
     assert_eq!(days.count(FOREVER), 365);
     let error = days.index_of(&key("date=d:2014-01-01"), FOREVER).unwrap_err();
-    assert_eq!(error.reason, Reason::AfterEnd { last: "d:2013-12-31".to_owned() });
+    assert_eq!(error.reason, Reason::AfterEnd { last: "2013-12-31".to_owned() });
     let error = days.index_of(&key("date=d:2012-12-31"), FOREVER).unwrap_err();
-    assert_eq!(error.reason, Reason::BeforeStart { first: "d:2013-01-01".to_owned() });
+    assert_eq!(error.reason, Reason::BeforeStart { first: "2013-01-01".to_owned() });
     let error = days.index_of(&key("day=d:2013-01-01"), FOREVER).unwrap_err();
     assert_eq!(error.reason, Reason::Dimensions { expected: "date".to_owned() });
     let error = days.slice(&key("date=d:2013-02-01"), &key("date=d:2013-01-01"), FOREVER).unwrap_err();
@@ -243,6 +258,10 @@ fn definitions_have_one_json_text() {
     let text = r#"{"dims":{"date":{"kind":"daily","span":{"end":null,"end_offset":0,"start":"2024-01-01","timezone":"UTC"}},"region":{"keys":["eu","us"],"kind":"static"}},"kind":"multi"}"#;
     let def: PartitionsDef = serde_json::from_str(text).unwrap();
     assert_eq!(to_canonical_string(&def).unwrap(), text);
+    let text = r#"{"cron":"0 6 * * 1-5","kind":"cron","span":{"end":null,"end_offset":0,"start":"2024-01-01T00:00","timezone":"UTC"}}"#;
+    let def: PartitionsDef = serde_json::from_str(text).unwrap();
+    assert_eq!(def, cron("0 6 * * 1-5", Span::new("2024-01-01T00:00")));
+    assert_eq!(to_canonical_string(&def).unwrap(), text);
     let short = r#"{"kind":"daily","span":{"start":"2024-01-01"}}"#;
     let def: PartitionsDef = serde_json::from_str(short).unwrap();
     assert_eq!(def, PartitionsDef::Daily { span: Span::new("2024-01-01") });
@@ -260,8 +279,12 @@ fn the_ends_of_the_calendar_are_reached_and_not_passed() {
     for zone in ["UTC", "Pacific/Kiritimati", "Pacific/Pago_Pago", "America/New_York"] {
         let span = Span::new("0002-01-01").in_zone(zone);
         let hours = Span::new("0002-01-01T00:00").in_zone(zone).offset(i32::MAX);
+        let minutes = Span::new("0002-01-01T00:00").in_zone(zone);
         for def in [
             PartitionsDef::Hourly { span: hours },
+            cron("* * * * * *", minutes.clone()),
+            cron("0 0 29 2 *", minutes.clone()),
+            cron("30 2 * * *", minutes.offset(i32::MIN)),
             PartitionsDef::Daily { span: span.clone() },
             PartitionsDef::Weekly { weekday: 7, span: span.clone() },
             PartitionsDef::Monthly { day: 28, span: span.clone().offset(i32::MIN) },

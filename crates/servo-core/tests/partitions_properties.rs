@@ -55,12 +55,16 @@ const ZONES: [&str; 36] = [
     "Pacific/Fakaofo",
 ];
 
+/// Fixed times, intervals, and both kinds of days; each ticks at least once a month.
+const CRONS: [&str; 6] =
+    ["30 2 * * *", "15 */6 * * *", "*/20 1-3 * * MON,SUN", "0,30 0-3 L * *", "7 59 23 13 * FRI", "0 0 1 * *"];
+
 fn def(kind: u8, zone: &str, start_day: i64, days: i64) -> PartitionsDef {
     let date =
         |day: i64| jiff::Timestamp::from_second(FROM + day * DAY).unwrap().to_string()[..10].to_owned();
     let (start, end) = (date(start_day), date(start_day + days));
     let span = match kind {
-        0 => Span::new(format!("{start}T00:00")).until(format!("{end}T23:00")),
+        0 | 4.. => Span::new(format!("{start}T00:00")).until(format!("{end}T23:00")),
         _ => Span::new(start).until(end),
     };
     let span = span.in_zone(zone);
@@ -68,13 +72,14 @@ fn def(kind: u8, zone: &str, start_day: i64, days: i64) -> PartitionsDef {
         0 => PartitionsDef::Hourly { span },
         1 => PartitionsDef::Daily { span },
         2 => PartitionsDef::Weekly { weekday: (start_day % 7 + 1) as u8, span },
-        _ => PartitionsDef::Monthly { day: (start_day % 28 + 1) as u8, span },
+        3 => PartitionsDef::Monthly { day: (start_day % 28 + 1) as u8, span },
+        _ => PartitionsDef::Cron { cron: CRONS[usize::from(kind) % CRONS.len()].to_owned(), span },
     }
 }
 
 prop_compose! {
     /// A zone, a kind, a start in 2000–2039 and a length that has at least one month.
-    fn partitions()(zone in 0..ZONES.len(), kind in 0..4u8, start in 0..14_600i64, days in 35..400i64)
+    fn partitions()(zone in 0..ZONES.len(), kind in 0..10u8, start in 0..14_600i64, days in 35..400i64)
         -> Partitions
     {
         def(kind, ZONES[zone], start, days).validate().unwrap()
@@ -135,10 +140,10 @@ proptest! {
 proptest! {
     #[test]
     fn products_number_every_combination_once(
-        zone in 0..ZONES.len(), start in 0..14_600i64, statics in 1..5usize, dynamics in 0..4usize,
+        kind in prop_oneof![Just(1u8), Just(6u8)], zone in 0..ZONES.len(), start in 0..14_600i64, statics in 1..5usize, dynamics in 0..4usize,
     ) {
         let names = |count: usize| (0..count).map(|n| format!("k{n}")).collect::<Vec<_>>();
-        let month = def(1, ZONES[zone], start, 20);
+        let month = def(kind, ZONES[zone], start, 20);
         let dims = BTreeMap::from([
             ("a".to_owned(), PartitionsDef::Static { keys: names(statics).into_iter().rev().collect() }),
             ("m".to_owned(), month.clone()),

@@ -2,11 +2,174 @@
 
 This package needs nothing but the standard library, and importing it has no side effects.
 
->>> from servo.keys import AssetKey
->>> AssetKey.parse("analytics.delays").canonical
-'analytics/delays'
+>>> import servo
+>>> with servo.collecting() as found:
+...     @servo.asset(namespace="raw")
+...     def flights() -> list[int]:
+...         return [3, 0, 5]
+...
+...     @servo.asset(namespace="analytics", checks=[servo.row_count(min=1)])
+...     def delays(flights: list[int]) -> list[int]:
+...         return [delay for delay in flights if delay > 0]
+>>> found.assets
+[<asset raw/flights>, <asset analytics/delays>]
+>>> delays(flights())
+[3, 5]
 """
+
+from __future__ import annotations
+
+# Not imported from `typing`, which is slow to import: type checkers know the name.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from servo.asset_checks import asset_check
+    from servo.asset_spec import AssetSpec
+    from servo.assets import Asset, asset
+    from servo.checks import Check, accepted_values, fresh, not_null, row_count, schema, sql_check, unique
+    from servo.compute import Compute
+    from servo.config import Config
+    from servo.context import Context, ScheduleContext, SensorContext
+    from servo.dependencies import Dep, dep
+    from servo.externals import ExternalAsset, external
+    from servo.freshness import Freshness
+    from servo.keys import AssetKey, PartitionKey
+    from servo.mappings import (
+        PartitionMapping,
+        all_partitions,
+        dimension,
+        last,
+        per_dimension,
+        same,
+        specific,
+        static_map,
+        time_grain,
+        window,
+    )
+    from servo.multi_assets import MultiAsset, multi_asset
+    from servo.partitions import (
+        CronPartitions,
+        DailyPartitions,
+        DynamicPartitions,
+        HourlyPartitions,
+        MonthlyPartitions,
+        MultiPartitions,
+        Partitions,
+        StaticPartitions,
+        WeeklyPartitions,
+    )
+    from servo.registry import Registry, collecting
+    from servo.requests import RunRequest, SensorResult, SkipReason
+    from servo.resources import Resource, resource
+    from servo.retry import Retry
+    from servo.schedules import schedule
+    from servo.secret_refs import SecretRef
+    from servo.sensors import push_sensor, sensor
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = [
+    "Asset",
+    "AssetKey",
+    "AssetSpec",
+    "Check",
+    "Compute",
+    "Config",
+    "Context",
+    "CronPartitions",
+    "DailyPartitions",
+    "Dep",
+    "DynamicPartitions",
+    "ExternalAsset",
+    "Freshness",
+    "HourlyPartitions",
+    "MonthlyPartitions",
+    "MultiAsset",
+    "MultiPartitions",
+    "PartitionKey",
+    "PartitionMapping",
+    "Partitions",
+    "Registry",
+    "Resource",
+    "Retry",
+    "RunRequest",
+    "ScheduleContext",
+    "SecretRef",
+    "SensorContext",
+    "SensorResult",
+    "SkipReason",
+    "StaticPartitions",
+    "WeeklyPartitions",
+    "__version__",
+    "accepted_values",
+    "all_partitions",
+    "asset",
+    "asset_check",
+    "collecting",
+    "dep",
+    "dimension",
+    "external",
+    "fresh",
+    "last",
+    "multi_asset",
+    "not_null",
+    "per_dimension",
+    "push_sensor",
+    "resource",
+    "row_count",
+    "same",
+    "schedule",
+    "schema",
+    "sensor",
+    "specific",
+    "sql_check",
+    "static_map",
+    "time_grain",
+    "unique",
+    "window",
+]
+
+# Where each name is found. A worker imports this package many times a minute, and needs few of them.
+_MODULES = {
+    "asset_checks": "asset_check",
+    "asset_spec": "AssetSpec",
+    "assets": "Asset asset",
+    "checks": "Check accepted_values fresh not_null row_count schema sql_check unique",
+    "compute": "Compute",
+    "config": "Config",
+    "context": "Context ScheduleContext SensorContext",
+    "dependencies": "Dep dep",
+    "externals": "ExternalAsset external",
+    "freshness": "Freshness",
+    "keys": "AssetKey PartitionKey",
+    "mappings": "PartitionMapping all_partitions dimension last per_dimension same specific static_map "
+    "time_grain window",
+    "multi_assets": "MultiAsset multi_asset",
+    "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
+    "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
+    "registry": "Registry collecting",
+    "requests": "RunRequest SensorResult SkipReason",
+    "resources": "Resource resource",
+    "retry": "Retry",
+    "schedules": "schedule",
+    "secret_refs": "SecretRef",
+    "sensors": "push_sensor sensor",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+if not TYPE_CHECKING:  # to type checkers, names that are not imported above do not exist
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used."""
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'servo' has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 - only once something is used
+
+        value: object = getattr(import_module(f"servo.{home}"), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

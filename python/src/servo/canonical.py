@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from itertools import chain
 from typing import Final, NoReturn
 
 from servo.errors import CanonicalError, ParseError, unexpected
@@ -19,6 +20,9 @@ MAX_DEPTH: Final = 128
 _MIN_INTEGER: Final = -(2**63)
 _MAX_INTEGER: Final = 2**64 - 1
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN: Final = frozenset({str, int, bool, type(None), dict, list, tuple})
+_HOLDERS: Final = frozenset({dict, list, tuple})
+_MANY: Final = 100_000_000
 _FINGERPRINT_PREFIX: Final = "v1:sha256:"
 
 
@@ -53,8 +57,12 @@ def canonical_json(value: object) -> str:
     servo.errors.CanonicalError: no canonical JSON: at $.retry.factor: 1.5 is a float, which canonical JSON \
 refuses: use integer milliseconds, micro-units or parts per million
     """
-    _check(value, "$", 0)
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    if not _is_plain(value):
+        _check(value, "$", 0)
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    if not _is_unicode(text):
+        _check(value, "$", 0)
+    return text
 
 
 def canonicalize(json_text: str) -> str:
@@ -131,6 +139,32 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object] | _DuplicateKe
     return _DuplicateKey(min(key for key in members if keys.count(key) > 1))
 
 
+def _is_plain(value: object) -> bool:
+    """Say whether a value surely has a canonical text, if its strings are Unicode.
+
+    This is many times faster than to find out what is wrong with a value. It goes from level to level, with
+    all that is on a level at once.
+    """
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        kinds = set(map(type, level))
+        if not kinds <= _PLAIN or len(level) > _MANY:
+            return False
+        if int in kinds:
+            integers = [each for each in level if type(each) is int]
+            if min(integers) < _MIN_INTEGER or max(integers) > _MAX_INTEGER:
+                return False
+        holders = [each for each in level if type(each) in _HOLDERS]
+        if not holders:
+            return True
+        dicts = [each for each in holders if type(each) is dict]
+        if not set(map(type, chain.from_iterable(dicts))) <= {str}:
+            return False
+        lists = [each for each in holders if isinstance(each, list | tuple)]
+        level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
+    return False
+
+
 def _check(value: object, path: str, depth: int) -> None:
     """Refuse what has no canonical text. The path is built on the way down, the message only on refusal."""
     if value is None or isinstance(value, bool):
@@ -154,6 +188,14 @@ def _check(value: object, path: str, depth: int) -> None:
             _check(member, path + _step(key), depth + 1)
     else:
         _refuse(value, path)
+
+
+def _is_unicode(text: str) -> bool:
+    # Whether a text is ASCII is known to it; only other texts are looked at.
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _check_depth(path: str, depth: int) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from servo.location import Location
+
 _SHOWN_CHARACTERS = 80
 
 
@@ -57,3 +62,18 @@ def _escaped(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     return character.encode("unicode_escape").decode("ascii")
+
+
+class DeclarationError(TypeError):
+    """A declaration cannot be used; `location` is where it stands, `problem` what to change.
+
+    >>> from servo.location import Location
+    >>> str(DeclarationError(Location("/project/flights.py", 12), "no asset is named raw.flights"))
+    '/project/flights.py:12: no asset is named raw.flights'
+    """
+
+    def __init__(self, location: Location, problem: str) -> None:
+        """Remember the place and the problem."""
+        self.location = location
+        self.problem = problem
+        super().__init__(f"{location}: {problem}")

@@ -10,7 +10,7 @@ from typing import Final
 
 from servo.civil import Refused
 from servo.errors import ParseError, unexpected
-from servo.partitions import PartitionKey, PartitionValue, scan
+from servo.partition_key import PartitionKey, PartitionValue, scan
 
 __all__ = ["AssetKey", "Operation", "PartitionKey", "PartitionValue", "TaskKey"]
 

@@ -1,251 +1,300 @@
-"""Partition keys: a value for each dimension, with one canonical text."""
+"""Which partitions an asset has.
+
+>>> days = DailyPartitions(start="2013-01-01", end="2013-12-31")
+>>> days.to_manifest()
+{'kind': 'daily', 'span': {'start': '2013-01-01', 'end': '2013-12-31'}}
+
+Start and end are both included. They are local times of `timezone`, and may be texts, dates or times. Whether
+they make sense is checked when `servo` loads the project.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import datetime as dt
-import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from servo.civil import Refused, is_digit, read_date, read_time, write_time
-from servo.errors import ParseError, unexpected
+from servo.arguments import integer, text, texts, timezone, wrong
+from servo.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    import datetime as dt
+    from collections.abc import Iterable
 
-PartitionValue = str | int | bool | dt.date | dt.datetime | None
-"""What a dimension may hold. A `datetime` must know its zone. There are no floats: they have no one text."""
+    from servo.arguments import Zone
 
-_WHAT: Final = "partition key"
-_BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-_DIM: Final = re.compile(r"[a-z][a-z0-9_]*")
-_DIM_CHARACTERS: Final = 'a letter a-z, a digit, "_", or "=" after the dimension'
-_NO_DIMENSIONS: Final = "a partition key has at least one dimension"
-_MIN_INT: Final = -(2**63)
-_MAX_INT: Final = 2**63 - 1
+    Moment: TypeAlias = str | dt.date | dt.datetime
+
+_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_MOMENT: Final = 'a date, such as "2013-01-01" or datetime.date(2013, 1, 1)'
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class PartitionKey:
-    """Names a partition; equal and ordered as the canonical text. Build it with `of` or `parse`.
+class Partitions(Frozen):
+    """Any partitions; the base of the classes of this module."""
 
-    >>> key = PartitionKey.parse("date=d:2025-01-15,region=s:dXMtZWFzdA")
-    >>> key.dims()["region"]
-    'us-east'
-    >>> str(key)
-    'date=2025-01-15,region=us-east'
+    __slots__ = ()
+    kind: ClassVar[str] = ""
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        raise NotImplementedError
+
+
+class TimePartitions(Partitions):
+    """Partitions that follow one another in time; the base of hourly, daily, weekly, monthly and cron."""
+
+    __slots__ = ("end", "end_offset", "start", "timezone")
+    start: str
+    end: str | None
+    end_offset: int
+    timezone: str
+
+    # What a date means where times are needed: the first partition of that day, and the last.
+    _first_of_day: ClassVar[str] = ""
+    _last_of_day: ClassVar[str] = ""
+
+    def __init__(
+        self, start: Moment, end: Moment | None = None, *, end_offset: int = 0, timezone: Zone = "UTC"
+    ) -> None:
+        """Take the first start and the last.
+
+        Args:
+            start: When the first partition starts.
+            end: The last time at which a partition may start; without it there is always a next one.
+            end_offset: How many partitions exist beyond the last that has closed; negative to hold some back.
+            timezone: IANA name of the time zone that days and hours are of.
+        """
+        self._set(
+            start=_moment("start=", start, self._first_of_day),
+            end=None if end is None else _moment("end=", end, self._last_of_day),
+            end_offset=integer("end_offset=", end_offset),
+            timezone=_timezone(timezone),
+        )
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        span: dict[str, object] = {"start": self.start}
+        if self.end is not None:
+            span["end"] = self.end
+        if self.end_offset != 0:
+            span["end_offset"] = self.end_offset
+        if self.timezone != "UTC":
+            span["timezone"] = self.timezone
+        return {"kind": self.kind, "span": span}
+
+
+class HourlyPartitions(TimePartitions):
+    """One partition for every hour.
+
+    >>> HourlyPartitions("2013-01-01T06:00", "2013-01-31").to_manifest()["span"]
+    {'start': '2013-01-01T06:00', 'end': '2013-01-31T23:00'}
     """
 
-    canonical: str
+    __slots__ = ()
+    kind = "hourly"
+    _first_of_day = "T00:00"
+    _last_of_day = "T23:00"
 
-    def __post_init__(self) -> None:
-        """Check the text: a key that exists is valid."""
+
+class DailyPartitions(TimePartitions):
+    """One partition for every day.
+
+    >>> DailyPartitions("2013-01-01", timezone="Europe/Amsterdam").to_manifest()["span"]
+    {'start': '2013-01-01', 'timezone': 'Europe/Amsterdam'}
+    """
+
+    __slots__ = ()
+    kind = "daily"
+
+
+class WeeklyPartitions(TimePartitions):
+    """One partition for every seven days from a day of the week.
+
+    >>> WeeklyPartitions("2013-01-06", weekday="sunday").to_manifest()
+    {'kind': 'weekly', 'span': {'start': '2013-01-06'}, 'weekday': 7}
+    """
+
+    __slots__ = ("weekday",)
+    kind = "weekly"
+    weekday: int
+
+    def __init__(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        weekday: int | str = 1,
+        end_offset: int = 0,
+        timezone: Zone = "UTC",
+    ) -> None:
+        """Take the first start, the last, and the day that weeks start on: 1 or "monday" to 7 or "sunday"."""
+        super().__init__(start, end, end_offset=end_offset, timezone=timezone)
+        self._set(weekday=_weekday(weekday))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {**super().to_manifest(), "weekday": self.weekday}
+
+
+class MonthlyPartitions(TimePartitions):
+    """One partition from a day of every month to the same day of the next.
+
+    >>> MonthlyPartitions("2013-01-01").to_manifest()
+    {'kind': 'monthly', 'span': {'start': '2013-01-01'}, 'day': 1}
+    """
+
+    __slots__ = ("day",)
+    kind = "monthly"
+    day: int
+
+    def __init__(
+        self,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        day: int = 1,
+        end_offset: int = 0,
+        timezone: Zone = "UTC",
+    ) -> None:
+        """Take the first start, the last, and the day that months start on."""
+        super().__init__(start, end, end_offset=end_offset, timezone=timezone)
+        self._set(day=integer("day=", day))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {**super().to_manifest(), "day": self.day}
+
+
+class CronPartitions(TimePartitions):
+    """One partition from every tick of a cron expression to the next.
+
+    >>> CronPartitions("0 6 * * 1-5", "2013-01-01").to_manifest()
+    {'kind': 'cron', 'span': {'start': '2013-01-01T00:00'}, 'cron': '0 6 * * 1-5'}
+    """
+
+    __slots__ = ("cron",)
+    kind = "cron"
+    cron: str
+    _first_of_day = "T00:00"
+    _last_of_day = "T23:59"
+
+    def __init__(
+        self,
+        cron: str,
+        start: Moment,
+        end: Moment | None = None,
+        *,
+        end_offset: int = 0,
+        timezone: Zone = "UTC",
+    ) -> None:
+        """Take the expression, the first start and the last."""
+        super().__init__(start, end, end_offset=end_offset, timezone=timezone)
+        self._set(cron=text("cron=", cron, "0 6 * * 1-5"))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {**super().to_manifest(), "cron": self.cron}
+
+
+class StaticPartitions(Partitions):
+    """One partition for each key, in this order.
+
+    >>> StaticPartitions(["eu", "us"]).to_manifest()
+    {'kind': 'static', 'keys': ['eu', 'us']}
+    """
+
+    __slots__ = ("keys",)
+    kind = "static"
+    keys: tuple[str, ...]
+
+    def __init__(self, keys: Iterable[str]) -> None:
+        """Take the keys."""
+        self._set(keys=texts("StaticPartitions", keys, "eu"))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {"kind": self.kind, "keys": list(self.keys)}
+
+
+class DynamicPartitions(Partitions):
+    """One partition for each key that was added at run time under a name.
+
+    >>> DynamicPartitions("customers").to_manifest()
+    {'kind': 'dynamic', 'name': 'customers'}
+    """
+
+    __slots__ = ("name",)
+    kind = "dynamic"
+    name: str
+
+    def __init__(self, name: str) -> None:
+        """Take the name that the keys are found under."""
+        self._set(name=text("DynamicPartitions", name, "customers"))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {"kind": self.kind, "name": self.name}
+
+
+class MultiPartitions(Partitions):
+    """One partition for every combination of the keys of any number of dimensions.
+
+    >>> days = DailyPartitions("2013-01-01")
+    >>> sorted(MultiPartitions({"date": days, "region": StaticPartitions(["eu"])}).to_manifest()["dims"])
+    ['date', 'region']
+    """
+
+    __slots__ = ("dims",)
+    kind = "multi"
+    dims: tuple[tuple[str, Partitions], ...]
+
+    def __init__(self, dims: Mapping[str, Partitions]) -> None:
+        """Take the partitions of each dimension, by its name."""
+        wanted = 'a dict of partitions by dimension, such as {"region": StaticPartitions(["eu"])}'
+        if not isinstance(dims, Mapping):
+            raise wrong("MultiPartitions", dims, wanted)
+        for dim, partitions in dims.items():
+            text("a dimension of MultiPartitions", dim, "region")
+            if not isinstance(partitions, Partitions):
+                raise wrong(
+                    f"dimension {dim} of MultiPartitions", partitions, 'StaticPartitions(["eu"]) or the like'
+                )
+        self._set(dims=tuple(dims.items()))
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the definition as the manifest has it."""
+        return {"kind": self.kind, "dims": {dim: each.to_manifest() for dim, each in self.dims}}
+
+
+def _timezone(value: object) -> str:
+    return timezone("timezone=", value)
+
+
+def _weekday(value: object) -> int:
+    if isinstance(value, str):
         try:
-            scan(self.canonical)
-        except Refused as refused:
-            raise ParseError(_WHAT, self.canonical, refused.at, refused.problem) from None
-
-    @classmethod
-    def of(cls, dims: Mapping[str, PartitionValue]) -> PartitionKey:
-        """Build a key from dimensions and values.
-
-        >>> PartitionKey.of({"n": 7, "date": dt.date(2025, 1, 15)}).canonical
-        'date=d:2025-01-15,n=i:7'
-        """
-        for dim in dims:
-            match = _DIM.match(dim)
-            if match is None or match.end() != len(dim):
-                at = match.end() if match else 0
-                raise ParseError(_WHAT, dim, at, unexpected(dim, at, "a dimension [a-z][a-z0-9_]*"))
-        return cls(",".join(f"{dim}={_write(dims[dim])}" for dim in sorted(dims)))
-
-    @classmethod
-    def parse(cls, text: str) -> PartitionKey:
-        """Read the canonical text, and only that.
-
-        >>> PartitionKey.parse("date=d:2025-13-01")
-        Traceback (most recent call last):
-        servo.errors.ParseError: invalid partition key "date=d:2025-13-01" at character 7: month 13 is not \
-between 1 and 12
-        """
-        return cls(text)
-
-    def dims(self) -> dict[str, PartitionValue]:
-        """Give dimensions and values, in order of dimension.
-
-        >>> PartitionKey.parse("a=b:true,b=n:").dims()
-        {'a': True, 'b': None}
-        """
-        return scan(self.canonical)
-
-    def __str__(self) -> str:
-        """Give the short form for people; a lone date stands by itself."""
-        dims = self.dims()
-        if len(dims) == 1:
-            (value,) = dims.values()
-            if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-                return value.isoformat()
-        return ",".join(f"{dim}={_short(value)}" for dim, value in dims.items())
+            return _WEEKDAYS.index(value.lower()) + 1
+        except ValueError:
+            raise ValueError(f"weekday= takes 1 to 7, or {', '.join(_WEEKDAYS)}, not {value!r}") from None
+    return integer("weekday=", value)
 
 
-def scan(text: str) -> dict[str, PartitionValue]:
-    """Read a canonical text; raises `Refused` with the position in it.
-
-    >>> scan("n=i:7")
-    {'n': 7}
-    """
-    if not text:
-        raise Refused(0, _NO_DIMENSIONS)
-    dims: dict[str, PartitionValue] = {}
-    previous = ""
-    start = 0
-    while True:
-        match = _DIM.match(text, start)
-        if match is None:
-            raise Refused(start, unexpected(text, start, "a dimension, which starts with a letter a-z"))
-        dim, equals = match.group(), match.end()
-        if text[equals : equals + 1] != "=":
-            raise Refused(equals, unexpected(text, equals, _DIM_CHARACTERS))
-        if dim == previous:
-            raise Refused(start, f"dimension {dim} is given twice")
-        if dim < previous:
-            raise Refused(start, f"dimensions are sorted: {dim} comes before {previous}")
-        comma = text.find(",", equals)
-        end = len(text) if comma < 0 else comma
-        dims[dim] = _read(text[:end], equals + 1)
-        if comma < 0:
-            return dims
-        previous = dim
-        start = comma + 1
-
-
-def _write(value: object) -> str:
-    match value:
-        case None:
-            return "n:"
-        case bool():
-            return "b:true" if value else "b:false"
-        case int():
-            return f"i:{value}"
-        case str():
-            return "s:" + base64.urlsafe_b64encode(value.encode()).decode().rstrip("=")
-        case dt.datetime():
-            if value.tzinfo is None:
-                raise ParseError("partition value", str(value), 0, "a time needs a zone: use datetime.UTC")
-            return "t:" + write_time(value)
-        case dt.date():
-            return "d:" + value.isoformat()
-    kind = type(value).__name__
-    raise ParseError(
-        "partition value",
-        str(value),
-        0,
-        f"{kind} cannot be a partition value: use str, int, bool, date or time",
-    )
-
-
-def _read(text: str, start: int) -> PartitionValue:
-    """Read `tag:value` from `start` to the end of `text`."""
-    tag = text[start : start + 1]
-    if tag not in {"s", "i", "b", "d", "t", "n"}:
-        raise Refused(start, unexpected(text, start, "a tag: s, i, b, d, t or n"))
-    if text[start + 1 : start + 2] != ":":
-        raise Refused(start + 1, unexpected(text, start + 1, '":" after the tag'))
-    at = start + 2
-    if tag == "s":
-        return _read_str(text, at)
-    if tag == "i":
-        return _read_int(text, at)
-    if tag == "d":
-        date = read_date(text, at)
-        _end(text, at + 10)
-        return date
-    if tag == "t":
-        time = read_time(text, at)
-        _end(text, at + 27)
-        return time
-    value = text[at:]
-    if tag == "b":
-        if value not in {"true", "false"}:
-            raise Refused(at, unexpected(text, at, "true or false"))
-        return value == "true"
-    if value:
-        raise Refused(at, "null has no value: write n: and nothing after it")
-    return None
-
-
-def _read_str(text: str, start: int) -> str:
-    encoded = text[start:]
-    for offset, character in enumerate(encoded):
-        if character not in _BASE64:
-            at = start + offset
-            raise Refused(at, unexpected(text, at, 'base64url: A-Z, a-z, 0-9, "-" or "_"'))
-    try:
-        data = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
-    except binascii.Error:
-        raise Refused(len(text), "base64url of this length is incomplete") from None
-    if base64.urlsafe_b64encode(data).decode().rstrip("=") != encoded:
-        raise Refused(len(text) - 1, "the last character has bits that are not part of the text")
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise Refused(start, "the bytes of the string are not UTF-8") from None
-
-
-def _read_int(text: str, start: int) -> int:
-    value = text[start:]
-    first = start + value.startswith("-")
-    digits = text[first:]
-    for offset, character in enumerate(digits):
-        if not is_digit(character):
-            raise Refused(first + offset, unexpected(text, first + offset, "a decimal digit"))
-    if not digits:
-        raise Refused(first, unexpected(text, first, "a decimal digit"))
-    if value == "-0":
-        raise Refused(start, "zero has no sign: write 0")
-    if len(digits) > 1 and digits[0] == "0":
-        raise Refused(first, "a number has no leading zeros")
-    if len(digits) > 19 or not _MIN_INT <= int(value) <= _MAX_INT:
-        raise Refused(start, f"the number is not between {_MIN_INT} and {_MAX_INT}")
-    return int(value)
-
-
-def _end(text: str, end: int) -> None:
-    if len(text) > end:
-        raise Refused(end, unexpected(text, end, "the end of the value"))
-
-
-def _short(value: PartitionValue) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case dt.datetime():
-            return write_time(value).replace(".000000Z", "Z")
-        case str():
-            return _quoted(value) if _is_ambiguous(value) else value
-        case dt.date():
-            return value.isoformat()
-        case int():
-            return str(value)
-
-
-def _is_ambiguous(text: str) -> bool:
-    """Say whether a reader could take the bare string for another value, or for punctuation of the key."""
-    looks_like_a_number_or_time = re.fullmatch(r"[0-9+\-:.TZ]*[0-9][0-9+\-:.TZ]*", text) is not None
-    has_punctuation = any(c in ',="\\[]' or c.isspace() or _is_control(c) for c in text)
-    return looks_like_a_number_or_time or has_punctuation or text in {"", "true", "false", "null"}
-
-
-def _quoted(text: str) -> str:
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return (
-        '"' + "".join(escapes.get(c) or (f"\\u{{{ord(c):x}}}" if _is_control(c) else c) for c in text) + '"'
-    )
-
-
-def _is_control(character: str) -> bool:
-    return ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0
+def _moment(argument: str, value: object, time_of_day: str) -> str:
+    """Write a date or time; a bare date gets the time of day where one is needed."""
+    if isinstance(value, str):
+        is_date = len(value) == 10 and value[4] == value[7] == "-"
+        return value + time_of_day if is_date else value
+    # A date exists only once datetime is loaded.
+    datetime = sys.modules.get("datetime")
+    if datetime is None or not isinstance(value, datetime.date):
+        raise wrong(argument, value, _MOMENT)
+    if not isinstance(value, datetime.datetime):
+        return f"{value.isoformat()}{time_of_day}"
+    if value.tzinfo is not None:
+        raise ValueError(
+            f"{argument} takes a local time, not {value}: leave out its zone, and give timezone= instead"
+        )
+    if not time_of_day and value.time() == datetime.time():
+        return str(value.date().isoformat())
+    whole_minutes = value.second == value.microsecond == 0
+    return str(value.isoformat(timespec="minutes" if whole_minutes else "auto"))

@@ -12,6 +12,8 @@ use crate::civil::{Day, civil_from_days, days_from_civil};
 /// 1970-01-05, the first Monday since the epoch.
 const A_MONDAY: i64 = 4;
 
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
 /// How many days belong together.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Grain {
@@ -39,6 +41,19 @@ impl Calendar {
         calendar.first = if calendar.first_day(around) < span.start.day { around + 1 } else { around };
         let last = calendar.group(span.end.day) - calendar.first;
         (calendar, last)
+    }
+
+    /// What repeats, in the user's words.
+    pub(super) fn rhythm(&self) -> String {
+        let zone = self.zone.name();
+        match self.grain {
+            Grain::Day => format!("daily in {zone}"),
+            Grain::Week(after_monday) => {
+                let weekday = WEEKDAYS[after_monday.rem_euclid(7) as usize];
+                format!("weekly from {weekday} in {zone}")
+            }
+            Grain::Month(day) => format!("monthly from day {day} in {zone}"),
+        }
     }
 
     pub(super) fn index_at(&self, second: i64) -> i64 {
@@ -99,5 +114,5 @@ impl Calendar {
 /// A date as text, even where the calendar of Servo ends.
 fn around(day: i64) -> String {
     let Day { year, month, day } = civil_from_days(day);
-    format!("d:{year:04}-{month:02}-{day:02}")
+    format!("{year:04}-{month:02}-{day:02}")
 }

@@ -11,7 +11,7 @@ use super::listed::Static;
 use super::set::Partitions;
 use super::span::Span;
 use super::time::Windows;
-use crate::{PartitionKey, PartitionValue};
+use crate::{Cron, PartitionKey, PartitionValue};
 
 /// The partitions of an asset as declared. Nothing is checked before [`PartitionsDef::validate`].
 ///
@@ -51,6 +51,13 @@ pub enum PartitionsDef {
         /// From when to when.
         span: Span,
     },
+    /// From each tick of a cron expression to the next; dimension `tick`.
+    Cron {
+        /// The expression, as [`Cron::parse`] takes it.
+        cron: String,
+        /// From when to when.
+        span: Span,
+    },
     /// Keys that are part of the definition, in this order; dimension `partition`.
     Static {
         /// The keys.
@@ -71,7 +78,7 @@ pub enum PartitionsDef {
 impl PartitionsDef {
     /// The partitions, or every problem of the definition.
     pub fn validate(&self) -> Result<Partitions, Problems> {
-        let mut problems = Collector::default();
+        let mut problems = Collector::of("partitions");
         let dims = self.dimensions(&mut problems);
         problems.finish(dims).map(|dims| Partitions::new(self.clone(), dims))
     }
@@ -119,6 +126,10 @@ impl PartitionsDef {
                 let grain = Grain::Month(u32::from(*day).clamp(1, 28));
                 in_span(problems, |problems| Windows::calendar(grain, span, problems))
             }
+            Self::Cron { cron, span } => {
+                let cron = Cron::parse(cron).map_err(|error| problems.add("cron", error.to_string())).ok();
+                in_span(problems, |problems| Windows::cron(cron, span, problems))
+            }
             Self::Static { keys } => Static::new(keys, problems).map(Dimension::Static),
             Self::Dynamic { name } => {
                 if name.is_empty() {
@@ -139,6 +150,7 @@ impl PartitionsDef {
             Self::Daily { .. } => "date",
             Self::Weekly { .. } => "week",
             Self::Monthly { .. } => "month",
+            Self::Cron { .. } => "tick",
             Self::Static { .. } | Self::Dynamic { .. } | Self::Multi { .. } => "partition",
         }
     }

@@ -37,7 +37,37 @@ impl Dimension {
         match self {
             Self::Time(windows) => windows.index(dim, value, moment),
             Self::Static(keys) => keys.index(dim, value),
-            Self::Dynamic(name) => index_in(moment.keys(name), dim, value),
+            Self::Dynamic(name) => index_in(moment.keys(name), name, dim, value),
+        }
+    }
+
+    /// How many values there can ever be, as far as is known at the moment.
+    pub(super) fn limit(&self, moment: Moment<'_>) -> u64 {
+        match self {
+            Self::Time(windows) => windows.total(),
+            Self::Static(_) | Self::Dynamic(_) => self.count(moment),
+        }
+    }
+
+    /// The listed key with this index; none of time, and none beyond the last.
+    pub(super) fn listed<'a>(&'a self, index: u64, moment: Moment<'a>) -> Option<&'a str> {
+        let keys = match self {
+            Self::Time(_) => return None,
+            Self::Static(keys) => keys.keys(),
+            Self::Dynamic(name) => moment.keys(name),
+        };
+        keys.get(usize::try_from(index).ok()?).map(String::as_str)
+    }
+
+    /// The index of a listed key.
+    pub(super) fn find(&self, key: &str, moment: Moment<'_>) -> Option<u64> {
+        match self {
+            Self::Time(_) => None,
+            Self::Static(keys) => keys.find(key),
+            Self::Dynamic(name) => {
+                let found = moment.keys(name).binary_search_by(|candidate| candidate.as_str().cmp(key));
+                found.ok().map(|index| index as u64)
+            }
         }
     }
 

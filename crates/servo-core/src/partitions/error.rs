@@ -14,19 +14,22 @@ pub struct Problem {
 
 /// Every problem of a definition, in order of its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    what: &'static str,
+    found: Vec<Problem>,
+}
 
 impl Problems {
     /// The problems; there is at least one.
     pub fn iter(&self) -> impl Iterator<Item = &Problem> {
-        self.0.iter()
+        self.found.iter()
     }
 }
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("invalid partitions: ")?;
-        for (position, problem) in self.0.iter().enumerate() {
+        write!(f, "invalid {}: ", self.what)?;
+        for (position, problem) in self.found.iter().enumerate() {
             write!(f, "{}{problem}", if position > 0 { "; " } else { "" })?;
         }
         Ok(())
@@ -36,13 +39,19 @@ impl fmt::Display for Problems {
 impl std::error::Error for Problems {}
 
 /// Collects problems while a definition is read.
-#[derive(Default)]
 pub(super) struct Collector {
+    /// What is read, as messages name it.
+    what: &'static str,
     found: Vec<Problem>,
     path: Vec<String>,
 }
 
 impl Collector {
+    /// Collects problems of a definition that messages call `what`.
+    pub(super) fn of(what: &'static str) -> Self {
+        Self { what, found: Vec::new(), path: Vec::new() }
+    }
+
     /// Adds a problem of `field` below the current path.
     pub(super) fn add(&mut self, field: &str, message: impl Into<String>) {
         let mut path = self.path.join(".");
@@ -65,7 +74,7 @@ impl Collector {
     pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, Problems> {
         match value {
             Some(value) if self.found.is_empty() => Ok(value),
-            Some(_) | None => Err(Problems(self.found)),
+            Some(_) | None => Err(Problems { what: self.what, found: self.found }),
         }
     }
 }
@@ -128,7 +137,7 @@ pub enum Reason {
         latest: String,
     },
     /// Not one of the listed keys.
-    #[error("{value:?} is not one of the {count} keys of {dim}")]
+    #[error("{value:?} is not one of the {count} keys of {dim}{}", meant(near.as_deref()))]
     Unlisted {
         /// The dimension.
         dim: String,
@@ -136,6 +145,38 @@ pub enum Reason {
         value: String,
         /// How many keys there are.
         count: u64,
+        /// The key that was probably meant, where it was looked for.
+        near: Option<String>,
+    },
+    /// There is no key at all.
+    #[error("{dim} has no keys yet")]
+    NoKeys {
+        /// The dimension.
+        dim: String,
+    },
+    /// No partition there will ever be is at the time of the key.
+    #[error("no partition is at that time: the first is {first}, the last {last}")]
+    Apart {
+        /// The first value.
+        first: String,
+        /// The last value there will ever be.
+        last: String,
+    },
+    /// The text is not that of a key.
+    #[error("{problem}; keys look like {example}")]
+    Unreadable {
+        /// What is wrong with it.
+        problem: String,
+        /// What keys look like.
+        example: String,
+    },
+    /// Not one of the keys that were added to dynamic partitions.
+    #[error("{value:?} was not added to {name}; \"servo partition add {name} {value}\" does")]
+    NotAdded {
+        /// The name of the dynamic partitions.
+        name: String,
+        /// The value.
+        value: String,
     },
     /// The range ends before it starts.
     #[error("the range starts after it, at {from}")]
@@ -152,4 +193,8 @@ pub enum Reason {
         /// How many dimensions are of time.
         dimensions: usize,
     },
+}
+
+fn meant(near: Option<&str>) -> String {
+    near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"))
 }

@@ -44,7 +44,7 @@ impl Hours {
         if self.start(index) * MICROS == micros {
             return Ok(index);
         }
-        let around = self.value(index).canonical().unwrap_or_else(|error| error.to_string());
+        let around = self.value(index).to_string();
         Err(Reason::NotAStart { around })
     }
 }

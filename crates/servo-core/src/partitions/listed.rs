@@ -35,6 +35,16 @@ impl Static {
         self.keys.len() as u64
     }
 
+    /// The keys in order.
+    pub(super) fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// Where a key is.
+    pub(super) fn find(&self, key: &str) -> Option<u64> {
+        self.positions.get(key).copied()
+    }
+
     pub(super) fn value(&self, index: u64) -> PartitionValue {
         PartitionValue::Str(self.keys[index as usize].clone())
     }
@@ -45,11 +55,18 @@ impl Static {
     }
 }
 
-/// Where a value is in the sorted keys of dynamic partitions.
-pub(super) fn index_in(keys: &[String], dim: &str, value: &PartitionValue) -> Result<u64, Reason> {
+/// Where a value is in the sorted keys of the dynamic partitions `name`.
+pub(super) fn index_in(
+    keys: &[String],
+    name: &str,
+    dim: &str,
+    value: &PartitionValue,
+) -> Result<u64, Reason> {
     let key = text(dim, value)?;
     let found = keys.binary_search_by(|candidate| candidate.as_str().cmp(key));
-    found.map(|index| index as u64).map_err(|_| unlisted(dim, key, keys.len() as u64))
+    found
+        .map(|index| index as u64)
+        .map_err(|_| Reason::NotAdded { name: name.to_owned(), value: key.to_owned() })
 }
 
 fn text<'v>(dim: &str, value: &'v PartitionValue) -> Result<&'v str, Reason> {
@@ -60,5 +77,5 @@ fn text<'v>(dim: &str, value: &'v PartitionValue) -> Result<&'v str, Reason> {
 }
 
 fn unlisted(dim: &str, key: &str, count: u64) -> Reason {
-    Reason::Unlisted { dim: dim.to_owned(), value: key.to_owned(), count }
+    Reason::Unlisted { dim: dim.to_owned(), value: key.to_owned(), count, near: None }
 }

@@ -9,11 +9,16 @@
 //! | daily | `date` | `d` | a local day, of 23, 24 or 25 hours or whatever the zone made of it |
 //! | weekly | `week` | `d` | seven local days from that date |
 //! | monthly | `month` | `d` | from that date to the same day of the next month |
+//! | cron | `tick` | `t` | from that tick of a [cron expression](crate::cron) to the next |
 //! | static, dynamic | `partition` | `s` | whatever the user means by it |
 //! | multi | the names given | those of its dimensions | one value of each |
 //!
 //! A time partition exists once its window has closed, `end_offset` windows later or (if negative) earlier;
 //! `start` and `end` are both included. Time costs no more for a century than for a day.
+//!
+//! A [`PartitionSet`] is any set of partitions as ranges of indexes. A [`Mapping`] gives the partitions of one asset
+//! that those of another read, and back. [`Partitions::parse_key`] and [`Partitions::parse_range`] read what people
+//! type.
 //!
 //! ```
 //! use servo_core::{PartitionsDef, Timestamp, partitions::Span};
@@ -27,20 +32,35 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block;
 mod calendar;
+mod cron;
 mod def;
 mod dimension;
+mod disjoint;
 mod error;
 mod hourly;
+mod indexes;
 mod listed;
+mod mapping;
 mod moment;
+mod overlap;
+mod partition_set;
+mod ranges;
 mod set;
 mod span;
+mod text;
 mod time;
-mod zone;
 
+pub use crate::zone::check_timezone;
+pub use block::{Block, Indexes};
 pub use def::PartitionsDef;
 pub use error::{KeyError, Problem, Problems, Reason};
+pub use mapping::{DimMapping, Mapped, Mapping, MappingAt, MappingDef, Mismatch, Missing};
 pub use moment::Moment;
+pub use partition_set::PartitionSet;
 pub use set::Partitions;
 pub use span::Span;
+pub use text::PartialKey;
+
+use crate::zone;

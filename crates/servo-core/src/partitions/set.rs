@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::def::PartitionsDef;
 use super::dimension::Dimension;
@@ -16,13 +17,13 @@ use crate::{PartitionKey, PartitionValue, Timestamp};
 #[derive(Debug, Clone)]
 pub struct Partitions {
     def: PartitionsDef,
-    /// Sorted by name.
-    dims: Vec<(String, Dimension)>,
+    /// Sorted by name; shared with the mappings from and to these partitions.
+    dims: Arc<[(String, Dimension)]>,
 }
 
 impl Partitions {
     pub(super) fn new(def: PartitionsDef, dims: Vec<(String, Dimension)>) -> Self {
-        Self { def, dims }
+        Self { def, dims: dims.into() }
     }
 
     /// The definition.
@@ -94,18 +95,24 @@ impl Partitions {
         Ok(windows.window(windows.position(dim, value)?))
     }
 
-    fn counts(&self, moment: Moment<'_>) -> Vec<u64> {
+    /// The dimensions, sorted by name.
+    pub(super) fn dims(&self) -> &Arc<[(String, Dimension)]> {
+        &self.dims
+    }
+
+    pub(super) fn counts(&self, moment: Moment<'_>) -> Vec<u64> {
         self.dims.iter().map(|(_, dimension)| dimension.count(moment)).collect()
     }
 
     fn key_of(&self, index: u128, counts: &[u64], moment: Moment<'_>) -> PartitionKey {
-        let mut rest = index;
-        let mut values = BTreeMap::new();
-        for ((dim, dimension), count) in self.dims.iter().zip(counts).rev() {
-            let digit = (rest % u128::from(*count)) as u64;
-            rest /= u128::from(*count);
-            values.insert(dim.clone(), dimension.value(digit, moment));
-        }
+        self.key_at(&digits(index, counts), moment)
+    }
+
+    /// The key of the partition with these indexes, one per dimension, each below its count.
+    pub(super) fn key_at(&self, digits: &[u64], moment: Moment<'_>) -> PartitionKey {
+        let values = self.dims.iter().zip(digits);
+        let values = values.map(|((dim, dimension), digit)| (dim.clone(), dimension.value(*digit, moment)));
+        let values: BTreeMap<_, _> = values.collect();
         PartitionKey::new(&values).expect("names and values of valid partitions make a key")
     }
 
@@ -120,7 +127,7 @@ impl Partitions {
     }
 
     /// The values of a key in the order of the dimensions.
-    fn values(&self, key: &PartitionKey) -> Result<Vec<PartitionValue>, Reason> {
+    pub(super) fn values(&self, key: &PartitionKey) -> Result<Vec<PartitionValue>, Reason> {
         let (names, values): (Vec<_>, Vec<_>) = key.iter().unzip();
         if self.dimensions().eq(names) {
             return Ok(values);
@@ -129,8 +136,19 @@ impl Partitions {
     }
 }
 
+/// The index along each dimension of the key with this index.
+pub(super) fn digits(index: u128, counts: &[u64]) -> Vec<u64> {
+    let mut rest = index;
+    let mut digits = vec![0; counts.len()];
+    for (digit, count) in digits.iter_mut().zip(counts).rev() {
+        *digit = (rest % u128::from(*count)) as u64;
+        rest /= u128::from(*count);
+    }
+    digits
+}
+
 /// The product, which is 0 if one is, however large the others are.
-fn product(counts: &[u64]) -> u128 {
+pub(super) fn product(counts: &[u64]) -> u128 {
     if counts.contains(&0) {
         return 0;
     }

@@ -13,7 +13,8 @@ use crate::parse_error::{Refused, unexpected};
 /// The last day a partition may start on, so that every window ends inside the calendar: 9998-12-31.
 pub(super) const LAST_DAY: i64 = 2_932_896 - 365;
 
-/// Start, end and zone of time partitions. Dates are `YYYY-MM-DD`; of hourly partitions `YYYY-MM-DDTHH:00`.
+/// Start, end and zone of time partitions. Dates are `YYYY-MM-DD`; of hourly partitions `YYYY-MM-DDTHH:00`, of
+/// cron partitions `YYYY-MM-DDTHH:MM`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
@@ -66,7 +67,7 @@ impl Span {
         let zone = Zone::get(&self.timezone).map_err(|message| problems.add("timezone", message)).ok();
         let start = unit.read(&self.start).map_err(|error| problems.add("start", error.to_string())).ok();
         let end = match &self.end {
-            None => Some(Local { day: LAST_DAY, hour: 23 }),
+            None => Some(Local { day: LAST_DAY, hour: 23, minute: 59 }),
             Some(text) => unit.read(text).map_err(|error| problems.add("end", error.to_string())).ok(),
         };
         let (start, end) = (start?, end?);
@@ -86,11 +87,12 @@ pub(super) struct Checked {
     pub(super) end: Local,
 }
 
-/// A local hour: days since 1970-01-01, and the hour of the day (0 where only days count).
+/// A local time: days since 1970-01-01, hour and minute (0 where only days or hours count).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Local {
     pub(super) day: i64,
     pub(super) hour: i64,
+    pub(super) minute: i64,
 }
 
 /// How precise the start and end of a span are.
@@ -98,13 +100,15 @@ pub(super) struct Local {
 pub(super) enum Unit {
     Day,
     Hour,
+    Minute,
 }
 
 impl Unit {
     fn read(self, text: &str) -> Result<Local, ParseError> {
         let (what, read) = match self {
-            Self::Day => ("date", read_day(text, 10).map(|day| Local { day, hour: 0 })),
+            Self::Day => ("date", read_day(text, 10).map(|day| Local { day, hour: 0, minute: 0 })),
             Self::Hour => ("hour", read_hour(text)),
+            Self::Minute => ("minute", read_minute(text)),
         };
         read.map_err(|refused| ParseError::refused(what, text, refused))
     }
@@ -123,14 +127,29 @@ fn read_day(text: &str, len: usize) -> Result<i64, Refused> {
 }
 
 fn read_hour(text: &str) -> Result<Local, Refused> {
+    let (day, hour) = read_day_and_hour(text)?;
+    for (at, wanted) in [(13, b':'), (14, b'0'), (15, b'0')] {
+        civil::expect(text, at, wanted, "\":00\" after the hour")?;
+    }
+    Ok(Local { day, hour, minute: 0 })
+}
+
+fn read_minute(text: &str) -> Result<Local, Refused> {
+    let (day, hour) = read_day_and_hour(text)?;
+    civil::expect(text, 13, b':', "\":\" after the hour")?;
+    let minute = civil::read_digits(text, 14, 2)?;
+    if minute > 59 {
+        return Err((14, format!("minute {minute} is not between 0 and 59")));
+    }
+    Ok(Local { day, hour, minute: i64::from(minute) })
+}
+
+fn read_day_and_hour(text: &str) -> Result<(i64, i64), Refused> {
     let day = read_day(text, 16)?;
     civil::expect(text, 10, b'T', "\"T\" and the hour, as in 2025-01-15T00:00")?;
     let hour = civil::read_digits(text, 11, 2)?;
     if hour > 23 {
         return Err((11, format!("hour {hour} is not between 0 and 23")));
     }
-    for (at, wanted) in [(13, b':'), (14, b'0'), (15, b'0')] {
-        civil::expect(text, at, wanted, "\":00\" after the hour")?;
-    }
-    Ok(Local { day, hour: i64::from(hour) })
+    Ok((day, i64::from(hour)))
 }

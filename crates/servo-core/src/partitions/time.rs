@@ -1,12 +1,18 @@
 //! Partitions of time: windows that touch, numbered from the start of a span.
 
+use std::sync::Arc;
+
 use super::calendar::{Calendar, Grain};
+use super::cron::Ticking;
 use super::error::{Collector, Reason};
 use super::hourly::Hours;
 use super::moment::Moment;
 use super::span::{LAST_DAY, Span, Unit};
-use crate::{PartitionValue, Timestamp};
+use super::zone::Zone;
+use crate::{Cron, PartitionValue, Timestamp};
 
+/// 0000-01-01, the first second of a [`Timestamp`]: no time is earlier for partitions.
+const FIRST_SECOND: i64 = Timestamp::MIN.as_millis() / 1_000;
 /// No time is later than this second for partitions: 9998-12-31 has ended everywhere.
 const LAST_SECOND: i64 = (LAST_DAY + 3) * 86_400;
 
@@ -17,6 +23,7 @@ pub(super) struct Windows {
     /// How many windows there can ever be.
     total: i64,
     end_offset: i64,
+    zone: Arc<Zone>,
 }
 
 /// Where windows start, for any index: also before the first and after the last.
@@ -24,6 +31,25 @@ pub(super) struct Windows {
 enum Grid {
     Hours(Hours),
     Calendar(Calendar),
+    Cron(Ticking),
+}
+
+impl Grid {
+    fn index_at(&self, second: i64) -> i64 {
+        match self {
+            Self::Hours(hours) => hours.index_at(second),
+            Self::Calendar(calendar) => calendar.index_at(second),
+            Self::Cron(ticking) => ticking.index_at(second),
+        }
+    }
+
+    fn start(&self, index: i64) -> i64 {
+        match self {
+            Self::Hours(hours) => hours.start(index),
+            Self::Calendar(calendar) => calendar.start(index),
+            Self::Cron(ticking) => ticking.start(index),
+        }
+    }
 }
 
 impl Windows {
@@ -39,22 +65,56 @@ impl Windows {
         Self::new(Grid::Calendar(calendar), last, span, problems)
     }
 
+    /// From tick to tick of an expression, in a span; none if the expression was a problem.
+    pub(super) fn cron(cron: Option<Cron>, span: &Span, problems: &mut Collector) -> Option<Self> {
+        let span_checked = span.check(Unit::Minute, problems);
+        let (ticking, last) = Ticking::new(cron?, &span_checked?, LAST_SECOND);
+        Self::new(Grid::Cron(ticking), last, span, problems)
+    }
+
     fn new(grid: Grid, last: i64, span: &Span, problems: &mut Collector) -> Option<Self> {
         if last < 0 {
             problems.add("end", format!("no partition starts between {} and the end", span.start));
             return None;
         }
-        Some(Self { grid, total: last + 1, end_offset: i64::from(span.end_offset) })
+        let zone = Zone::get(&span.timezone).ok()?;
+        Some(Self { grid, total: last + 1, end_offset: i64::from(span.end_offset), zone })
+    }
+
+    /// How many there can ever be.
+    pub(super) fn total(&self) -> u64 {
+        self.total.unsigned_abs()
+    }
+
+    /// The zone whose clock the windows follow.
+    pub(super) fn zone(&self) -> &Zone {
+        &self.zone
+    }
+
+    /// The number of the window around a second; negative before the first, the total or more after the last.
+    pub(super) fn index_at(&self, second: i64) -> i64 {
+        self.grid.index_at(second.clamp(FIRST_SECOND, LAST_SECOND))
+    }
+
+    /// The second at which the window with this number starts, from 0 to the total.
+    pub(super) fn start(&self, index: i64) -> i64 {
+        self.grid.start(index)
+    }
+
+    /// What repeats, in the user's words: windows with the same text start at the same times, except for hours
+    /// that start at another minute.
+    pub(super) fn rhythm(&self) -> String {
+        match &self.grid {
+            Grid::Hours(_) => "hourly".to_owned(),
+            Grid::Calendar(calendar) => calendar.rhythm(),
+            Grid::Cron(ticking) => ticking.rhythm(),
+        }
     }
 
     /// How many exist: those that have closed, shifted by the end offset.
     pub(super) fn count(&self, moment: Moment<'_>) -> u64 {
-        let now = moment.seconds().min(LAST_SECOND);
         // The index of the open window is the number of closed ones before it.
-        let open = match &self.grid {
-            Grid::Hours(hours) => hours.index_at(now),
-            Grid::Calendar(calendar) => calendar.index_at(now),
-        };
+        let open = self.index_at(moment.seconds());
         (open + self.end_offset).clamp(0, self.total).unsigned_abs()
     }
 
@@ -64,6 +124,7 @@ impl Windows {
         match &self.grid {
             Grid::Hours(hours) => hours.value(index),
             Grid::Calendar(calendar) => PartitionValue::Date(calendar.date(index)),
+            Grid::Cron(ticking) => ticking.value(index),
         }
     }
 
@@ -73,9 +134,17 @@ impl Windows {
         let index = match (&self.grid, value) {
             (Grid::Hours(hours), PartitionValue::Time(micros)) => hours.index_of(*micros)?,
             (Grid::Calendar(calendar), PartitionValue::Date(date)) => calendar.index_of(*date)?,
-            (Grid::Hours(_), _) => return Err(wrong("a time, t:YYYY-MM-DDTHH:MM:SS.ffffffZ")),
+            (Grid::Cron(ticking), PartitionValue::Time(micros)) => ticking.index_of(*micros)?,
+            (Grid::Hours(_) | Grid::Cron(_), _) => {
+                return Err(wrong("a time, t:YYYY-MM-DDTHH:MM:SS.ffffffZ"));
+            }
             (Grid::Calendar(_), _) => return Err(wrong("a date, d:YYYY-MM-DD")),
         };
+        self.possible(index)
+    }
+
+    /// The index of a number that can ever be one.
+    pub(super) fn possible(&self, index: i64) -> Result<u64, Reason> {
         if index < 0 {
             Err(Reason::BeforeStart { first: self.shown(0) })
         } else if index >= self.total {
@@ -92,23 +161,23 @@ impl Windows {
         if index < count {
             return Ok(index);
         }
+        Err(self.not_yet(count))
+    }
+
+    /// Why an index from `count` on is no partition.
+    pub(super) fn not_yet(&self, count: u64) -> Reason {
         let latest = count.checked_sub(1).map_or_else(|| "none".to_owned(), |last| self.shown(last));
-        Err(Reason::NotYet { latest })
+        Reason::NotYet { latest }
     }
 
     /// From when to when a window is: the end is the start of the next.
     pub(super) fn window(&self, index: u64) -> (Timestamp, Timestamp) {
-        let start = |index: i64| {
-            let second = match &self.grid {
-                Grid::Hours(hours) => hours.start(index),
-                Grid::Calendar(calendar) => calendar.start(index),
-            };
-            Timestamp::from_millis(second * 1_000)
-        };
+        let start = |index: i64| Timestamp::from_millis(self.start(index) * 1_000);
         (start(index as i64), start(index as i64 + 1))
     }
 
-    fn shown(&self, index: u64) -> String {
-        self.value(index).canonical().unwrap_or_else(|error| error.to_string())
+    /// The canonical text of the value with this index.
+    pub(super) fn shown(&self, index: u64) -> String {
+        self.value(index).to_string()
     }
 }

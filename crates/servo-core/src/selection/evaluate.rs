@@ -29,6 +29,11 @@ pub(super) fn evaluate(expr: &Expr, graph: &AssetGraph) -> Result<AssetSet, Eval
     Err(EvaluateError { more: names.len() - unmatched.len(), unmatched })
 }
 
+/// The assets that a part of a selection means, whether or not all its names match.
+pub(super) fn part(expr: &Expr, graph: &AssetGraph) -> AssetSet {
+    Evaluation { graph, unmatched: Vec::new() }.set(expr, false)
+}
+
 struct Evaluation<'e> {
     graph: &'e AssetGraph,
     /// Each once, in the order of the text.
@@ -143,10 +148,7 @@ fn has_attribute(asset: &AssetInfo, attribute: &Attribute) -> bool {
 fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
     let mut seen = start.clone();
     let mut level: Vec<usize> = start.positions().collect();
-    let mut steps_left = match reach {
-        Reach::All => u32::MAX,
-        Reach::Steps(steps) => steps.get(),
-    };
+    let mut steps_left = steps(reach);
     while !level.is_empty() && steps_left > 0 {
         steps_left -= 1;
         let mut next = Vec::new();
@@ -156,4 +158,12 @@ fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
         level = next;
     }
     seen
+}
+
+/// How many dependencies away `reach` goes.
+pub(super) fn steps(reach: Reach) -> u32 {
+    match reach {
+        Reach::All => u32::MAX,
+        Reach::Steps(steps) => steps.get(),
+    }
 }

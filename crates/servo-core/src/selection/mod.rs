@@ -1,4 +1,4 @@
-//! Selections: which assets a person means by a line of text (DESIGN §10).
+//! Selections: which assets a person means by a line of text.
 //!
 //! ```text
 //! or        = and { ("or" | "|" | ",") and }
@@ -36,6 +36,7 @@
 mod ast;
 mod error;
 mod evaluate;
+mod explain;
 mod graph;
 mod lexer;
 mod parser;
@@ -45,7 +46,9 @@ mod suggest;
 
 pub use ast::{Attribute, Expr, NamePattern, Reach, Selection};
 pub use error::{EvaluateError, SyntaxError, Unmatched};
+pub use explain::Why;
 pub use graph::{AssetGraph, AssetInfo, GraphError};
 pub use parser::{MAX_CHARS, MAX_NESTING};
 pub use pattern::Pattern;
 pub use set::AssetSet;
+pub use suggest::{similar_assets, similarly_named};

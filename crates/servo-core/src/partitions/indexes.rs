@@ -1,0 +1,183 @@
+//! From keys, flat indexes and times to sets of partitions, and back.
+
+use std::ops::Range;
+
+use super::block::{Block, following};
+use super::error::KeyError;
+use super::moment::Moment;
+use super::partition_set::PartitionSet;
+use super::ranges::{clipped, overlap};
+use super::set::{Partitions, digits, product};
+use super::time::Windows;
+use crate::{PartitionKey, Timestamp};
+
+impl Partitions {
+    /// Every partition that exists.
+    pub fn all<'a>(&self, at: impl Into<Moment<'a>>) -> PartitionSet {
+        PartitionSet::from(everything(&self.counts(at.into())))
+    }
+
+    /// The newest partitions: the last along a dimension of time, and all along others.
+    pub fn latest<'a>(&self, at: impl Into<Moment<'a>>) -> PartitionSet {
+        let counted = self.dims().iter().zip(self.counts(at.into()));
+        let ranges = counted.map(|((_, dimension), count)| match dimension.windows() {
+            Some(_) => count.saturating_sub(1)..count,
+            None => 0..count,
+        });
+        PartitionSet::from(Block::new(ranges.collect::<Vec<_>>()))
+    }
+
+    /// From the start of the first window of a set to the end of its last. `None` if the set is empty, or unless
+    /// exactly one dimension is of time.
+    pub fn time_of(&self, set: &PartitionSet) -> Option<(Timestamp, Timestamp)> {
+        let timed = self.dims().iter().enumerate();
+        let timed: Vec<_> =
+            timed.filter_map(|(at, (_, dimension))| Some((at, dimension.windows()?))).collect();
+        let [(dimension, windows)] = timed.as_slice() else { return None };
+        let ranges = set.blocks().iter().map(|block| &block.ranges()[*dimension]);
+        let (first, end) =
+            (ranges.clone().map(|range| range.start).min()?, ranges.map(|range| range.end).max()?);
+        Some((windows.window(first).0, windows.window(end - 1).1))
+    }
+
+    /// The block of one key that exists, or why it does not.
+    pub fn block_of<'a>(&self, key: &PartitionKey, at: impl Into<Moment<'a>>) -> Result<Block, KeyError> {
+        let moment = at.into();
+        let digits = self.values(key).and_then(|values| {
+            let dims = self.dims().iter().zip(values);
+            dims.map(|((dim, dimension), value)| dimension.index(dim, &value, moment)).collect()
+        });
+        let digits: Vec<u64> = digits.map_err(|reason| KeyError { key: key.to_string(), reason })?;
+        Ok(Block::one(&digits))
+    }
+
+    /// The keys of a block, made as they are asked for; of partitions that do not exist there are none.
+    pub fn keys_of<'m>(
+        &self,
+        block: &Block,
+        at: impl Into<Moment<'m>>,
+    ) -> impl Iterator<Item = PartitionKey> {
+        let moment = at.into();
+        let existing = block.intersection(&everything(&self.counts(moment)));
+        let mut next = existing.as_ref().and_then(|block| block.iter().next());
+        std::iter::from_fn(move || {
+            let digits = next.take()?;
+            let key = self.key_at(&digits, moment);
+            next = existing.as_ref().and_then(|block| following(digits, block.ranges()));
+            Some(key)
+        })
+    }
+
+    /// The keys of a set, made as they are asked for; of partitions that do not exist there are none.
+    pub fn keys_in<'m>(
+        &self,
+        set: &PartitionSet,
+        at: impl Into<Moment<'m>>,
+    ) -> impl Iterator<Item = PartitionKey> {
+        let moment = at.into();
+        set.blocks().iter().flat_map(move |block| self.keys_of(block, moment))
+    }
+
+    /// The index along each dimension of the key with this index, if there are that many.
+    pub fn digits<'a>(&self, index: u128, at: impl Into<Moment<'a>>) -> Option<Vec<u64>> {
+        let counts = self.counts(at.into());
+        (index < product(&counts)).then(|| digits(index, &counts))
+    }
+
+    /// The index of the key that has these indexes along its dimensions, if it exists and is below 2^128.
+    pub fn index_of_digits<'a>(&self, digits: &[u64], at: impl Into<Moment<'a>>) -> Option<u128> {
+        let counts = self.counts(at.into());
+        if digits.len() != counts.len() {
+            return None;
+        }
+        digits.iter().zip(&counts).try_fold(0_u128, |index, (digit, count)| {
+            let shifted = index.checked_mul(u128::from(*count))?;
+            if digit < count { shifted.checked_add(u128::from(*digit)) } else { None }
+        })
+    }
+
+    /// The partitions with these indexes, as far as they exist.
+    pub fn set_of<'a>(&self, indexes: Range<u128>, at: impl Into<Moment<'a>>) -> PartitionSet {
+        let counts = self.counts(at.into());
+        let mut blocks = Vec::new();
+        flat(indexes.start..indexes.end.min(product(&counts)), &counts, &mut Vec::new(), &mut blocks);
+        blocks.into_iter().collect()
+    }
+
+    /// The partitions whose window lies whole inside the time from `start` to `end`, and all along other
+    /// dimensions. `None` unless exactly one dimension is of time.
+    pub fn within<'a>(
+        &self,
+        start: Timestamp,
+        end: Timestamp,
+        at: impl Into<Moment<'a>>,
+    ) -> Option<PartitionSet> {
+        // Windows start on whole seconds: the first one at or after the start, the last one at or before the end.
+        let (from, to) = (second_after(start), end.as_millis().div_euclid(1_000));
+        self.windows_of(at.into(), |windows| windows.within(from, to))
+    }
+
+    /// The partitions whose window overlaps the time from `start` to `end`, and all along other dimensions.
+    /// `None` unless exactly one dimension is of time.
+    pub fn around<'a>(
+        &self,
+        start: Timestamp,
+        end: Timestamp,
+        at: impl Into<Moment<'a>>,
+    ) -> Option<PartitionSet> {
+        let (from, to) = (start.as_millis().div_euclid(1_000), second_after(end));
+        let empty = start >= end;
+        self.windows_of(at.into(), |windows| if empty { 0..0 } else { windows.around(from, to) })
+    }
+
+    fn windows_of(&self, moment: Moment<'_>, pick: impl Fn(&Windows) -> Range<i64>) -> Option<PartitionSet> {
+        let picked = self.dims().iter().map(|(_, dimension)| dimension.windows().map(&pick));
+        let picked: Vec<Option<Range<i64>>> = picked.collect();
+        if picked.iter().flatten().count() != 1 {
+            return None;
+        }
+        let ranges = picked.iter().zip(self.counts(moment));
+        let ranges =
+            ranges.map(|(picked, count)| picked.as_ref().map_or(0..count, |range| clipped(range, count)));
+        Some(PartitionSet::from(Block::new(ranges.collect::<Vec<_>>())))
+    }
+}
+
+/// The first whole second at or after a time.
+fn second_after(time: Timestamp) -> i64 {
+    time.as_millis().div_euclid(1_000) + i64::from(time.as_millis().rem_euclid(1_000) > 0)
+}
+
+fn everything(counts: &[u64]) -> Block {
+    Block::new(counts.iter().map(|count| 0..*count).collect::<Vec<_>>())
+}
+
+/// Adds the blocks of a range of flat indexes: the rest of its first row, whole rows, the start of its last.
+fn flat(indexes: Range<u128>, counts: &[u64], before: &mut Vec<Range<u64>>, blocks: &mut Vec<Block>) {
+    if indexes.start >= indexes.end {
+        return;
+    }
+    let Some((count, behind)) = counts.split_first() else {
+        blocks.push(Block::new(before.clone()));
+        return;
+    };
+    // A row that is longer than can be counted holds every index.
+    let row = behind.iter().try_fold(1_u128, |row, count| row.checked_mul(u128::from(*count)));
+    let place = |index: u128| row.map_or((0, index), |row| ((index / row) as u64, index % row));
+    let ((first, from), (last, to)) = (place(indexes.start), place(indexes.end));
+    let mut add = |rows: Range<u64>, part: Range<u128>| {
+        before.push(overlap(&rows, &(0..*count)));
+        flat(part, behind, before, blocks);
+        before.pop();
+    };
+    if first == last {
+        add(first..first + 1, from..to);
+        return;
+    }
+    let Some(row) = row else { return };
+    add(first..first + 1, from..row);
+    if first + 1 < last {
+        add(first + 1..last, 0..row);
+    }
+    add(last..last.saturating_add(1), 0..to);
+}

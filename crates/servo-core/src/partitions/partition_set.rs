@@ -1,0 +1,86 @@
+//! Any set of partitions of one asset, however many they are.
+
+use super::block::Block;
+use super::disjoint::disjoint;
+
+/// A set of partitions of one asset as disjoint blocks; equal sets have equal blocks.
+///
+/// ```
+/// use servo_core::partitions::{Block, PartitionSet};
+/// let week = PartitionSet::from(Block::from(0..7));
+/// let next = PartitionSet::from(Block::from(5..14));
+/// let both = week.union(&next);
+/// assert_eq!(both.blocks(), [Block::from(0..14)]);
+/// assert!(both.contains(&[13]));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct PartitionSet(Vec<Block>);
+
+impl PartitionSet {
+    /// No partitions.
+    pub const EMPTY: Self = Self(Vec::new());
+
+    /// The one partition of an asset without partitions.
+    pub fn unpartitioned() -> Self {
+        Self::from(Block::new([]))
+    }
+
+    /// The set of one partition, by its index along each dimension.
+    pub fn one(index: &[u64]) -> Self {
+        Self::from(Block::one(index))
+    }
+
+    /// Disjoint blocks, none empty, in ascending order.
+    pub fn blocks(&self) -> &[Block] {
+        &self.0
+    }
+
+    /// How many partitions there are; 2^128 - 1 if there are more.
+    pub fn len(&self) -> u128 {
+        self.0.iter().fold(0, |sum, block| sum.saturating_add(block.len()))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the partition with these indexes, one per dimension, is in the set.
+    pub fn contains(&self, index: &[u64]) -> bool {
+        self.0.iter().any(|block| block.contains(index))
+    }
+
+    /// The indexes of the partitions, one per dimension, made as they are asked for.
+    pub fn iter(&self) -> impl Iterator<Item = Vec<u64>> {
+        self.0.iter().flat_map(Block::iter)
+    }
+
+    /// The partitions that are in either set.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        if other.is_empty() || self == other {
+            return self.clone();
+        }
+        self.0.iter().chain(&other.0).cloned().collect()
+    }
+
+    /// The partitions that are in both sets.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let pairs = self.0.iter().flat_map(|a| other.0.iter().filter_map(|b| a.intersection(b)));
+        pairs.collect()
+    }
+}
+
+impl From<Block> for PartitionSet {
+    fn from(block: Block) -> Self {
+        Self(if block.is_empty() { Vec::new() } else { vec![block] })
+    }
+}
+
+/// The union of blocks, which may overlap.
+impl FromIterator<Block> for PartitionSet {
+    fn from_iter<I: IntoIterator<Item = Block>>(blocks: I) -> Self {
+        Self(disjoint(blocks.into_iter().collect()))
+    }
+}

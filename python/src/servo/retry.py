@@ -1,0 +1,101 @@
+"""How often a failed attempt is made again, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from servo.arguments import integer, parts_per_million, sequence, wrong
+from servo.durations import milliseconds
+from servo.frozen import Frozen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servo.durations import Duration
+
+
+class Retry(Frozen):
+    """When to try again after a failure.
+
+    >>> Retry(max_attempts=5, delay="30s", retry_on=[ConnectionError, "psycopg.OperationalError"]).retry_on
+    ('ConnectionError', 'psycopg.OperationalError')
+    """
+
+    __slots__ = (
+        "initial_delay_ms",
+        "jitter_ppm",
+        "max_attempts",
+        "max_delay_ms",
+        "multiplier_ppm",
+        "no_retry_on",
+        "retry_on",
+    )
+    max_attempts: int
+    initial_delay_ms: int
+    max_delay_ms: int
+    multiplier_ppm: int
+    jitter_ppm: int
+    retry_on: tuple[str, ...]
+    no_retry_on: tuple[str, ...]
+
+    def __init__(  # noqa: PLR0913 - each is named
+        self,
+        max_attempts: int = 3,
+        *,
+        delay: Duration = "1m",
+        max_delay: Duration = "1h",
+        backoff: float = 2.0,
+        jitter: float = 0.1,
+        retry_on: Sequence[type[BaseException] | str] = (),
+        no_retry_on: Sequence[type[BaseException] | str] = (),
+    ) -> None:
+        """Say how often and when.
+
+        Args:
+            max_attempts: How many attempts there are in all, the first included.
+            delay: How long to wait after the first failure.
+            max_delay: The longest wait.
+            backoff: By what each wait is longer than the one before.
+            jitter: By what part of itself a wait varies, so that many failures do not come back at once.
+            retry_on: Exceptions to try again after, as classes or names; none: all of them.
+            no_retry_on: Exceptions to give up after at once.
+        """
+        self._set(
+            max_attempts=integer("Retry(max_attempts=)", max_attempts),
+            initial_delay_ms=milliseconds("Retry(delay=)", delay),
+            max_delay_ms=milliseconds("Retry(max_delay=)", max_delay),
+            multiplier_ppm=parts_per_million("Retry(backoff=)", backoff),
+            jitter_ppm=parts_per_million("Retry(jitter=)", jitter),
+            retry_on=_names("Retry(retry_on=)", retry_on),
+            no_retry_on=_names("Retry(no_retry_on=)", no_retry_on),
+        )
+
+    def to_manifest(self) -> dict[str, object]:
+        """Give the policy as the manifest has it."""
+        return {
+            "max_attempts": self.max_attempts,
+            "initial_delay_ms": self.initial_delay_ms,
+            "max_delay_ms": self.max_delay_ms,
+            "multiplier_ppm": self.multiplier_ppm,
+            "jitter_ppm": self.jitter_ppm,
+            "retry_on": list(self.retry_on),
+            "no_retry_on": list(self.no_retry_on),
+        }
+
+
+def _names(argument: str, value: object) -> tuple[str, ...]:
+    wanted = 'exceptions, such as [ConnectionError] or ["requests.HTTPError"]'
+    entries = (value,) if isinstance(value, type) else sequence(argument, value, wanted)
+    return tuple(_name(argument, entry, wanted) for entry in entries)
+
+
+def _name(argument: str, entry: object, wanted: str) -> str:
+    if isinstance(entry, str):
+        return entry
+    if isinstance(entry, type) and issubclass(entry, BaseException):
+        return (
+            entry.__qualname__
+            if entry.__module__ == "builtins"
+            else f"{entry.__module__}.{entry.__qualname__}"
+        )
+    raise wrong(argument, entry, wanted)

@@ -1,0 +1,1 @@
+"""A project with one of everything that can be declared."""
