@@ -8,6 +8,7 @@ use servo_core::{
     AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp, fingerprint,
 };
 
+use crate::definitions::AssetDef;
 use crate::event::{Outcome, Progress, Trigger};
 use crate::failure::TaskError;
 use crate::plan::Plan;
@@ -19,6 +20,10 @@ pub enum Input {
     Trigger(TriggerRun),
     /// Stop a run.
     Cancel(CancelRun),
+    /// Work with these definitions from now on.
+    Deploy(Deploy),
+    /// Add and remove keys of dynamic partitions.
+    ChangePartitions(ChangePartitions),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// A worker is about to begin an attempt.
@@ -136,6 +141,32 @@ pub struct CancelRun {
     pub force: bool,
 }
 
+/// Work with these definitions from now on.
+#[derive(Debug, Clone)]
+pub struct Deploy {
+    /// Digest of the manifest: the same as the deployed one is no deployment.
+    pub digest: Arc<str>,
+    /// Name of the project.
+    pub project: String,
+    /// All its assets, checked before, in any order.
+    pub assets: Vec<Arc<AssetDef>>,
+    /// Who asks.
+    pub actor: String,
+}
+
+/// Add and remove keys of dynamic partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangePartitions {
+    /// The name that definitions use.
+    pub name: String,
+    /// Keys to add, in any order; those that are there already do not matter.
+    pub add: Vec<String>,
+    /// Keys to remove, in any order; those that are not there do not matter.
+    pub remove: Vec<String>,
+    /// Who asks.
+    pub actor: String,
+}
+
 /// What the engine answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
@@ -162,64 +193,4 @@ pub enum Reply {
     Late,
     /// Done; nothing to say.
     Done,
-}
-
-/// What kind of no it is; decides HTTP status, exit code and retries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalKind {
-    /// 404.
-    NotFound,
-    /// 409.
-    Conflict,
-    /// 410.
-    Gone,
-    /// 429.
-    Quota,
-}
-
-/// Why the engine will not do it. The state is untouched.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum Refusal {
-    #[error("there is no run {run_id} at work or recently ended; `servo run list` shows what there is")]
-    UnknownRun { run_id: RunId },
-    #[error("run {run_id} has no task {task_key}")]
-    UnknownTask { run_id: RunId, task_key: TaskKey },
-    #[error(
-        "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
-    )]
-    RunKeyConflict { run_key: Arc<str>, run_id: RunId },
-    #[error("run {run_id} has already ended as {state}")]
-    RunEnded { run_id: RunId, state: crate::lifecycle::RunState },
-    #[error(
-        "run {run_id} has no task that has been silent for {after}; an ordinary cancel is under way or will do"
-    )]
-    ForceTooSoon { run_id: RunId, after: Millis },
-    #[error("attempt {attempt} of {task_key} is not the current one; stop working on it")]
-    StaleAttempt { task_key: TaskKey, attempt: u32 },
-    #[error("attempt {attempt} of {task_key} is already running on worker {worker}")]
-    AlreadyStarted { task_key: TaskKey, attempt: u32, worker: Arc<str> },
-    #[error("{task_key} was cancelled; do not run it")]
-    Cancelled { task_key: TaskKey },
-    #[error("attempt {attempt} of {task_key} has ended; stop working on it")]
-    AttemptEnded { task_key: TaskKey, attempt: u32 },
-    #[error("quota {quota} is used up: {used} of {limit}")]
-    Quota { quota: &'static str, limit: u64, used: u64 },
-}
-
-impl Refusal {
-    /// What kind of no it is.
-    pub fn kind(&self) -> RefusalKind {
-        match self {
-            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } => RefusalKind::NotFound,
-            Refusal::RunKeyConflict { .. }
-            | Refusal::RunEnded { .. }
-            | Refusal::ForceTooSoon { .. }
-            | Refusal::StaleAttempt { .. }
-            | Refusal::AlreadyStarted { .. }
-            | Refusal::Cancelled { .. } => RefusalKind::Conflict,
-            Refusal::AttemptEnded { .. } => RefusalKind::Gone,
-            Refusal::Quota { .. } => RefusalKind::Quota,
-        }
-    }
 }

@@ -1,10 +1,13 @@
 //! Commands and reports become events, or are refused. Reads the state, never changes it.
 
+mod deploy;
+mod partitions;
+
 use std::sync::Arc;
 
 use servo_core::{RunId, Timestamp};
 
-use crate::command::{Attempt, CancelRun, Input, Refusal, Reply, Report, TriggerRun};
+use crate::command::{Attempt, CancelRun, Input, Reply, Report, TriggerRun};
 use crate::derive::{fingerprint_prefix, idempotency_hash, plan_id};
 use crate::event::{
     DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested, RunRequested,
@@ -12,6 +15,7 @@ use crate::event::{
 };
 use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
+use crate::refusal::Refusal;
 use crate::state::{Run, State, Task};
 
 /// What to append, and what to answer once it is durable. A refusal may still leave a record.
@@ -52,6 +56,8 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
     match input {
         Input::Trigger(command) => trigger(state, secret, command, now),
         Input::Cancel(command) => cancel(state, command, now),
+        Input::Deploy(command) => deploy::deploy(state, command, now),
+        Input::ChangePartitions(command) => partitions::change(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(run, task, attempt, worker))

@@ -1,6 +1,9 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
-use servo_core::{AttemptId, EventId, Fingerprint, PlanId, RunId, TaskKey, Timestamp, dispatch_id};
+use servo_core::{
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, PlanId, RunId, TaskKey, TenantId, Timestamp,
+    WorkspaceId, dispatch_id,
+};
 use sha2::{Digest, Sha256};
 
 fn hash128(text: &[u8]) -> u128 {
@@ -33,6 +36,19 @@ pub(crate) fn next_event_id(last: EventId, now: Timestamp, idempotency_key: &str
 pub(crate) fn attempt_id(run: RunId, task: &TaskKey, attempt: u32, now: Timestamp) -> AttemptId {
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     AttemptId::from_parts(now, hash128(dispatch_id(run, task, attempt).as_bytes()))
+}
+
+/// The id of an asset that is deployed for the first time.
+pub(crate) fn asset_id(
+    tenant: &TenantId,
+    workspace: &WorkspaceId,
+    key: &AssetKey,
+    deployment: u64,
+    now: Timestamp,
+) -> AssetId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("asset:{}:{}:{}:{deployment}", tenant.as_str(), workspace.as_str(), key.canonical());
+    AssetId::from_parts(now, hash128(name.as_bytes()))
 }
 
 /// The id of a run's plan.

@@ -3,13 +3,17 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod definitions;
 mod dispatch;
+mod partitions;
 mod runs;
 mod tasks;
 mod timers;
 mod wire;
 
+pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
+pub use partitions::DynamicPartitionsChanged;
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered, Trigger};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
 pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
@@ -143,6 +147,10 @@ events! {
     TaskHeartbeat = 21,
     /// A worker ended an attempt.
     TaskFinished = 22,
+    /// The definitions of a project were deployed.
+    AssetsDeployed = 30,
+    /// Keys of dynamic partitions were added or removed.
+    DynamicPartitionsChanged = 31,
 }
 
 /// The version this build writes for every event kind.

@@ -4,7 +4,10 @@
 //! has left memory changes nothing.
 
 mod cancel;
+mod definitions;
 mod dispatch;
+mod materializations;
+mod partitions;
 mod propagate;
 mod retention;
 mod runs;
@@ -74,6 +77,8 @@ impl State {
             EventData::TaskStarted(payload) => tasks::started(self, at, payload),
             EventData::TaskHeartbeat(payload) => tasks::heartbeat(self, at, payload),
             EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),
+            EventData::AssetsDeployed(payload) => definitions::deployed(self, at, payload),
+            EventData::DynamicPartitionsChanged(payload) => partitions::changed(self, at, payload),
             EventData::Unknown(_) => {
                 self.head.unknown_events += 1;
                 Applied::No(Ignored::UnknownEvent)

@@ -25,29 +25,37 @@
 mod command;
 pub mod controllers;
 mod decide;
+pub mod definitions;
 mod derive;
 pub mod event;
 mod failure;
 mod fold;
 mod lifecycle;
 mod plan;
+pub mod planner;
+mod refusal;
 mod retry;
 pub mod rows;
 mod settings;
 mod state;
 mod step;
 
-pub use command::{Attempt, CancelRun, Input, Refusal, RefusalKind, Reply, Report, TriggerRun};
+pub use command::{Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, TriggerRun};
 pub use derive::{fingerprint_prefix, idempotency_hash};
 pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use lifecycle::{
-    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
+    TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use refusal::{Refusal, RefusalKind};
 pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::Settings;
-pub use state::{Cancel, Counts, Deadline, Edge, RestoreError, RetryTimer, Run, State, Task, TaskRef};
+pub use state::{
+    Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
+    RestoreError, RetryTimer, Run, State, Task, TaskRef,
+};
 pub use step::{Dispatch, Effect, Engine, Step};

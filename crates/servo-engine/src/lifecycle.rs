@@ -207,3 +207,25 @@ named_enum! {
         Cancelled = "CANCELLED",
     }
 }
+
+named_enum! {
+    /// How the last task that was to materialize something ended.
+    AttemptOutcome {
+        /// The task is done.
+        Succeeded = "SUCCEEDED",
+        /// The task failed for good.
+        Failed = "FAILED",
+    }
+}
+
+named_enum! {
+    /// What is to be said of the data of a partition.
+    DataStatus {
+        /// There is none: nothing succeeded yet.
+        NeverMaterialized = "NEVER_MATERIALIZED",
+        /// There is, and the last attempt was good.
+        Materialized = "MATERIALIZED",
+        /// There is, but the last attempt to renew it failed.
+        LastAttemptFailed = "LAST_ATTEMPT_FAILED",
+    }
+}

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{Fingerprint, Millis, TaskKey, TenantId, WorkspaceId, fingerprint};
+use servo_core::{AssetKey, Fingerprint, Millis, TaskKey, TenantId, WorkspaceId, fingerprint};
 
+use crate::definitions::Compute;
 use crate::retry::RetryPolicy;
 
 /// One task as a caller describes it.
@@ -37,6 +38,12 @@ pub struct TaskOptions {
     /// Queue other than the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_queue: Option<Arc<str>>,
+    /// What it needs of a machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Compute>,
+    /// Further assets that the same task materializes, beside that of its key and for the same partition.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<AssetKey>,
 }
 
 /// One task of a normalized plan.
@@ -138,6 +145,11 @@ impl Plan {
             return Err(PlanError::TooManyTasks { count: requests.len(), limit: max_tasks });
         }
         requests.sort_by(|a, b| a.key.cmp(&b.key));
+        for TaskRequest { key, options, .. } in &mut requests {
+            options.outputs.retain(|asset| asset.canonical() != key.asset_str());
+            options.outputs.sort();
+            options.outputs.dedup();
+        }
         if let Some(pair) = requests.windows(2).find(|pair| pair[0].key == pair[1].key) {
             return Err(PlanError::Duplicate { task: pair[0].key.clone() });
         }
@@ -158,6 +170,15 @@ impl Plan {
                 options: request.options.clone(),
             });
         }
+        Self::assemble(tenant, workspace, specs)
+    }
+
+    /// A plan of tasks that are sorted by key, each once, with edges that lead to one another.
+    pub(crate) fn assemble(
+        tenant: &TenantId,
+        workspace: &WorkspaceId,
+        specs: Vec<TaskSpec>,
+    ) -> Result<Plan, PlanError> {
         if let Some(cycle) = find_cycle(&specs) {
             return Err(PlanError::Cycle {
                 cycle: cycle.into_iter().map(|i| specs[i].task_key.clone()).collect(),

@@ -3,6 +3,14 @@
 //! Hot rows ([`HotRows`]) are exactly the state in memory: [`crate::State::rows`] and [`crate::State::from_rows`] are
 //! inverse. Rows of ended runs leave memory and are written once to history.
 
+mod definitions;
+mod delta;
+mod partitions;
+
+pub use definitions::{AssetDefinitionRow, DeploymentRow};
+pub use delta::{Delta, GoneKeys, Head, HotRows};
+pub use partitions::{DynamicPartitionRow, MaterializationRow, PartitionSetRow, PartitionStatusRow};
+
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
 
 use crate::event::TimerKind;
@@ -192,109 +200,4 @@ pub struct IdempotencyRow {
 pub struct IdempotencyEntry {
     pub key_hash: u128,
     pub created_at: Timestamp,
-}
-
-/// How far the fold has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
-    /// Last batch folded; 0 before the first.
-    pub seq: u64,
-    /// Last event folded.
-    pub last_event: EventId,
-    /// Time of the newest event folded.
-    pub last_event_at: Timestamp,
-    /// Events skipped because this version does not know them.
-    pub unknown_events: u64,
-}
-
-/// The state in memory, as rows. Lists are sorted by primary key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct HotRows {
-    pub head: Head,
-    pub runs: Vec<RunRow>,
-    pub tasks: Vec<TaskRow>,
-    pub edges: Vec<EdgeRow>,
-    pub timers: Vec<TimerRow>,
-    pub outbox: Vec<OutboxRow>,
-    pub run_keys: Vec<RunKeyEntry>,
-    pub idempotency: Vec<IdempotencyEntry>,
-}
-
-/// Keys of hot rows that are gone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct GoneKeys {
-    pub runs: Vec<RunId>,
-    pub tasks: Vec<(RunId, TaskKey)>,
-    /// Run, upstream, downstream.
-    pub edges: Vec<(RunId, TaskKey, TaskKey)>,
-    pub timers: Vec<String>,
-    pub outbox: Vec<String>,
-}
-
-/// What changed since the last [`crate::State::take_delta`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delta {
-    /// State after the changes.
-    pub head: Head,
-    /// Hot rows that are new or different, each once, as they are now.
-    pub runs: Vec<RunRow>,
-    /// As above.
-    pub tasks: Vec<TaskRow>,
-    /// As above.
-    pub edges: Vec<EdgeRow>,
-    /// As above.
-    pub timers: Vec<TimerRow>,
-    /// As above.
-    pub outbox: Vec<OutboxRow>,
-    /// Hot rows that left memory. A key here is never in the lists above.
-    pub gone: GoneKeys,
-    /// Final rows of ended runs that left memory.
-    pub ended_runs: Vec<RunRow>,
-    /// Final rows of their tasks.
-    pub ended_tasks: Vec<TaskRow>,
-    /// Final rows of their edges.
-    pub ended_edges: Vec<EdgeRow>,
-    /// New run keys.
-    pub run_keys: Vec<RunKeyRow>,
-    /// New conflicts.
-    pub run_key_conflicts: Vec<RunKeyConflictRow>,
-    /// New idempotency keys.
-    pub idempotency: Vec<IdempotencyRow>,
-}
-
-impl Delta {
-    /// No changes.
-    pub fn empty(head: Head) -> Self {
-        Self {
-            head,
-            runs: Vec::new(),
-            tasks: Vec::new(),
-            edges: Vec::new(),
-            timers: Vec::new(),
-            outbox: Vec::new(),
-            gone: GoneKeys::default(),
-            ended_runs: Vec::new(),
-            ended_tasks: Vec::new(),
-            ended_edges: Vec::new(),
-            run_keys: Vec::new(),
-            run_key_conflicts: Vec::new(),
-            idempotency: Vec::new(),
-        }
-    }
-
-    /// Whether there is nothing to write.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-            && self.tasks.is_empty()
-            && self.edges.is_empty()
-            && self.timers.is_empty()
-            && self.outbox.is_empty()
-            && self.gone == GoneKeys::default()
-            && self.ended_runs.is_empty()
-            && self.run_keys.is_empty()
-            && self.run_key_conflicts.is_empty()
-            && self.idempotency.is_empty()
-    }
 }

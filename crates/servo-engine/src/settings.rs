@@ -29,6 +29,10 @@ pub struct Settings {
     pub recent_runs: usize,
     /// Tasks of ended runs kept in memory, whatever the number of runs (the newest run always stays).
     pub recent_tasks: usize,
+    /// Keys of dynamic partitions that one request may add and remove.
+    pub max_partition_changes: u32,
+    /// Keys that dynamic partitions of one name may have.
+    pub max_dynamic_partitions: u32,
     /// How long keys of requests are remembered.
     pub dedup_window: Millis,
     /// How many keys of requests are remembered at most.
@@ -50,6 +54,8 @@ impl Default for Settings {
             outbox_retry_after: Millis::from_minutes(5),
             recent_runs: 1_000,
             recent_tasks: 50_000,
+            max_partition_changes: 10_000,
+            max_dynamic_partitions: 1_000_000,
             dedup_window: Millis::from_hours(7 * 24),
             dedup_entries: 4_000_000,
         }

@@ -6,26 +6,39 @@
 
 mod changes;
 mod dedup;
+mod definitions;
+mod dynamic;
 mod index;
+mod partition_status;
 mod run;
 mod snapshot;
+mod statuses;
 mod task;
 
+pub use definitions::Deployment;
 pub use index::{Deadline, TaskRef};
+pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
 pub use snapshot::RestoreError;
 pub use task::{RetryTimer, Task};
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_core::{
+    AssetId, AssetKey, EventId, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+};
 
 pub(crate) use changes::Changes;
 pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
+pub(crate) use definitions::Deployed;
+pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
 pub(crate) use snapshot::DEFAULT_QUEUE;
+pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
+use crate::definitions::AssetDef;
 use crate::rows::{Delta, Head};
 use crate::settings::Settings;
 
@@ -40,6 +53,9 @@ pub struct State {
     /// Ended runs still in memory, in the order in which they ended.
     pub(crate) recent: BTreeSet<(EventId, RunId)>,
     pub(crate) recent_tasks: usize,
+    pub(crate) definitions: Deployed,
+    pub(crate) dynamic: DynamicPartitions,
+    pub(crate) statuses: Statuses,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) index: Index,
@@ -62,6 +78,9 @@ impl State {
             runs: BTreeMap::new(),
             recent: BTreeSet::new(),
             recent_tasks: 0,
+            definitions: Deployed::default(),
+            dynamic: DynamicPartitions::default(),
+            statuses: Statuses::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             index: Index::default(),
@@ -128,6 +147,59 @@ impl State {
     pub fn task(&self, run: RunId, key: &TaskKey) -> Option<&Task> {
         let run = self.runs.get(&run)?;
         run.position(key).map(|i| &run.tasks[i as usize])
+    }
+
+    /// The newest deployment.
+    pub fn deployment(&self) -> Option<&Deployment> {
+        self.definitions.deployment()
+    }
+
+    /// The assets that are deployed, by key.
+    pub fn definitions(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, &Arc<AssetDef>, AssetId)> {
+        self.definitions.iter()
+    }
+
+    /// The definition of an asset that is deployed.
+    pub fn definition(&self, asset: &AssetKey) -> Option<&Arc<AssetDef>> {
+        self.definitions.get(asset)
+    }
+
+    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
+    pub fn dynamic_partitions(&self) -> &BTreeMap<String, Vec<String>> {
+        self.dynamic.keys()
+    }
+
+    /// The newest good materialization of a partition, or of an asset without partitions.
+    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&Materialized> {
+        self.partition_status(asset, partition)?.latest()
+    }
+
+    /// What is known of a partition; none if nobody ever tried to materialize it.
+    pub fn partition_status(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<&PartitionStatus> {
+        self.statuses.get(asset, partition)
+    }
+
+    /// What is known of the partitions of an asset, by the canonical text of their keys, in its order; none stands for
+    /// an asset without partitions.
+    pub fn partition_statuses(
+        &self,
+        asset: &AssetKey,
+    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+        self.statuses.of_asset(asset)
+    }
+
+    /// How many partitions of an asset are in which state, without looking at them.
+    pub fn partition_counts(&self, asset: &AssetKey) -> PartitionCounts {
+        self.statuses.counts(asset)
+    }
+
+    /// Every asset that was ever attempted, with its counts, by key.
+    pub fn attempted_assets(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, PartitionCounts)> {
+        self.statuses.assets()
     }
 
     /// Prefix of the fingerprint a run was first asked for with. A run in memory answers for itself, even when the

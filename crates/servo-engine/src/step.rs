@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use servo_core::{Millis, RunId, Timestamp};
 
-use crate::command::{Attempt, Input, Refusal, Reply};
+use crate::command::{Attempt, Input, Reply};
 use crate::controllers::{self, Freshness, anti_entropy, dispatcher};
 use crate::decide::{Answer, decide};
 use crate::derive::next_event_id;
 use crate::event::{Event, EventData};
+use crate::refusal::Refusal;
 use crate::state::State;
 
 /// Controllers react to each other at most this often within a step; what is left comes with the next one.

@@ -9,11 +9,15 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use servo_core::{AttemptId, Fingerprint, MaterializationId, Millis, PlanId, RunId, Timestamp};
+use servo_core::{
+    AssetId, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId, Timestamp,
+};
+use servo_engine::definitions::{AssetDef, Location};
 use servo_engine::event::{
-    DecodeError, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested, UnknownEvent, decode_batch, encode_batch,
+    AssetsDeployed, DecodeError, DeployedAsset, DispatchEnqueued, DispatchRequested,
+    DynamicPartitionsChanged, PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished,
+    TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, UnknownEvent,
+    decode_batch, encode_batch,
 };
 use servo_engine::{
     Applied, ErrorCode, Event, EventData, EventKind, Ignored, Outcome, Progress, Report, RetryPolicy,
@@ -74,6 +78,8 @@ fn options() -> TaskOptions {
         timeout_ms: Some(Millis::from_minutes(10)),
         heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
         worker_queue: Some("big".into()),
+        compute: None,
+        outputs: Vec::new(),
     }
 }
 
@@ -211,6 +217,60 @@ fn expected(kind: EventKind) -> Vec<EventData> {
                 list.push(finished(Outcome::Failed, Some(error), None));
             }
             list
+        }
+        EventKind::AssetsDeployed => {
+            let id = |n| AssetId::from_parts(1_736_899_200_000, n);
+            let plain = AssetDef {
+                key: "raw/events".to_owned(),
+                location: Location { file: "assets.py".to_owned(), line: 7 },
+                ..AssetDef::default()
+            };
+            let full = AssetDef {
+                key: "analytics/size".to_owned(),
+                function: Some("assets:size".to_owned()),
+                description: Some("How \"big\" it is.".to_owned()),
+                group: Some("daily".to_owned()),
+                tags: [("team".to_owned(), "zoë".to_owned())].into(),
+                code_version: Some("v2".to_owned()),
+                partitions: Some(PartitionsDef::Static { keys: vec!["eu".to_owned(), "us".to_owned()] }),
+                retry: options().retry,
+                timeout_ms: Some(Millis::from_minutes(10)),
+                ..plain.clone()
+            };
+            let asset = |n, def: AssetDef| DeployedAsset::new(id(n), Arc::new(def)).expect("a valid key");
+            let first = AssetsDeployed {
+                number: 1,
+                digest: "sha256:00ff".into(),
+                project: "shop".to_owned(),
+                actor: "zoë@example.org".to_owned(),
+                upsert: vec![asset(1, full), asset(2, plain)],
+                removed: vec![],
+            };
+            let removed = vec![servo_core::AssetKey::parse("raw.events").expect("a key")];
+            let second = AssetsDeployed {
+                number: 2,
+                digest: "sha256:01".into(),
+                upsert: vec![],
+                removed,
+                ..first.clone()
+            };
+            vec![EventData::AssetsDeployed(first), EventData::AssetsDeployed(second)]
+        }
+        EventKind::DynamicPartitionsChanged => {
+            let change = |number, added: &[&str], removed: &[&str]| {
+                EventData::DynamicPartitionsChanged(DynamicPartitionsChanged {
+                    name: "customers".to_owned(),
+                    number,
+                    actor: "zoë@example.org".to_owned(),
+                    added: added.iter().map(|key| (*key).to_owned()).collect(),
+                    removed: removed.iter().map(|key| (*key).to_owned()).collect(),
+                })
+            };
+            vec![
+                change(1, &["acme", "größe \"one\""], &[]),
+                change(2, &[], &["acme"]),
+                change(3, &["acme"], &["größe \"one\""]),
+            ]
         }
     }
 }
@@ -392,6 +452,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (20, "TaskStarted"),
         (21, "TaskHeartbeat"),
         (22, "TaskFinished"),
+        (30, "AssetsDeployed"),
+        (31, "DynamicPartitionsChanged"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
@@ -433,6 +495,14 @@ fn names_of_states_and_reasons_never_change() {
     assert_eq!(
         names(servo_engine::TimerState::ALL.iter().map(|s| s.name()).collect()),
         "SCHEDULED ENQUEUED FIRED CANCELLED"
+    );
+    assert_eq!(
+        names(servo_engine::AttemptOutcome::ALL.iter().map(|s| s.name()).collect()),
+        "SUCCEEDED FAILED"
+    );
+    assert_eq!(
+        names(servo_engine::DataStatus::ALL.iter().map(|s| s.name()).collect()),
+        "NEVER_MATERIALIZED MATERIALIZED LAST_ATTEMPT_FAILED"
     );
     for state in TaskState::ALL {
         assert_eq!(TaskState::from_name(state.name()), Some(*state));

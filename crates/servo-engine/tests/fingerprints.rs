@@ -28,6 +28,8 @@ fn rich() -> Vec<TaskRequest> {
         timeout_ms: Some(Millis::from_minutes(10)),
         heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
         worker_queue: Some("größe".into()),
+        compute: None,
+        outputs: vec![],
     };
     vec![
         task("extract", &[], options),

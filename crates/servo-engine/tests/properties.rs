@@ -8,10 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{Millis, RunId, TaskKey};
+use servo_core::{AssetKey, Millis, PartitionKey, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::rows::{Delta, EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
+use servo_engine::rows::{
+    AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
+    PartitionSetRow, PartitionStatusRow, RunRow, TaskRow, TimerRow,
+};
 use servo_engine::{Event, EventData, Input, Settings, State};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
@@ -113,6 +116,9 @@ impl Place {
             EventData::TaskStarted(e) => task(e.run_id, &e.task_key, e.attempt, Role::Worker),
             EventData::TaskHeartbeat(e) => task(e.run_id, &e.task_key, e.attempt, Role::Worker),
             EventData::TaskFinished(e) => task(e.run_id, &e.task_key, e.attempt, Role::Worker),
+            // Deployments follow each other, and so do changes of partitions; both race with everything else.
+            EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
+            EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
             EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
@@ -179,9 +185,26 @@ struct Tables {
     edges: BTreeMap<(RunId, TaskKey, TaskKey), EdgeRow>,
     timers: BTreeMap<String, TimerRow>,
     outbox: BTreeMap<String, OutboxRow>,
+    partitions: BTreeMap<(String, String), DynamicPartitionRow>,
+    sets: BTreeMap<String, PartitionSetRow>,
+    definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
+    deployments: BTreeMap<u64, DeploymentRow>,
+    statuses: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
 }
 
 impl Tables {
+    fn partition_rows(
+        &mut self,
+        partitions: &[DynamicPartitionRow],
+        sets: &[PartitionSetRow],
+        statuses: &[PartitionStatusRow],
+    ) {
+        self.partitions.extend(partitions.iter().map(|r| ((r.name.clone(), r.partition.clone()), r.clone())));
+        self.sets.extend(sets.iter().map(|r| (r.name.clone(), r.clone())));
+        self.statuses
+            .extend(statuses.iter().map(|r| ((r.asset_key.clone(), r.partition_key.clone()), r.clone())));
+    }
+
     fn upsert(&mut self, delta: &Delta) {
         self.runs.extend(delta.runs.iter().map(|r| (r.run_id, r.clone())));
         self.tasks.extend(delta.tasks.iter().map(|r| ((r.run_id, r.task_key.clone()), r.clone())));
@@ -193,6 +216,27 @@ impl Tables {
         );
         self.timers.extend(delta.timers.iter().map(|r| (r.timer_id.clone(), r.clone())));
         self.outbox.extend(delta.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
+        self.deployed_rows(&delta.asset_definitions, &delta.deployments);
+        self.partition_rows(&delta.dynamic_partitions, &delta.partition_sets, &delta.partition_status);
+    }
+
+    fn deployed_rows(&mut self, definitions: &[AssetDefinitionRow], deployments: &[DeploymentRow]) {
+        self.definitions.extend(definitions.iter().map(|r| (r.asset_key.clone(), r.clone())));
+        self.deployments.extend(deployments.iter().map(|r| (r.number, r.clone())));
+    }
+
+    fn sizes(&self) -> [usize; 9] {
+        [
+            self.runs.len(),
+            self.tasks.len(),
+            self.outbox.len(),
+            self.timers.len(),
+            self.partitions.len(),
+            self.sets.len(),
+            self.statuses.len(),
+            self.definitions.len(),
+            self.deployments.len(),
+        ]
     }
 
     fn remove(&mut self, delta: &Delta) {
@@ -201,6 +245,8 @@ impl Tables {
         self.edges.retain(|k, _| !delta.gone.edges.contains(k));
         self.timers.retain(|k, _| !delta.gone.timers.contains(k));
         self.outbox.retain(|k, _| !delta.gone.outbox.contains(k));
+        self.deployments.retain(|k, _| !delta.gone.deployments.contains(k));
+        self.partitions.retain(|k, _| !delta.gone.dynamic_partitions.contains(k));
     }
 
     fn of(rows: &HotRows) -> Self {
@@ -214,6 +260,8 @@ impl Tables {
         );
         tables.timers.extend(rows.timers.iter().map(|r| (r.timer_id.clone(), r.clone())));
         tables.outbox.extend(rows.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
+        tables.deployed_rows(&rows.asset_definitions, &rows.deployments);
+        tables.partition_rows(&rows.dynamic_partitions, &rows.partition_sets, &rows.partition_status);
         tables
     }
 }
@@ -299,25 +347,44 @@ proptest! {
         prop_assert!(state.runs().count() <= story.recent_runs.max(1), "ended runs leave memory");
         let mut tables = Tables::default();
         let mut ended: Vec<RunId> = Vec::new();
+        let mut materialized = BTreeSet::new();
+        let mut deployments: Vec<u64> = Vec::new();
         for delta in &sim.deltas {
             tables.remove(delta);
             tables.upsert(delta);
             let mut other_way = Tables::default();
             other_way.upsert(delta);
-            let upserts = (other_way.runs.len(), other_way.tasks.len(), other_way.outbox.len(), other_way.timers.len());
+            let upserts = other_way.sizes();
             prop_assert_eq!(
                 upserts,
-                (delta.runs.len(), delta.tasks.len(), delta.outbox.len(), delta.timers.len()),
+                [
+                    delta.runs.len(),
+                    delta.tasks.len(),
+                    delta.outbox.len(),
+                    delta.timers.len(),
+                    delta.dynamic_partitions.len(),
+                    delta.partition_sets.len(),
+                    delta.partition_status.len(),
+                    delta.asset_definitions.len(),
+                    delta.deployments.len(),
+                ],
                 "each row once"
             );
             other_way.remove(delta);
-            prop_assert_eq!(
-                upserts,
-                (other_way.runs.len(), other_way.tasks.len(), other_way.outbox.len(), other_way.timers.len()),
-                "a key that is gone is not among the rows"
-            );
+            prop_assert_eq!(upserts, other_way.sizes(), "a key that is gone is not among the rows");
+            for row in &delta.materializations {
+                prop_assert!(materialized.insert((row.row_version, row.asset_key.clone())), "each once");
+            }
+            deployments.extend(delta.ended_deployments.iter().map(|r| r.number));
             ended.extend(delta.ended_runs.iter().map(|r| r.run_id));
         }
+        for row in &state.rows().partition_status {
+            let latest = row.last_materialization_event_id.map(|event| (event, row.asset_key.clone()));
+            prop_assert!(latest.is_none_or(|latest| materialized.contains(&latest)), "history has the latest");
+        }
+        deployments.extend(state.deployment().map(|newest| newest.number));
+        let all: Vec<u64> = (1..=deployments.len() as u64).collect();
+        prop_assert_eq!(deployments, all, "each deployment is either hot or was handed to history once");
         prop_assert_eq!(tables, Tables::of(&state.rows()));
         let in_memory = state.runs().map(|r| r.id);
         let mut all: Vec<RunId> = ended.into_iter().chain(in_memory).collect();
@@ -385,8 +452,22 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
             "Cancelled",
             "AttemptEnded",
             "Quota",
+            "BadAsset",
+            "BadPartition",
+            "AddedAndRemoved",
+            "TooManyPartitionChanges",
+            "TooManyPartitions",
         ]
         .map(str::to_owned),
+    );
+    wanted.extend(
+        [
+            "NEVER_MATERIALIZED SUCCEEDED",
+            "NEVER_MATERIALIZED FAILED",
+            "MATERIALIZED SUCCEEDED",
+            "LAST_ATTEMPT_FAILED FAILED",
+        ]
+        .map(|s| format!("data {s}")),
     );
     let missing: Vec<&String> = wanted.iter().filter(|name| !seen.contains(*name)).collect();
     assert!(missing.is_empty(), "never happened: {missing:?}");

@@ -19,7 +19,9 @@ use servo_engine::{
     Attempt, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunState, Settings,
     State, Trigger, TriggerRun,
 };
-use support::{SECRET, World, empty_state, ended_as, event, key, plan, user_error};
+use support::{
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, user_error,
+};
 
 fn request() -> TriggerRun {
     TriggerRun::new("first", plan(&[("a", &[])]), "me")
@@ -172,6 +174,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     {
         add(&format!("TaskFinished {outcome:?}"), finished(outcome), now);
     }
+    add("AssetsDeployed", deployed(1), now);
+    add("DynamicPartitionsChanged", partitions_changed(1), now);
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list

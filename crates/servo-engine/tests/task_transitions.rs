@@ -20,7 +20,9 @@ use servo_engine::{
     Applied, Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
     RetryPolicy, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun,
 };
-use support::{SECRET, World, empty_state, ended_as, event, key, plan_of, task, user_error};
+use support::{
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, task, user_error,
+};
 
 const OUTCOMES: [Outcome; 5] =
     [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled, Outcome::TimedOut, Outcome::Interrupted];
@@ -284,6 +286,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("TaskFinished, unknown run".into(), finished(&nowhere, Outcome::Succeeded), now));
     let nobody = Attempt { task_key: key("nobody"), ..new };
     list.push(("TaskFinished, unknown task".into(), finished(&nobody, Outcome::Succeeded), now));
+    list.push(("AssetsDeployed".into(), deployed(1), now));
+    list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list

@@ -15,10 +15,11 @@
 //! - Size and checksum of every part of a file are verified before it is parsed. A bad file is [`Error::Damaged`],
 //!   named, with the way out; a newer one is [`Error::Newer`]. Never a panic, never silence.
 //!
-//! Files: each **hot** table (`runs`, `tasks`, `dep_satisfaction`, `timers`, `dispatch_outbox`) is a base snapshot and
-//! L0 deltas on top, with tombstones. Rows that do not change any more lie in **history**: ended runs with their tasks
-//! and edges, in the order in which they were asked for, and the tables that only grow (`run_key_index`,
-//! `run_key_conflicts`, `idempotency_keys`).
+//! Files: each **hot** table (`runs`, `tasks`, `dep_satisfaction`, `timers`, `dispatch_outbox`, `asset_definitions`,
+//! `deployments`, `partition_status`, `dynamic_partitions`, `dynamic_partition_sets`) is a base snapshot and L0 deltas on
+//! top, with tombstones. Rows that do not change any more lie in **history**: ended runs with their tasks and edges, in
+//! the order in which they were asked for, older deployments, and the tables that only grow (`materializations`,
+//! `run_key_index`, `run_key_conflicts`, `idempotency_keys`).
 //!
 //! ```
 //! use std::sync::Arc;

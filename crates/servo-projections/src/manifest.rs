@@ -82,7 +82,7 @@ impl Watermarks {
     }
 }
 
-/// Complete hot tables at one moment.
+/// Complete hot tables at an earlier moment, not necessarily the same for all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BaseSnapshot {
     /// Unique id.
@@ -93,7 +93,7 @@ pub struct BaseSnapshot {
     pub tables: TableFiles,
 }
 
-/// Changes of one flush.
+/// Changes of one flush, or of several merged into one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct L0Delta {
     /// Unique id.
@@ -106,8 +106,15 @@ pub struct L0Delta {
     pub last_seq: u64,
     /// Rows and tombstones in all its files.
     pub rows: u64,
+    /// 0: one flush. 1: many, merged, of tables whose base is so large that it stays.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub level: u32,
     /// Its files.
     pub tables: TableFiles,
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// When deltas are merged.

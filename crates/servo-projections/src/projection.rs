@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
+use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow};
 use servo_store::{Blobs, Layout};
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
-use crate::hot::HotTables;
+use crate::hot::{self, HotTables};
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
+use crate::tables::{DynamicPartitions, PartitionStatuses};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -39,6 +41,16 @@ impl Projection {
     /// What it is a view of.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// What is known of every partition, sorted by asset and partition.
+    pub async fn partition_status(&self) -> Result<Vec<PartitionStatusRow>, Error> {
+        hot::merged::<PartitionStatuses>(&self.files, &self.manifest).await
+    }
+
+    /// The keys of dynamic partitions, sorted by name and key.
+    pub async fn dynamic_partitions(&self) -> Result<Vec<DynamicPartitionRow>, Error> {
+        hot::merged::<DynamicPartitions>(&self.files, &self.manifest).await
     }
 
     /// Everything that recovery needs: what `State::rows` gave when the manifest was written.

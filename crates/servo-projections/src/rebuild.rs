@@ -5,6 +5,7 @@
 //! publishing the next manifest: until that moment nothing visible has changed.
 
 mod checkpoint;
+mod compare;
 mod replay;
 mod report;
 mod sweep;
@@ -17,9 +18,10 @@ use servo_core::{Clock, Timestamp};
 use servo_engine::Settings;
 use servo_store::{Blobs, Layout, Log, PutIds};
 
+pub use compare::TableCheck;
 pub use report::{Phase, Progress, RebuildReport, TableStatus};
 pub use sweep::{list, sweep};
-pub use verify::{TableCheck, VerifyReport, verify};
+pub use verify::{VerifyReport, verify};
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};

@@ -164,10 +164,10 @@ macro_rules! hot_table {
             fn key_arrays(keys: &[Self::Key]) -> Vec<(&'static str, ArrayRef)> {
                 vec![$((
                     stringify!($field),
-                    <$type as Value>::build(keys.iter().map(|key| {
+                    <<$type as Field>::Value as Value>::build(keys.iter().map(|key| {
                         #[allow(unused_variables)]
                         let $key = key;
-                        Some($field)
+                        Field::as_value($field)
                     })),
                 ),)*]
             }

@@ -1,5 +1,11 @@
 //! The tables: a line per column. Names and types are a contract with everybody who queries the files.
 
+mod definitions;
+mod partitions;
+
+pub(crate) use definitions::{AssetDefinitions, Deployments};
+pub(crate) use partitions::{DynamicPartitions, Materializations, PartitionSets, PartitionStatuses};
+
 use arrow_array::ArrayRef;
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
 use servo_engine::event::TimerKind;
@@ -16,12 +22,18 @@ use crate::table::{ColumnSpec, HistoryTable, HotTable, Table, hot_table, table};
 use crate::value::{Field, Value};
 
 /// Every table, in the order in which people are shown them.
-pub const TABLES: [&str; 8] = [
+pub const TABLES: [&str; 14] = [
     Runs::NAME,
     Tasks::NAME,
     Edges::NAME,
     Timers::NAME,
     Outbox::NAME,
+    AssetDefinitions::NAME,
+    Deployments::NAME,
+    PartitionStatuses::NAME,
+    Materializations::NAME,
+    DynamicPartitions::NAME,
+    PartitionSets::NAME,
     RunKeys::NAME,
     RunKeyConflicts::NAME,
     Idempotency::NAME,

@@ -11,10 +11,14 @@ use arrow_array::{
     TimestampMillisecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, TimeUnit};
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
+    Timestamp,
+};
 use servo_engine::event::TimerKind;
 use servo_engine::{
-    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
+    TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -101,7 +105,7 @@ macro_rules! text_values {
     )*};
 }
 
-text_values!(RunId, EventId, PlanId, AttemptId, MaterializationId, TaskKey);
+text_values!(AssetId, RunId, EventId, PlanId, AttemptId, MaterializationId, TaskKey);
 
 macro_rules! named_values {
     ($($type:ty),* $(,)?) => {$(
@@ -132,7 +136,35 @@ named_values!(
     Resolution,
     TimerState,
     OutboxStatus,
+    AttemptOutcome,
+    DataStatus,
 );
+
+/// Keys that are shown in another form than they are stored in.
+macro_rules! canonical_values {
+    ($($type:ty, $parse:path;)*) => {$(
+        impl Value for $type {
+            type Array = StringArray;
+
+            fn data_type() -> DataType {
+                DataType::Utf8
+            }
+
+            fn build<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> ArrayRef {
+                Arc::new(values.map(|value| value.map(|value| value.canonical())).collect::<StringArray>())
+            }
+
+            fn read(array: &StringArray, row: usize) -> Result<Self, String> {
+                $parse(array.value(row)).map_err(|error| error.to_string())
+            }
+        }
+    )*};
+}
+
+canonical_values! {
+    AssetKey, AssetKey::parse_canonical;
+    PartitionKey, PartitionKey::parse;
+}
 
 /// The names of timer kinds on the wire.
 const TIMER_KINDS: [(TimerKind, &str); 4] = [

@@ -1,25 +1,27 @@
 //! Turns changes into files and notes them in a draft of the next manifest. Publishing is somebody else's business:
 //! the compactor's, or a rebuild's.
 
-use std::ops::Range;
+mod merge;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servo_core::{PutId, Timestamp};
+use servo_core::{EventId, PutId, Timestamp};
 use servo_engine::Delta;
 use servo_store::{Layout, PutIds, TableFileKind};
 
 use crate::encode::{Encoded, FileWriter, Grouping, Owner};
 use crate::error::Error;
 use crate::files::Files;
-use crate::hot::HotTables;
 use crate::limits::Limits;
-use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles, Watermarks};
+use crate::manifest::{FileRef, L0Delta, Manifest, TableFiles, Watermarks};
 use crate::request_keys::oldest_kept;
-use crate::settled::{ChainCursor, MergeCursor, Roll, Rows, history_key};
+use crate::settled::history_key;
 use crate::table::{HistoryTable, HotTable, SCHEMA_VERSION, Shape, Table};
-use crate::tables::{Edges, Idempotency, Outbox, RunKeyConflicts, RunKeys, Runs, Tasks, Timers};
-use crate::tiers::next_merge;
+use crate::tables::{
+    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
+    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
+};
 
 /// Writes the files of one workspace.
 pub(crate) struct Writer {
@@ -55,7 +57,7 @@ impl Writer {
         let boundary = revision.saturating_sub(keep).max(parent.map_or(0, |parent| parent.boundary));
         let nothing = servo_engine::rows::Head {
             seq: 0,
-            last_event: servo_core::EventId::NIL,
+            last_event: EventId::NIL,
             last_event_at: Timestamp::EPOCH,
             unknown_events: 0,
         };
@@ -107,18 +109,34 @@ impl Writer {
         self.add_hot::<Edges>(draft, &mut tables, &delta.edges, &gone.edges, delta).await?;
         self.add_hot::<Timers>(draft, &mut tables, &delta.timers, &gone.timers, delta).await?;
         self.add_hot::<Outbox>(draft, &mut tables, &delta.outbox, &gone.outbox, delta).await?;
+        self.add_hot::<AssetDefinitions>(draft, &mut tables, &delta.asset_definitions, &[], delta).await?;
+        self.add_hot::<Deployments>(draft, &mut tables, &delta.deployments, &gone.deployments, delta).await?;
+        let (keys, keys_gone) = (&delta.dynamic_partitions, &gone.dynamic_partitions);
+        self.add_hot::<DynamicPartitions>(draft, &mut tables, keys, keys_gone, delta).await?;
+        self.add_hot::<PartitionSets>(draft, &mut tables, &delta.partition_sets, &[], delta).await?;
+        self.add_hot::<PartitionStatuses>(draft, &mut tables, &delta.partition_status, &[], delta).await?;
         if !tables.is_empty() {
             let rows = tables.values().flatten().map(|file| file.rows).sum();
             let (first_seq, last_seq) = (draft.watermarks.last_seq + 1, delta.head.seq);
             let l0_id = self.put_ids.next();
-            draft.l0_deltas.push(L0Delta { l0_id, created_at: now, first_seq, last_seq, rows, tables });
+            draft.l0_deltas.push(L0Delta {
+                l0_id,
+                created_at: now,
+                first_seq,
+                last_seq,
+                rows,
+                level: 0,
+                tables,
+            });
         }
         self.add_history::<Runs>(draft, &delta.ended_runs).await?;
         self.add_history::<Tasks>(draft, &delta.ended_tasks).await?;
         self.add_history::<Edges>(draft, &delta.ended_edges).await?;
+        self.add_history::<Deployments>(draft, &delta.ended_deployments).await?;
         self.add_settled::<RunKeys>(draft, &delta.run_keys, Grouping::Large).await?;
         self.add_settled::<RunKeyConflicts>(draft, &delta.run_key_conflicts, Grouping::Large).await?;
         self.add_settled::<Idempotency>(draft, &delta.idempotency, Grouping::Large).await?;
+        self.add_settled::<Materializations>(draft, &delta.materializations, Grouping::Large).await?;
         draft.watermarks = Watermarks::new(delta.head, now);
         forget_requests(draft);
         Ok(())
@@ -138,12 +156,22 @@ impl Writer {
         if rows.is_empty() && gone.is_empty() {
             return Ok(());
         }
-        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Hot, Grouping::Large)?;
-        writer.push(rows)?;
-        writer.push_gone(gone, delta.head.last_event)?;
-        let file = self.store::<T>(writer.finish(0)?, TableFileKind::L0, draft.revision).await?;
+        let file = self.store_hot::<T>(rows, gone, delta.head.last_event, draft.revision).await?;
         tables.insert(T::NAME.to_owned(), vec![file]);
         Ok(())
+    }
+
+    async fn store_hot<T: HotTable>(
+        &mut self,
+        rows: &[T::Row],
+        gone: &[T::Key],
+        version: EventId,
+        revision: u64,
+    ) -> Result<FileRef, Error> {
+        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Hot, Grouping::Large)?;
+        writer.push(rows)?;
+        writer.push_gone(gone, version)?;
+        self.store::<T>(writer.finish(0)?, TableFileKind::L0, revision).await
     }
 
     async fn add_history<T: HistoryTable>(
@@ -185,106 +213,6 @@ impl Writer {
         let stored = self.files.blobs.put(&path, Bytes::from(encoded.bytes)).await;
         stored.map_err(|source| Error::store("writing", path.clone(), source))?;
         Ok(FileRef { path, ..encoded.file })
-    }
-
-    /// Does the merges that are due. False if there were none.
-    pub(crate) async fn merge_due(&mut self, draft: &mut Manifest, now: Timestamp) -> Result<bool, Error> {
-        let mut merged = false;
-        if self.l0_is_due(draft, now) {
-            self.merge_l0(draft, now).await?;
-            merged = true;
-        }
-        merged |= self.merge_history::<Runs>(draft).await?;
-        merged |= self.merge_history::<Tasks>(draft).await?;
-        merged |= self.merge_history::<Edges>(draft).await?;
-        merged |= self.merge_settled::<RunKeys>(draft).await?;
-        merged |= self.merge_settled::<RunKeyConflicts>(draft).await?;
-        merged |= self.merge_settled::<Idempotency>(draft).await?;
-        Ok(merged)
-    }
-
-    fn l0_is_due(&self, draft: &Manifest, now: Timestamp) -> bool {
-        let limits = &self.limits;
-        let Some(oldest) = draft.l0_deltas.first() else { return false };
-        let rows: u64 = draft.l0_deltas.iter().map(|delta| delta.rows).sum();
-        draft.l0_deltas.len() > limits.l0_max_count
-            || rows > limits.l0_max_rows as u64
-            || (draft.l0_deltas.len() > 1 && now.since(oldest.created_at) > limits.l0_max_age)
-    }
-
-    /// Makes a new base of the old one and all deltas.
-    pub(crate) async fn merge_l0(&mut self, draft: &mut Manifest, now: Timestamp) -> Result<(), Error> {
-        let merged = HotTables::read(&self.files, draft).await?;
-        let mut tables = TableFiles::new();
-        self.add_base::<Runs>(draft.revision, &mut tables, &merged.runs).await?;
-        self.add_base::<Tasks>(draft.revision, &mut tables, &merged.tasks).await?;
-        self.add_base::<Edges>(draft.revision, &mut tables, &merged.edges).await?;
-        self.add_base::<Timers>(draft.revision, &mut tables, &merged.timers).await?;
-        self.add_base::<Outbox>(draft.revision, &mut tables, &merged.outbox).await?;
-        draft.base_snapshot =
-            Some(BaseSnapshot { snapshot_id: self.put_ids.next(), published_at: now, tables });
-        draft.l0_deltas.clear();
-        Ok(())
-    }
-
-    async fn add_base<T: HotTable>(
-        &mut self,
-        revision: u64,
-        tables: &mut TableFiles,
-        rows: &[T::Row],
-    ) -> Result<(), Error> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Hot, Grouping::Large)?;
-        writer.push(rows)?;
-        let file = self.store::<T>(writer.finish(0)?, TableFileKind::Base, revision).await?;
-        tables.insert(T::NAME.to_owned(), vec![file]);
-        Ok(())
-    }
-
-    async fn merge_history<T: HistoryTable>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
-        let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let rows = MergeCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]).await?;
-            self.replace::<T>(draft, range, rows, Grouping::Paged).await?;
-            merged = true;
-        }
-        Ok(merged)
-    }
-
-    async fn merge_settled<T: Table>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
-        let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let rows = ChainCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]);
-            self.replace::<T>(draft, range, rows, Grouping::Large).await?;
-            merged = true;
-        }
-        Ok(merged)
-    }
-
-    /// Puts files with these rows in the place of others. Each is stored as soon as it is full, so that memory holds
-    /// one.
-    async fn replace<T: Table>(
-        &mut self,
-        draft: &mut Manifest,
-        range: Range<usize>,
-        mut rows: impl Rows<T>,
-        grouping: Grouping,
-    ) -> Result<(), Error> {
-        let level = draft.settled(T::NAME)[range.start].level + 1;
-        let mut roll = Roll::<T>::new(&self.owner, &self.limits, grouping, level);
-        let mut stored = Vec::new();
-        while let Some(row) = rows.next().await? {
-            if let Some(full) = roll.push(row)? {
-                stored.push(self.store::<T>(full, TableFileKind::History, draft.revision).await?);
-            }
-        }
-        if let Some(last) = roll.finish()? {
-            stored.push(self.store::<T>(last, TableFileKind::History, draft.revision).await?);
-        }
-        draft.history.entry(T::NAME.to_owned()).or_default().splice(range, stored);
-        Ok(())
     }
 }
 

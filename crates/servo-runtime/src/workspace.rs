@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 
 use servo_core::{Clock, EventId, RunId};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
-use servo_engine::{Attempt, CancelRun, Engine, Input, Progress, Reply, Report, State, TriggerRun};
+use servo_engine::{
+    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, State, TriggerRun,
+};
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use tokio::runtime::Handle;
@@ -194,6 +196,16 @@ impl Workspace {
     /// Stops a run; answers when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Reply, Error> {
         self.ask(Input::Cancel(request)).await
+    }
+
+    /// Works with these definitions from now on; answers when they are durable. `Duplicate` if they are deployed.
+    pub async fn deploy(&self, request: Deploy) -> Result<Reply, Error> {
+        self.ask(Input::Deploy(request)).await
+    }
+
+    /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
+    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Reply, Error> {
+        self.ask(Input::ChangePartitions(request)).await
     }
 
     /// A worker is about to begin; an error means that it must not.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, propagate, retention};
+use super::{Applied, At, Ignored, materializations, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -178,6 +178,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         ended = task.state.is_terminal();
     });
     if ended {
+        materializations::task_ended(state, at, run, position);
         propagate::task_ended(state, at, run, position);
     }
 }

@@ -1,11 +1,15 @@
 //! What changed since the compactor last asked. Bookkeeping beside the state: it takes no part in comparisons.
 
-use servo_core::{RunId, TaskKey, dispatch_id, timer_id};
+use std::collections::BTreeSet;
+
+use servo_core::{AssetKey, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
 
 use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
-use crate::rows::{Delta, GoneKeys, IdempotencyRow, RunKeyConflictRow, RunKeyRow};
+use crate::rows::{
+    Delta, DeploymentRow, GoneKeys, IdempotencyRow, MaterializationRow, RunKeyConflictRow, RunKeyRow,
+};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
@@ -13,6 +17,19 @@ pub(crate) struct Changes {
     runs: Vec<RunId>,
     outbox_gone: Vec<String>,
     timers_gone: Vec<String>,
+    /// Assets whose definition changed or was removed.
+    pub(crate) definitions: BTreeSet<AssetKey>,
+    /// Whether there is a new deployment.
+    pub(crate) deployment: bool,
+    /// Deployments that others have followed.
+    pub(crate) ended_deployments: Vec<DeploymentRow>,
+    /// Dynamic partitions that were added or removed: name, key.
+    pub(crate) partitions: BTreeSet<(String, String)>,
+    /// Their names.
+    pub(crate) partition_sets: BTreeSet<String>,
+    /// Partitions whose status changed.
+    pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    pub(crate) materializations: Vec<MaterializationRow>,
     /// Ended runs that left memory.
     pub(crate) ended: Vec<Run>,
     pub(crate) run_keys: Vec<RunKeyRow>,
@@ -83,8 +100,24 @@ pub(super) fn take(state: &mut State) -> Delta {
         run_keys: changes.run_keys,
         run_key_conflicts: changes.conflicts,
         idempotency: changes.idempotency,
+        materializations: changes.materializations,
         ..Delta::empty(state.head)
     };
+    delta.asset_definitions.extend(changes.definitions.iter().filter_map(|key| state.definitions.row(key)));
+    delta.deployments.extend(state.definitions.deployment_row().filter(|_| changes.deployment));
+    delta.gone.deployments.extend(changes.ended_deployments.iter().map(|row| row.number));
+    delta.ended_deployments = changes.ended_deployments;
+    for (name, key) in changes.partitions {
+        match state.dynamic.row(&name, &key) {
+            Some(row) => delta.dynamic_partitions.push(row),
+            None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    delta.partition_sets.extend(changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name)));
+    let statuses = changes.statuses.iter();
+    delta
+        .partition_status
+        .extend(statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref())));
     for id in changes.runs {
         let Some(run) = state.runs.get_mut(&id) else { continue };
         if std::mem::take(&mut run.dirty) {

@@ -7,8 +7,8 @@ use servo_core::{Fingerprint, RunId, TaskKey, TenantId, WorkspaceId, cloud_task_
 
 use super::task::Outbox;
 use super::{
-    Cancel, Counts, Deadline, Edge, IdempotencyIndex, RetryTimer, Run, RunKeyIndex, State, Task, TaskRef,
-    index,
+    Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, RetryTimer, Run,
+    RunKeyIndex, State, Statuses, Task, TaskRef, index,
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
@@ -183,6 +183,11 @@ impl State {
             edges: Vec::new(),
             timers: Vec::new(),
             outbox: Vec::new(),
+            asset_definitions: self.definitions.rows(),
+            deployments: self.definitions.deployment_row().into_iter().collect(),
+            dynamic_partitions: self.dynamic.rows(),
+            partition_sets: self.dynamic.set_rows(),
+            partition_status: self.statuses.rows(),
             run_keys: self.run_keys.entries(),
             idempotency: self.idempotency.entries(),
         };
@@ -209,8 +214,11 @@ impl State {
     ) -> Result<State, RestoreError> {
         let mut state = State::new(tenant, workspace, settings);
         state.head = rows.head;
+        state.definitions = Deployed::restore(rows.deployments, rows.asset_definitions)?;
+        state.dynamic = DynamicPartitions::restore(rows.partition_sets, rows.dynamic_partitions)?;
         state.run_keys = RunKeyIndex::restore(rows.run_keys);
         state.idempotency = IdempotencyIndex::restore(rows.idempotency);
+        state.statuses = Statuses::restore(rows.partition_status)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in rows.runs {
             let run = restore_run(row)?;

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_core::{AssetId, EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_engine::definitions::AssetDef;
+use servo_engine::event::{AssetsDeployed, DeployedAsset};
 use servo_engine::{
     Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Refusal, Reply, Report,
     Run, RunState, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TriggerRun,
@@ -223,4 +225,38 @@ pub(crate) fn dispatch(data: &EventData) -> Option<&servo_engine::event::Dispatc
 /// Names of the kinds of some events, for comparing what was emitted.
 pub(crate) fn kinds(events: &[EventData]) -> Vec<&'static str> {
     events.iter().map(|data| data.kind().name()).collect()
+}
+
+/// The change of dynamic partitions with this number: one key more.
+pub(crate) fn partitions_changed(number: u64) -> EventData {
+    EventData::DynamicPartitionsChanged(servo_engine::event::DynamicPartitionsChanged {
+        name: "customers".to_owned(),
+        number,
+        actor: "me".to_owned(),
+        added: vec![format!("customer {number}")],
+        removed: vec![],
+    })
+}
+
+/// An asset of namespace `t`, as a manifest declares it.
+pub(crate) fn definition(name: &str, code_version: &str) -> Arc<AssetDef> {
+    Arc::new(AssetDef {
+        key: format!("t/{name}"),
+        code_version: Some(code_version.to_owned()),
+        group: Some("tests".to_owned()),
+        ..AssetDef::default()
+    })
+}
+
+/// The deployment with this number: one asset.
+pub(crate) fn deployed(number: u64) -> EventData {
+    let id = AssetId::from_parts(1, u128::from(number));
+    EventData::AssetsDeployed(AssetsDeployed {
+        number,
+        digest: format!("sha256:{number}").into(),
+        project: "tests".to_owned(),
+        actor: "me".to_owned(),
+        upsert: vec![DeployedAsset::new(id, definition("a", "1")).expect("a valid key")],
+        removed: vec![],
+    })
 }

@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use servo_core::{Millis, RunId, Timestamp};
+use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp};
 use servo_engine::controllers::dispatcher;
 use servo_engine::rows::Delta;
 use servo_engine::{
-    Attempt, CancelRun, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Reply, Report,
-    RetryPolicy, Settings, State, TaskError, TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun,
+    Attempt, CancelRun, ChangePartitions, DataStatus, Deploy, Effect, Engine, ErrorCode, Event, EventData,
+    Input, Outcome, PartitionCounts, Plan, Reply, Report, RetryPolicy, Settings, State, TaskError,
+    TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun,
 };
 
-use crate::support::{SECRET, START, empty_state, key, plan_of};
+use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
 
 /// A random graph: for each task a mask of the earlier tasks it waits for, and a pick of options.
 pub(crate) type Graph = Vec<(u16, u8)>;
@@ -47,15 +48,25 @@ pub(crate) fn plan_for(graph: &Graph) -> Plan {
         0 => None,
         n => Some(RetryPolicy { max_attempts: u32::from(n), ..RetryPolicy::default() }),
     };
+    // Graphs share their assets, so that runs meet in the status of partitions.
+    let task_key = |i: usize| match i % 3 {
+        1 => TaskKey::parse(&format!("t/{}[p=i:{i}]:materialize", name(i))).expect("a task key"),
+        2 => TaskKey::parse(&format!("t/{}:check", name(i))).expect("a task key"),
+        _ => key(&name(i)),
+    };
     let tasks = graph.iter().enumerate().map(|(i, (mask, pick))| TaskRequest {
-        key: key(&name(i)),
-        upstream: (0..i).filter(|j| mask >> j & 1 == 1).map(|j| key(&name(j))).collect(),
+        key: task_key(i),
+        upstream: (0..i).filter(|j| mask >> j & 1 == 1).map(task_key).collect(),
         options: TaskOptions {
             priority: i32::from(pick % 3),
             retry: retry(pick / 3),
             timeout_ms: None,
+            compute: None,
             heartbeat_timeout_ms: (pick % 7 == 0).then_some(Millis::from_secs(20)),
             worker_queue: (pick % 5 == 0).then(|| Arc::from("big")),
+            outputs: (0..pick % 3)
+                .map(|n| AssetKey::new("t", &format!("also_{n}")).expect("a key"))
+                .collect(),
         },
     });
     plan_of(tasks.collect())
@@ -89,6 +100,8 @@ impl Sim {
             force_cancel_after: Millis::from_secs(30),
             recent_runs: story.recent_runs,
             max_run_duration: Millis::from_hours(4),
+            max_partition_changes: 6,
+            max_dynamic_partitions: 3,
             ..Settings::default()
         };
         Self {
@@ -156,6 +169,8 @@ impl Sim {
                 })
             }),
             27 if how % 4 == 0 => Some(Input::WorkersLost(format!("w{}/", how % 3).into())),
+            27 if how % 4 == 1 => Some(deploy(whom)),
+            27 if how % 4 == 2 => Some(change_partitions(whom, how >> 2 | (whom >> 2) as u8 & 0xc0)),
             28 => Some(Input::Sweep),
             29 => {
                 self.queue.clear();
@@ -242,6 +257,10 @@ impl Sim {
                 }
             });
         }
+        let state = self.engine.state();
+        for (_, status) in state.attempted_assets().flat_map(|(asset, _)| state.partition_statuses(asset)) {
+            self.seen.insert(format!("data {} {}", status.status(), status.last_attempt().outcome));
+        }
         for run in self.engine.state().runs() {
             self.seen.insert(format!("run {}", run.state));
             for task in &run.tasks {
@@ -285,11 +304,45 @@ impl Sim {
     }
 }
 
+/// Four assets, each absent or in one of three versions; now and then one with a bad key.
+fn deploy(whom: u16) -> Input {
+    let bad = whom >> 8 == 0;
+    let versions = (0..4).map(|asset| (asset, whom >> (2 * asset) & 3));
+    let mut assets: Vec<_> = versions
+        .filter(|(_, version)| *version > 0)
+        .map(|(asset, version)| definition(&format!("n{:02}", 20 - asset), &version.to_string()))
+        .collect();
+    if bad {
+        assets.push(definition("no key", "1"));
+    }
+    let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
+    Input::Deploy(Deploy { digest: digest.into(), project: "sim".to_owned(), assets, actor: "me".to_owned() })
+}
+
+/// Four keys, each added or removed or neither; now and then what is refused.
+fn change_partitions(whom: u16, how: u8) -> Input {
+    let keys = |bits: u8| (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}")).collect();
+    let mut change = ChangePartitions {
+        name: format!("set {}", whom % 2),
+        add: keys(how),
+        remove: keys(how >> 4),
+        actor: "me".to_owned(),
+    };
+    match whom % 16 {
+        0 => change.add.push(String::new()),
+        1..=8 => change.remove.retain(|key| !change.add.contains(key)),
+        _ => {}
+    }
+    Input::ChangePartitions(change)
+}
+
 pub(crate) fn report(how: u8) -> Report {
+    let materialized = MaterializationId::from_parts(u64::from(how), 7);
     let failed = |code| Report::failed(TaskError::new(code, "boom"));
     let plain = |outcome| Report { outcome, error: None, materialization_id: None };
     match how % 11 {
-        0..=4 => Report::succeeded(),
+        0..=3 => Report { materialization_id: Some(materialized), ..Report::succeeded() },
+        4 => Report::succeeded(),
         5..=6 => failed(ErrorCode::UserCodeException),
         7 => failed(ErrorCode::WorkerCrash),
         8 => plain(Outcome::TimedOut),
@@ -336,12 +389,39 @@ pub(crate) fn check_invariants(state: &State) {
             assert_eq!(task.finished_at.is_some(), task.state.is_terminal());
         }
     }
+    check_partitions(state);
     assert_eq!(state.active_runs(), active);
     assert_eq!(state.outstanding(), outstanding);
     assert!(outstanding <= state.settings().max_concurrent_tasks);
     assert_eq!(state.waiting(), waiting);
     assert_eq!(state.next_deadline(), deadlines.first().copied());
     assert!(waiting == 0 || outstanding == state.settings().max_concurrent_tasks, "no slot stays free");
+}
+
+/// Lists are sorted and counted right, and what is counted is what is there.
+fn check_partitions(state: &State) {
+    for keys in state.dynamic_partitions().values() {
+        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+        assert!(keys.len() <= state.settings().max_dynamic_partitions as usize);
+    }
+    let live = state.definitions().count();
+    assert_eq!(state.deployment().map_or(0, |deployment| deployment.assets as usize), live);
+    for (asset, counts) in state.attempted_assets() {
+        let mut counted = PartitionCounts::default();
+        for (partition, status) in state.partition_statuses(asset) {
+            *match status.status() {
+                DataStatus::NeverMaterialized => &mut counted.never,
+                DataStatus::Materialized => &mut counted.materialized,
+                DataStatus::LastAttemptFailed => &mut counted.failing,
+            } += 1;
+            let partition = partition.map(|text| PartitionKey::parse(text).expect("a key"));
+            assert_eq!(state.latest(asset, partition.as_ref()), status.latest());
+            let last = status.last_attempt();
+            assert!(status.latest().is_none_or(|latest| latest.event_id() <= last.event_id));
+        }
+        assert_eq!(counts, counted);
+        assert_eq!(counts, state.partition_counts(asset));
+    }
 }
 
 pub(crate) fn smallest_failure_before(run: &servo_engine::Run, position: u32) -> Option<u32> {

@@ -62,6 +62,12 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::AlreadyStarted { .. } => "taken",
                 Refusal::Cancelled { .. } => "cancelled",
                 Refusal::AttemptEnded { .. } => "ended",
+                Refusal::BadAsset { .. } => "bad asset",
+                Refusal::TooManyAssets { .. } => "too many assets",
+                Refusal::BadPartition { .. } => "bad partition",
+                Refusal::AddedAndRemoved { .. } => "added and removed",
+                Refusal::TooManyPartitionChanges { .. } => "too many changes",
+                Refusal::TooManyPartitions { .. } => "too many partitions",
                 Refusal::Quota { .. } => "quota",
             };
             format!("{:?}: {what}", refusal.kind())

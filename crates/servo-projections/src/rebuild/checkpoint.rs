@@ -18,6 +18,10 @@ pub(crate) struct Counts {
     pub(crate) tasks: u64,
     pub(crate) edges: u64,
     pub(crate) conflicts: u64,
+    #[serde(default)]
+    pub(crate) materializations: u64,
+    #[serde(default)]
+    pub(crate) deployments: u64,
 }
 
 /// Everything a rebuild needs to go on.

@@ -12,7 +12,7 @@ use super::{RebuildOptions, Workshop, aborted, refused, view};
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::table::{SCHEMA_VERSION, Table};
-use crate::tables::{Edges, RunKeyConflicts, Runs, Tasks};
+use crate::tables::{Deployments, Edges, Materializations, RunKeyConflicts, Runs, Tasks};
 use crate::writer::Writer;
 
 /// Events folded at most between two flushes: bounds memory whatever the size of batches.
@@ -170,6 +170,8 @@ impl<'a> Shadow<'a> {
         counts.tasks += delta.ended_tasks.len() as u64;
         counts.edges += delta.ended_edges.len() as u64;
         counts.conflicts += delta.run_key_conflicts.len() as u64;
+        counts.materializations += delta.materializations.len() as u64;
+        counts.deployments += delta.ended_deployments.len() as u64;
         self.saved.through = delta.head.seq;
         let before = std::mem::replace(&mut self.saved.shadow, shadow);
         self.saved.write(&*self.workshop.blobs).await?;
@@ -194,6 +196,8 @@ impl<'a> Shadow<'a> {
             (Tasks::NAME, counts.tasks),
             (Edges::NAME, counts.edges),
             (RunKeyConflicts::NAME, counts.conflicts),
+            (Materializations::NAME, counts.materializations),
+            (Deployments::NAME, counts.deployments),
         ] {
             let found: u64 = shadow.settled(table).iter().map(|file| file.rows).sum();
             if found != expected {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use servo_core::{Millis, RunId, Timestamp};
-use servo_engine::rows::{Delta, RunRow};
+use servo_engine::rows::{Delta, DynamicPartitionRow, RunRow};
 
 use super::generate::Generator;
 use super::support::{Model, empty_delta, event, latest, layout, memory, now, open};
@@ -48,6 +48,32 @@ fn random_delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
         row.row_version = version(generator);
         outbox.insert(row.dispatch_id.clone(), row);
     }
+    let (mut dynamic_partitions, mut sets) = (BTreeMap::new(), BTreeMap::new());
+    let mut statuses = BTreeMap::new();
+    for _ in 0..generator.below(20) {
+        let mut row = generator.dynamic_partition();
+        row.partition = generator.below(10).to_string();
+        row.row_version = version(generator);
+        dynamic_partitions.insert((row.name.clone(), row.partition.clone()), row);
+        let mut row = generator.partition_set();
+        row.row_version = version(generator);
+        sets.insert(row.name.clone(), row);
+        let mut row = generator.partition_status();
+        row.row_version = version(generator);
+        statuses.insert((row.asset_key.clone(), row.partition_key.clone()), row);
+        delta.materializations.push(generator.materialization());
+    }
+    let (mut definitions, mut deployments) = (BTreeMap::new(), BTreeMap::new());
+    for _ in 0..generator.below(3) {
+        let mut row = generator.asset_definition();
+        row.row_version = version(generator);
+        definitions.insert(row.asset_key.clone(), row);
+        let mut row = generator.deployment();
+        row.row_version = version(generator);
+        row.number = generator.below(4);
+        deployments.insert(row.number, row);
+        delta.ended_deployments.push(generator.deployment());
+    }
     macro_rules! gone {
         ($table:ident, $rows:ident) => {
             for key in model.$table.keys() {
@@ -62,6 +88,13 @@ fn random_delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
     gone!(edges, edges);
     gone!(timers, timers);
     gone!(outbox, outbox);
+    gone!(dynamic_partitions, dynamic_partitions);
+    gone!(deployments, deployments);
+    delta.asset_definitions = definitions.into_values().collect();
+    delta.deployments = deployments.into_values().collect();
+    delta.dynamic_partitions = dynamic_partitions.into_values().collect();
+    delta.partition_sets = sets.into_values().collect();
+    delta.partition_status = statuses.into_values().collect();
     delta.runs = runs.into_values().collect();
     delta.tasks = tasks.into_values().collect();
     delta.edges = edges.into_values().collect();
@@ -109,7 +142,8 @@ proptest! {
                 let projection = latest(&blobs).await;
                 prop_assert_eq!(&**projection.manifest(), &*manifest);
                 prop_assert_eq!(projection.hot_rows().await.unwrap(), model.rows(head));
-                prop_assert!(manifest.l0_deltas.len() <= l0_max_count);
+                let flushes = manifest.l0_deltas.iter().filter(|delta| delta.level == 0).count();
+                prop_assert!(flushes <= l0_max_count && manifest.l0_deltas.len() <= flushes + 1);
             }
             Ok(())
         })?;
@@ -138,6 +172,61 @@ async fn deleted_rows_do_not_come_back_after_a_merge() {
     let projection = latest(&blobs).await;
     assert!(projection.manifest().l0_deltas.len() <= 2 && projection.manifest().base_snapshot.is_some());
     assert_eq!(projection.hot_rows().await.unwrap().runs, left, "after the merge");
+}
+
+/// Keys of one name, with the version of flush `seq`.
+fn keys(seq: u64, numbers: impl Iterator<Item = u64>) -> Vec<DynamicPartitionRow> {
+    let row = |n: u64| DynamicPartitionRow {
+        name: "customers".to_owned(),
+        partition: format!("{n:05}"),
+        added_at: now(),
+        row_version: event(seq * 1_000),
+    };
+    numbers.map(row).collect()
+}
+
+#[tokio::test]
+async fn a_large_base_stays_until_its_deltas_are_worth_a_new_one() {
+    let blobs = memory();
+    let mut compactor = open(&blobs, 1, 1, Limits { l0_max_count: 1, ..Limits::default() }).await;
+    let mut model = Model::default();
+    let mut flush = async |model: &mut Model, seq: u64, rows: Vec<DynamicPartitionRow>, gone: &[u64]| {
+        let mut delta = Delta { dynamic_partitions: rows, ..empty_delta(seq) };
+        let gone = gone.iter().map(|n| ("customers".to_owned(), format!("{n:05}")));
+        delta.gone.dynamic_partitions.extend(gone);
+        // A small table beside it, which is rewritten each time.
+        let mut set = Generator::new(seq).partition_set();
+        set.name = "customers".to_owned();
+        set.row_version = event(seq * 1_000);
+        delta.partition_sets = vec![set];
+        model.apply(&delta);
+        let head = delta.head;
+        let manifest = compactor.flush(delta, now()).await.unwrap();
+        assert!(compactor.maintenance_error().is_none());
+        assert_eq!(latest(&blobs).await.hot_rows().await.unwrap(), model.rows(head), "flush {seq}");
+        manifest
+    };
+    let base = |manifest: &crate::Manifest, table: &str| {
+        let files = &manifest.base_snapshot.as_ref().unwrap().tables[table];
+        assert_eq!(files.len(), 1);
+        (files[0].path.clone(), files[0].rows)
+    };
+    flush(&mut model, 1, keys(1, 0..1_000), &[]).await;
+    let first = flush(&mut model, 2, keys(2, 1_000..1_001), &[]).await;
+    assert_eq!((base(&first, "dynamic_partitions").1, first.l0_deltas.len()), (1_001, 0));
+    // Few changes: the base stays, and a key that is gone stays gone although the base has it.
+    for seq in 3..9 {
+        let manifest = flush(&mut model, seq, keys(seq, 2_000 + seq..2_001 + seq), &[seq]).await;
+        assert_eq!(base(&manifest, "dynamic_partitions"), base(&first, "dynamic_partitions"));
+    }
+    let manifest = flush(&mut model, 9, keys(9, 3..4), &[2_005]).await;
+    let levels: Vec<u32> = manifest.l0_deltas.iter().map(|delta| delta.level).collect();
+    assert_eq!(levels, [1, 0]);
+    assert_eq!((manifest.l0_deltas[0].first_seq, manifest.l0_deltas[0].last_seq), (3, 8));
+    assert!(!manifest.l0_deltas[0].tables.contains_key("dynamic_partition_sets"), "in its base already");
+    // Many: all of it becomes the new base.
+    let manifest = flush(&mut model, 10, keys(10, 5_000..5_600), &[1, 7]).await;
+    assert_eq!((base(&manifest, "dynamic_partitions").1, manifest.l0_deltas.len()), (1_600, 0));
 }
 
 #[tokio::test]

@@ -61,9 +61,39 @@ fn delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
         delta.run_keys.push(RunKeyRow { created_at: now(), ..generator.run_key() });
         delta.run_key_conflicts.push(generator.conflict());
         delta.idempotency.push(IdempotencyRow { created_at: now(), ..generator.idempotency() });
+        let name = format!("{seq}/{n}");
+        delta.dynamic_partitions.push(servo_engine::rows::DynamicPartitionRow {
+            partition: name.clone(),
+            row_version: version,
+            ..generator.dynamic_partition()
+        });
+        delta.partition_sets.push(servo_engine::rows::PartitionSetRow {
+            name,
+            row_version: version,
+            ..generator.partition_set()
+        });
+        let mut definition = generator.asset_definition();
+        definition.asset_key = format!("demo/asset_{n}").parse().unwrap();
+        definition.row_version = version;
+        delta.asset_definitions.push(definition);
+        let ended = servo_engine::rows::DeploymentRow { row_version: version, ..generator.deployment() };
+        delta.ended_deployments.push(ended);
+        let mut status = generator.partition_status();
+        status.partition_key = (n > 0).then(|| format!("n=i:{n}").parse().unwrap());
+        status.row_version = version;
+        delta.partition_status.push(status);
+        delta.materializations.push(generator.materialization());
     }
+    let newest = servo_engine::rows::DeploymentRow {
+        number: seq,
+        row_version: event((seq - 1) * 1_000),
+        ..generator.deployment()
+    };
+    delta.deployments.push(newest);
+    delta.gone.deployments.extend(model.deployments.keys().copied());
     delta.gone.runs.extend(model.runs.keys().next());
     delta.gone.timers.extend(model.timers.keys().next().cloned());
+    delta.gone.dynamic_partitions.extend(model.dynamic_partitions.keys().next().cloned());
     delta
 }
 
@@ -100,7 +130,16 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
     assert_eq!(seen["runs"]["columns"]["created_at"], "TIMESTAMP WITH TIME ZONE");
     assert_eq!(seen["idempotency_keys"]["columns"]["key_hash"], "BLOB");
 
-    let mut runs: Vec<RunRow> = projection.hot_rows().await.unwrap().runs;
+    let hot = projection.hot_rows().await.unwrap();
+    for (table, rows) in [
+        ("asset_definitions", hot.asset_definitions.len()),
+        ("partition_status", hot.partition_status.len()),
+        ("dynamic_partitions", hot.dynamic_partitions.len()),
+        ("dynamic_partition_sets", hot.partition_sets.len()),
+    ] {
+        assert_eq!(seen[table]["rows"].as_array().unwrap().len(), rows, "{table}");
+    }
+    let mut runs: Vec<RunRow> = hot.runs;
     runs.extend(projection.runs_before(None, 1_000, &RunFilter::default()).await.unwrap());
     let rows = seen["runs"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), runs.len());

@@ -1,12 +1,17 @@
 //! Rows of every kind with awkward values, from a seed.
 
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
+    Timestamp,
+};
 use servo_engine::event::TimerKind;
 use servo_engine::rows::{
-    EdgeRow, IdempotencyRow, OutboxRow, RunKeyConflictRow, RunKeyRow, RunRow, TaskRow, TimerRow,
+    AssetDefinitionRow, DeploymentRow, DynamicPartitionRow, EdgeRow, IdempotencyRow, MaterializationRow,
+    OutboxRow, PartitionSetRow, PartitionStatusRow, RunKeyConflictRow, RunKeyRow, RunRow, TaskRow, TimerRow,
 };
 use servo_engine::{
-    OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
+    TimerState, TransitionReason,
 };
 
 const TEXTS: [&str; 8] =
@@ -237,6 +242,95 @@ impl Generator {
             idempotency_key: self.text(),
             event_id: self.event(),
             created_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    fn asset(&mut self) -> AssetKey {
+        let name = self.pick(&["raw/events", "a/b", "analytics/delays"]);
+        AssetKey::parse_canonical(name).unwrap()
+    }
+
+    fn partition(&mut self) -> PartitionKey {
+        let text = format!("n=i:{},region=s:{}", self.below(30), self.pick(&["", "dXMtZWFzdA"]));
+        PartitionKey::parse(&text).unwrap()
+    }
+
+    pub(super) fn asset_definition(&mut self) -> AssetDefinitionRow {
+        AssetDefinitionRow {
+            asset_key: self.asset(),
+            asset_id: AssetId::from_parts(self.below(1 << 48), self.wide()),
+            definition: self.text(),
+            code_version: self.maybe(Self::text),
+            group_name: self.maybe(Self::text),
+            deployment_number: self.number(),
+            deployment_digest: self.text(),
+            deployed_at: self.at(),
+            removed_at: self.maybe(Self::at),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn deployment(&mut self) -> DeploymentRow {
+        DeploymentRow {
+            number: self.number(),
+            digest: self.text(),
+            project: self.text(),
+            actor: self.text(),
+            assets: self.int(),
+            assets_upserted: self.int(),
+            assets_removed: self.int(),
+            deployed_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn dynamic_partition(&mut self) -> DynamicPartitionRow {
+        DynamicPartitionRow {
+            name: self.text(),
+            partition: self.text(),
+            added_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn partition_set(&mut self) -> PartitionSetRow {
+        PartitionSetRow {
+            name: self.text(),
+            change_number: self.number(),
+            partitions: self.number(),
+            actor: self.text(),
+            changed_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn partition_status(&mut self) -> PartitionStatusRow {
+        PartitionStatusRow {
+            asset_key: self.asset(),
+            partition_key: self.maybe(Self::partition),
+            status: self.pick(DataStatus::ALL),
+            last_materialization_id: self.maybe(|g| MaterializationId::from_u128(g.wide())),
+            last_materialization_at: self.maybe(Self::at),
+            last_materialization_run_id: self.maybe(Self::run_id),
+            last_materialization_event_id: self.maybe(Self::event),
+            last_attempt_outcome: self.pick(AttemptOutcome::ALL),
+            last_attempt_at: self.at(),
+            last_attempt_run_id: self.run_id(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn materialization(&mut self) -> MaterializationRow {
+        MaterializationRow {
+            materialization_id: MaterializationId::from_u128(self.wide()),
+            asset_key: self.asset(),
+            partition_key: self.maybe(Self::partition),
+            run_id: self.run_id(),
+            task_key: self.task_key(),
+            attempt: self.int(),
+            attempt_id: AttemptId::from_u128(self.wide()),
+            materialized_at: self.at(),
             row_version: self.event(),
         }
     }

@@ -14,7 +14,10 @@ use crate::encode::encode;
 use crate::error::Error;
 use crate::files::{decode_whole, verify_whole};
 use crate::table::{SCHEMA_VERSION, Table};
-use crate::tables::{Edges, Idempotency, Outbox, RunKeyConflicts, RunKeys, Runs, Tasks, Timers};
+use crate::tables::{
+    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
+    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
+};
 
 fn check<T: Table>(seed: u64, count: usize, make: impl Fn(&mut Generator) -> T::Row) {
     let mut generator = Generator::new(seed);
@@ -44,6 +47,12 @@ proptest! {
         check::<RunKeys>(seed, count, Generator::run_key);
         check::<RunKeyConflicts>(seed, count, Generator::conflict);
         check::<Idempotency>(seed, count, Generator::idempotency);
+        check::<AssetDefinitions>(seed, count, Generator::asset_definition);
+        check::<Deployments>(seed, count, Generator::deployment);
+        check::<DynamicPartitions>(seed, count, Generator::dynamic_partition);
+        check::<PartitionSets>(seed, count, Generator::partition_set);
+        check::<PartitionStatuses>(seed, count, Generator::partition_status);
+        check::<Materializations>(seed, count, Generator::materialization);
     }
 }
 

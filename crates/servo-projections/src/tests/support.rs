@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, EventId, PartitionKey, RunId, TaskKey, Timestamp};
 use servo_engine::rows::{
-    Delta, EdgeRow, Head, HotRows, IdempotencyEntry, OutboxRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
+    AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, Head, HotRows, IdempotencyEntry,
+    OutboxRow, PartitionSetRow, PartitionStatusRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
 };
 use servo_store::{Blobs, CountingPutIds, FileBlobs, Layout, MemoryBlobs};
 
@@ -79,6 +80,11 @@ pub(super) struct Model {
     pub(super) edges: BTreeMap<(RunId, TaskKey, TaskKey), EdgeRow>,
     pub(super) timers: BTreeMap<String, TimerRow>,
     pub(super) outbox: BTreeMap<String, OutboxRow>,
+    pub(super) asset_definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
+    pub(super) deployments: BTreeMap<u64, DeploymentRow>,
+    pub(super) dynamic_partitions: BTreeMap<(String, String), DynamicPartitionRow>,
+    pub(super) partition_sets: BTreeMap<String, PartitionSetRow>,
+    pub(super) partition_status: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
     pub(super) run_keys: Vec<RunKeyEntry>,
     pub(super) idempotency: Vec<IdempotencyEntry>,
 }
@@ -90,6 +96,8 @@ impl Model {
         self.edges.retain(|key, _| !delta.gone.edges.contains(key));
         self.timers.retain(|key, _| !delta.gone.timers.contains(key));
         self.outbox.retain(|key, _| !delta.gone.outbox.contains(key));
+        self.deployments.retain(|key, _| !delta.gone.deployments.contains(key));
+        self.dynamic_partitions.retain(|key, _| !delta.gone.dynamic_partitions.contains(key));
         self.runs.extend(delta.runs.iter().map(|row| (row.run_id, row.clone())));
         self.tasks.extend(delta.tasks.iter().map(|row| ((row.run_id, row.task_key.clone()), row.clone())));
         self.edges.extend(delta.edges.iter().map(|row| {
@@ -97,6 +105,16 @@ impl Model {
         }));
         self.timers.extend(delta.timers.iter().map(|row| (row.timer_id.clone(), row.clone())));
         self.outbox.extend(delta.outbox.iter().map(|row| (row.dispatch_id.clone(), row.clone())));
+        let definitions = delta.asset_definitions.iter();
+        self.asset_definitions.extend(definitions.map(|row| (row.asset_key.clone(), row.clone())));
+        self.deployments.extend(delta.deployments.iter().map(|row| (row.number, row.clone())));
+        let keys = delta.dynamic_partitions.iter();
+        self.dynamic_partitions
+            .extend(keys.map(|row| ((row.name.clone(), row.partition.clone()), row.clone())));
+        self.partition_sets.extend(delta.partition_sets.iter().map(|row| (row.name.clone(), row.clone())));
+        let statuses = delta.partition_status.iter();
+        self.partition_status
+            .extend(statuses.map(|row| ((row.asset_key.clone(), row.partition_key.clone()), row.clone())));
         self.run_keys.extend(delta.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
             fingerprint_prefix: row.fingerprint_prefix,
@@ -120,6 +138,11 @@ impl Model {
             edges: self.edges.values().cloned().collect(),
             timers: self.timers.values().cloned().collect(),
             outbox: self.outbox.values().cloned().collect(),
+            asset_definitions: self.asset_definitions.values().cloned().collect(),
+            deployments: self.deployments.values().cloned().collect(),
+            dynamic_partitions: self.dynamic_partitions.values().cloned().collect(),
+            partition_sets: self.partition_sets.values().cloned().collect(),
+            partition_status: self.partition_status.values().cloned().collect(),
             run_keys: self.run_keys.clone(),
             idempotency: self.idempotency.clone(),
         }

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use servo_core::{Millis, TaskKey, Timestamp};
+use servo_core::{AssetKey, MaterializationId, Millis, TaskKey, Timestamp};
+use servo_engine::definitions::AssetDef;
 use servo_engine::event::encode_batch;
 use servo_engine::{
-    Dispatch, Effect, Engine, ErrorCode, Input, Plan, Report, RetryPolicy, Settings, State, TaskError,
-    TaskOptions, TaskRequest, TimerState, TriggerRun,
+    ChangePartitions, Deploy, Dispatch, Effect, Engine, ErrorCode, Input, Plan, Report, RetryPolicy,
+    Settings, State, TaskError, TaskOptions, TaskRequest, TimerState, TriggerRun,
 };
 use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
 
@@ -76,12 +77,37 @@ impl Workload {
         let task = |name: &str, upstream: Vec<TaskKey>| TaskRequest {
             key: key(name),
             upstream,
-            options: TaskOptions { retry: Some(retry.clone()), ..TaskOptions::default() },
+            options: TaskOptions {
+                retry: Some(retry.clone()),
+                outputs: vec![AssetKey::parse("demo.also").unwrap()],
+                ..TaskOptions::default()
+            },
         };
         let tasks = vec![task("a", vec![]), task("b", vec![key("a")]), task("c", vec![key("b")])];
         let plan = Plan::build(layout().tenant(), layout().workspace(), tasks, 100).unwrap();
         let trigger = Input::Trigger(TriggerRun::new(format!("run-{n}"), plan, "test"));
-        let mut waiting: VecDeque<Effect> = self.step(&[trigger]).await.into();
+        // Keys come and go with the runs; some of both at once.
+        let customer = |n: u64| format!("customer {}", n % 7);
+        let change = Input::ChangePartitions(ChangePartitions {
+            name: "customers".to_owned(),
+            add: vec![customer(n * 3), customer(n)],
+            remove: vec![customer(n * 3 + 1)],
+            actor: "test".to_owned(),
+        });
+        // Each asset is there in most deployments, in one of three versions.
+        let declared = |name: &str, at: u64| AssetDef {
+            key: format!("demo/{name}"),
+            code_version: Some(((n + at) % 3).to_string()),
+            ..AssetDef::default()
+        };
+        let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| (n + at) % 4 > 0);
+        let deploy = Input::Deploy(Deploy {
+            digest: format!("sha256:{n}").into(),
+            project: "demo".to_owned(),
+            assets: assets.map(|(name, at)| Arc::new(declared(name, at))).collect(),
+            actor: "test".to_owned(),
+        });
+        let mut waiting: VecDeque<Effect> = self.step(&[deploy, change, trigger]).await.into();
         for _ in 0..2 {
             if let Some(Effect::Enqueue(dispatch)) = waiting.pop_front() {
                 waiting.extend(self.carry_out(dispatch, n).await);
@@ -98,7 +124,8 @@ impl Workload {
         let report = if attempt.task_key == key("b", n) && (n.is_multiple_of(5) || at_first) {
             Report::failed(TaskError::new(ErrorCode::UserCodeException, "böse"))
         } else {
-            Report::succeeded()
+            let materialization_id = Some(MaterializationId::from_parts(n, 7));
+            Report { materialization_id, ..Report::succeeded() }
         };
         effects.extend(self.step(&[Input::Finished(attempt, report)]).await);
         effects
@@ -110,5 +137,5 @@ impl Workload {
 }
 
 fn key(name: &str, n: u64) -> TaskKey {
-    TaskKey::parse(&format!("demo/{name}[n=i:{n}]:materialize")).unwrap()
+    TaskKey::parse(&format!("demo/{name}[n=i:{}]:materialize", n % 11)).unwrap()
 }

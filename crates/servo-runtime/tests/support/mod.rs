@@ -462,6 +462,11 @@ pub fn assert_same_rows(left: &HotRows, right: &HotRows) {
     assert_eq!(left.edges, right.edges);
     assert_eq!(left.timers, right.timers);
     assert_eq!(left.outbox, right.outbox);
+    assert_eq!(left.asset_definitions, right.asset_definitions);
+    assert_eq!(left.deployments, right.deployments);
+    assert_eq!(left.dynamic_partitions, right.dynamic_partitions);
+    assert_eq!(left.partition_sets, right.partition_sets);
+    assert_eq!(left.partition_status, right.partition_status);
     assert_eq!(left.run_keys, right.run_keys);
     assert_eq!(left.idempotency, right.idempotency);
     assert_eq!(format!("{left:?}").into_bytes(), format!("{right:?}").into_bytes());

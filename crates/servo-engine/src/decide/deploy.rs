@@ -1,0 +1,69 @@
+//! Requests to deploy definitions: the difference to what is deployed goes into the log (ADR-057).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use servo_core::{AssetKey, Timestamp};
+
+use super::Decision;
+use crate::command::{Deploy, Reply};
+use crate::definitions::{AssetDef, MAX_ASSETS};
+use crate::derive::asset_id;
+use crate::event::{AssetsDeployed, DeployedAsset, EventData};
+use crate::refusal::Refusal;
+use crate::state::State;
+
+pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decision {
+    if state.deployment().is_some_and(|deployment| *deployment.digest == *command.digest) {
+        return Decision::reply(Reply::Duplicate);
+    }
+    match difference(state, command, now) {
+        Ok(deployed) => Decision::accept(EventData::AssetsDeployed(deployed)),
+        Err(refusal) => Decision::refuse(refusal),
+    }
+}
+
+fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsDeployed, Refusal> {
+    let assets = by_key(&command.assets)?;
+    let number = state.definitions.number() + 1;
+    let mut upsert = Vec::new();
+    for (key, definition) in &assets {
+        if state.definition(key).is_some_and(|deployed| deployed == *definition) {
+            continue;
+        }
+        let id = state
+            .definitions
+            .id(key)
+            .unwrap_or_else(|| asset_id(state.tenant(), state.workspace(), key, number, now));
+        upsert.push(DeployedAsset::new(id, (*definition).clone()).map_err(|error| bad(definition, error))?);
+    }
+    let deployed = state.definitions().map(|(key, ..)| key);
+    let removed = deployed.filter(|key| !assets.contains_key(key)).cloned().collect();
+    Ok(AssetsDeployed {
+        number,
+        digest: command.digest.clone(),
+        project: command.project.clone(),
+        actor: command.actor.clone(),
+        upsert,
+        removed,
+    })
+}
+
+/// Definitions were checked before they came here; what the state relies on is checked again.
+fn by_key(assets: &[Arc<AssetDef>]) -> Result<BTreeMap<AssetKey, &Arc<AssetDef>>, Refusal> {
+    if assets.len() > MAX_ASSETS {
+        return Err(Refusal::TooManyAssets { count: assets.len(), limit: MAX_ASSETS });
+    }
+    let mut by_key = BTreeMap::new();
+    for definition in assets {
+        let key = AssetKey::parse(&definition.key).map_err(|error| bad(definition, error))?;
+        if by_key.insert(key, definition).is_some() {
+            return Err(bad(definition, "it is declared twice"));
+        }
+    }
+    Ok(by_key)
+}
+
+fn bad(definition: &AssetDef, problem: impl ToString) -> Refusal {
+    Refusal::BadAsset { key: definition.key.clone(), problem: problem.to_string() }
+}

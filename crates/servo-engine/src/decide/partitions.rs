@@ -1,0 +1,66 @@
+//! Requests to add and remove keys of dynamic partitions: only what makes a difference goes into the log (ADR-055).
+
+use std::collections::BTreeSet;
+
+use super::Decision;
+use crate::command::{ChangePartitions, Reply};
+use crate::event::{DynamicPartitionsChanged, EventData};
+use crate::refusal::Refusal;
+use crate::state::State;
+
+/// Characters in a name or a key.
+const LONGEST: usize = 256;
+
+pub(super) fn change(state: &State, command: &ChangePartitions) -> Decision {
+    match difference(state, command) {
+        Ok(change) if change.added.is_empty() && change.removed.is_empty() => {
+            Decision::reply(Reply::Duplicate)
+        }
+        Ok(change) => Decision::accept(EventData::DynamicPartitionsChanged(change)),
+        Err(refusal) => Decision::refuse(refusal),
+    }
+}
+
+fn difference(state: &State, command: &ChangePartitions) -> Result<DynamicPartitionsChanged, Refusal> {
+    let name = || command.name.clone();
+    check("name of dynamic partitions", &command.name)?;
+    let (count, limit) = (command.add.len() + command.remove.len(), state.settings().max_partition_changes);
+    if count > limit as usize {
+        return Err(Refusal::TooManyPartitionChanges { name: name(), count, limit });
+    }
+    for key in command.add.iter().chain(&command.remove) {
+        check("partition key", key)?;
+    }
+    let add: BTreeSet<&String> = command.add.iter().collect();
+    let remove: BTreeSet<&String> = command.remove.iter().collect();
+    if let Some(key) = add.intersection(&remove).next() {
+        return Err(Refusal::AddedAndRemoved { name: name(), key: (*key).clone() });
+    }
+    let known = |key: &&&String| state.dynamic.contains(&command.name, key);
+    let added: Vec<String> = add.iter().filter(|key| !known(key)).map(|key| (*key).clone()).collect();
+    let removed: Vec<String> = remove.iter().filter(known).map(|key| (*key).clone()).collect();
+    let count = state.dynamic.keys_of(&command.name).len() + added.len() - removed.len();
+    let limit = state.settings().max_dynamic_partitions;
+    if count > limit as usize && !added.is_empty() {
+        return Err(Refusal::TooManyPartitions { name: name(), count, limit });
+    }
+    let number = state.dynamic.number(&command.name) + 1;
+    Ok(DynamicPartitionsChanged { name: name(), number, actor: command.actor.clone(), added, removed })
+}
+
+fn check(what: &'static str, text: &str) -> Result<(), Refusal> {
+    let length = text.chars().count();
+    let problem = if length == 0 {
+        "is empty".to_owned()
+    } else if length > LONGEST {
+        format!("has {length} characters, at most {LONGEST} are allowed")
+    } else if let Some((at, control)) = text.chars().enumerate().find(|(_, c)| c.is_control()) {
+        format!("has the control character {:?} at character {}", control, at + 1)
+    } else {
+        return Ok(());
+    };
+    // The text itself may be of any length.
+    let text =
+        if length > LONGEST { text.chars().take(32).chain(['…']).collect() } else { text.to_owned() };
+    Err(Refusal::BadPartition { what, text, problem })
+}

@@ -1,0 +1,164 @@
+//! What a project declares, once it is known to make sense.
+//!
+//! [`Manifest`] is what the SDK wrote. [`Definitions::check`] reports every problem of it at once, each with its place
+//! and what to do, or gives the assets, their partitions, and which of them reads what through which mapping. Nothing
+//! changes before a manifest has passed.
+
+mod automation;
+mod cycles;
+mod dependencies;
+mod limits;
+mod manifest;
+mod names;
+mod partitions;
+mod problem;
+
+use std::sync::Arc;
+
+pub use manifest::{
+    AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, Isolation,
+    Location, MANIFEST_VERSION, Manifest, Multi, Phase, ResourceDef, ScheduleDef, SecretDef, SensorDef,
+    Severity,
+};
+pub use problem::{DefinitionProblem, DefinitionProblems};
+
+use servo_core::partitions::{Mapping, MappingDef};
+use servo_core::selection::{AssetGraph, AssetInfo};
+use servo_core::{AssetKey, Partitions};
+
+use problem::Report;
+
+/// The most assets that a manifest may have.
+pub const MAX_ASSETS: usize = 10_000;
+
+/// One asset that makes sense.
+#[derive(Debug, Clone)]
+pub struct Asset {
+    /// Its name.
+    pub key: AssetKey,
+    /// What was declared.
+    pub def: Arc<AssetDef>,
+    /// Its partitions; none if it is one piece.
+    pub partitions: Option<Arc<Partitions>>,
+    /// What it reads or waits for, in the order of declaration.
+    pub deps: Vec<Dep>,
+}
+
+/// What an asset reads or waits for.
+#[derive(Debug, Clone)]
+pub struct Dep {
+    /// Position of the asset depended on.
+    pub asset: u32,
+    /// The parameter that receives its data.
+    pub parameter: Option<String>,
+    /// How it was declared or inferred.
+    pub def: MappingDef,
+    /// From partitions of the one to those of the other.
+    pub mapping: Arc<Mapping>,
+}
+
+/// Checked definitions of a project.
+#[derive(Debug, Clone)]
+pub struct Definitions {
+    project: String,
+    assets: Vec<Asset>,
+    graph: AssetGraph,
+    /// For each asset, the position of the first asset that the same function makes.
+    makers: Vec<u32>,
+    schedules: Vec<ScheduleDef>,
+    sensors: Vec<SensorDef>,
+    resources: Vec<ResourceDef>,
+}
+
+impl Definitions {
+    /// The definitions of a manifest, or all its problems.
+    pub fn check(manifest: Manifest) -> Result<Self, DefinitionProblems> {
+        let mut report = Report::default();
+        if !limits::readable(&manifest, &mut report) {
+            return Err(report.finish());
+        }
+        let Manifest { project, assets, schedules, sensors, resources, .. } = manifest;
+        for asset in &assets {
+            limits::check(asset, &resources, &mut report);
+        }
+        let named = names::check(assets, &mut report);
+        let partitions = partitions::check(&named, &mut report);
+        let makers = names::makers(&named, &mut report);
+        let deps = dependencies::check(&named, &partitions, &mut report);
+        let upstream: Vec<Vec<u32>> =
+            deps.iter().map(|deps| deps.iter().map(|dep| dep.asset).collect()).collect();
+        cycles::check(&named, &upstream, &makers, &mut report);
+        let infos = named.iter().map(names::Named::info).collect();
+        let graph = AssetGraph::new(infos, upstream).expect("assets were sorted and dependencies resolved");
+        automation::check(&schedules, &sensors, &resources, &graph, &mut report);
+        if !report.is_empty() {
+            return Err(report.finish());
+        }
+        let assets = named
+            .into_iter()
+            .zip(partitions)
+            .zip(deps)
+            .map(|((named, partitions), deps)| Asset {
+                key: named.key,
+                def: named.def,
+                partitions,
+                deps: deps.into_iter().filter_map(dependencies::Resolved::into_dep).collect(),
+            })
+            .collect();
+        Ok(Self { project, assets, graph, makers, schedules, sensors, resources })
+    }
+
+    /// The name of the project.
+    pub fn project(&self) -> &str {
+        &self.project
+    }
+
+    /// The assets, in the order of their keys.
+    pub fn assets(&self) -> &[Asset] {
+        &self.assets
+    }
+
+    /// The asset at a position.
+    pub fn asset(&self, position: u32) -> &Asset {
+        &self.assets[position as usize]
+    }
+
+    /// Where an asset stands.
+    pub fn position(&self, key: &AssetKey) -> Option<u32> {
+        self.assets.binary_search_by(|asset| asset.key.cmp(key)).ok().map(|found| found as u32)
+    }
+
+    /// The assets as selections see them.
+    pub fn graph(&self) -> &AssetGraph {
+        &self.graph
+    }
+
+    /// What selections can ask about an asset.
+    pub fn info(&self, position: u32) -> &AssetInfo {
+        &self.graph.assets()[position as usize]
+    }
+
+    /// The positions of all assets that the function of this one makes; only itself for most.
+    pub fn made_with(&self, position: u32) -> impl Iterator<Item = u32> + '_ {
+        let maker = self.makers[position as usize];
+        let is_multi = self.asset(position).def.multi.is_some();
+        let others = (0u32..).zip(&self.makers).filter(move |(_, of)| is_multi && **of == maker);
+        let alone = (!is_multi).then_some(position);
+        alone.into_iter().chain(others.map(|(other, _)| other))
+    }
+
+    /// The schedules, by name.
+    pub fn schedules(&self) -> &[ScheduleDef] {
+        &self.schedules
+    }
+
+    /// The sensors, by name.
+    pub fn sensors(&self) -> &[SensorDef] {
+        &self.sensors
+    }
+
+    /// The resources, by name.
+    pub fn resources(&self) -> &[ResourceDef] {
+        &self.resources
+    }
+}

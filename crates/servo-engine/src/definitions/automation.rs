@@ -1,0 +1,95 @@
+//! Schedules and sensors have names of their own, times that exist, and selections that select something.
+
+use std::collections::BTreeSet;
+
+use servo_core::cron::Cron;
+use servo_core::partitions::check_timezone;
+use servo_core::selection::{AssetGraph, Selection};
+
+use super::limits::About;
+use super::manifest::{Location, ResourceDef, ScheduleDef, SensorDef};
+use super::problem::Report;
+
+const MIN_INTERVAL: u64 = 1_000;
+const MAX_INTERVAL: u64 = 30 * 86_400_000;
+
+/// Checks schedules, sensors, and the names of resources.
+pub(super) fn check(
+    schedules: &[ScheduleDef],
+    sensors: &[SensorDef],
+    resources: &[ResourceDef],
+    graph: &AssetGraph,
+    report: &mut Report,
+) {
+    let mut names = BTreeSet::new();
+    for schedule in schedules {
+        let mut about = about("schedule", &schedule.name, &schedule.location, report);
+        check_name(&schedule.name, &mut names, &mut about);
+        check_cron(&schedule.cron, schedule.timezone.as_deref(), &mut about);
+        let selection = (schedule.selection.as_deref(), schedule.function.as_deref());
+        check_selection(selection, graph, &mut about);
+    }
+    let mut names = BTreeSet::new();
+    for sensor in sensors {
+        let mut about = about("sensor", &sensor.name, &sensor.location, report);
+        check_name(&sensor.name, &mut names, &mut about);
+        if let Some(interval) = sensor.interval_ms {
+            about.within("interval", interval, MIN_INTERVAL, MAX_INTERVAL);
+        }
+        check_selection((sensor.selection.as_deref(), sensor.function.as_deref()), graph, &mut about);
+    }
+    let mut names = BTreeSet::new();
+    for resource in resources {
+        if !names.insert(&resource.name) {
+            let subject = format!("resource {}", resource.name);
+            report.add(None, subject, "is declared twice", "give one of them another name");
+        }
+    }
+}
+
+fn about<'a>(what: &str, name: &str, location: &'a Location, report: &'a mut Report) -> About<'a> {
+    About { report, location, subject: format!("{what} {name}") }
+}
+
+fn check_name<'n>(name: &'n str, names: &mut BTreeSet<&'n str>, about: &mut About<'_>) {
+    let mut bytes = name.bytes();
+    let starts = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
+    let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !starts || !goes_on || name.len() > 128 {
+        about.add(
+            "has an invalid name",
+            "use 1 to 128 letters, digits, \"_\" and \"-\", starting with a letter",
+        );
+    }
+    if !names.insert(name) {
+        about.add("is declared twice", "give one of them another name=");
+    }
+}
+
+/// Checks a cron expression and its zone.
+pub(super) fn check_cron(cron: &str, timezone: Option<&str>, about: &mut About<'_>) {
+    if let Err(error) = Cron::parse(cron) {
+        about.add(error.to_string(), "write minute, hour, day, month, weekday, as in \"0 6 * * *\"");
+    }
+    if let Some(Err(problem)) = timezone.map(check_timezone) {
+        about.add(problem, "name a zone of the IANA database: timezone=\"Europe/Amsterdam\"");
+    }
+}
+
+fn check_selection(selection: (Option<&str>, Option<&str>), graph: &AssetGraph, about: &mut About<'_>) {
+    let text = match selection {
+        (Some(text), _) => text,
+        (None, Some(_)) => return,
+        (None, None) => {
+            return about.add("selects nothing", "give selection=, or a function that returns run requests");
+        }
+    };
+    match Selection::parse(text) {
+        Err(error) => about.add(error.to_string(), "correct selection="),
+        Ok(selection) => {
+            if let Err(error) = selection.evaluate(graph) {
+                about.add(error.to_string(), "correct selection=");
+            }
+        }
+    }
+}

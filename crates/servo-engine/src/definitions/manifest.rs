@@ -1,0 +1,326 @@
+//! The manifest as it is written by the SDK: plain data, unchecked (`docs/manifest.md`).
+//!
+//! Texts that a user wrote stay texts here, so that a wrong one can be reported with its place instead of making the
+//! whole manifest unreadable. [`Definitions`](super::Definitions) is what they become once they are checked. Fields at
+//! their default are not written, and fields that are not known are not read.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use servo_core::partitions::MappingDef;
+use servo_core::{Millis, PartitionsDef};
+
+use crate::retry::RetryPolicy;
+
+/// The version of the manifest that this build reads.
+pub const MANIFEST_VERSION: u32 = 1;
+
+/// Everything that a project declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Manifest {
+    pub manifest_version: u32,
+    pub project: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub assets: Vec<AssetDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub schedules: Vec<ScheduleDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sensors: Vec<SensorDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resources: Vec<ResourceDef>,
+}
+
+/// One asset as declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct AssetDef {
+    pub key: String,
+    pub location: Location,
+    /// `module:qualname`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: Option<String>,
+    /// Made elsewhere; never planned.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub external: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub multi: Option<Multi>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub kinds: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub owners: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tags: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub code_version: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub partitions: Option<PartitionsDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub deps: Vec<DepDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub checks: Vec<CheckDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry: Option<RetryPolicy>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub freshness: Option<FreshnessDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub compute: Option<Compute>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub queue: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub isolation: Isolation,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub quarantine: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub config: Option<ConfigDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub resources: Vec<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub secrets: Vec<SecretDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub io: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// Where something is declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Location {
+    pub file: String,
+    pub line: u32,
+}
+
+/// `file:line`.
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// One of several outputs of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Multi {
+    /// Whether the function can make some of its outputs without the others.
+    #[serde(default)]
+    pub can_subset: bool,
+}
+
+/// What an asset reads or waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct DepDef {
+    /// Canonical key; absent: the asset that is named like the parameter.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub asset: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parameter: Option<String>,
+    /// Text of the parameter's annotation.
+    #[serde(default, skip_serializing_if = "is_default", rename = "type")]
+    pub annotation: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub mapping: Option<MappingDef>,
+}
+
+/// A test of the data of an asset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct CheckDef {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: CheckKind,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub severity: Severity,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub phase: Phase,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub blocking: Option<bool>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub location: Option<Location>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
+    /// What the kind of check needs to know; read by the runner.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub spec: BTreeMap<String, serde_json::Value>,
+}
+
+/// What a check looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum CheckKind {
+    RowCount,
+    NotNull,
+    Unique,
+    Freshness,
+    Schema,
+    AcceptedValues,
+    Sql,
+    Python,
+}
+
+/// How bad a failed check is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Severity {
+    Info,
+    Warning,
+    #[default]
+    Error,
+    Critical,
+}
+
+/// When a check runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Before the asset, on what it reads.
+    Pre,
+    /// After the asset, on what it made.
+    #[default]
+    Post,
+}
+
+/// How old an asset may get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct FreshnessDef {
+    pub max_lag_ms: Millis,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cron: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timezone: Option<String>,
+}
+
+/// What a task needs of a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Compute {
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cpu_millicores: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a task shares with others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// A warm interpreter that runs one task after another.
+    #[default]
+    Shared,
+    /// A fresh process for every task.
+    Process,
+}
+
+/// The configuration that a function takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ConfigDef {
+    pub fields: Vec<ConfigField>,
+}
+
+/// One field of a configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ConfigField {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "is_default", rename = "type")]
+    pub annotation: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub required: bool,
+    /// JSON as text.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub default: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
+}
+
+/// A reference to a secret; never its value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SecretDef {
+    pub name: String,
+    pub provider: String,
+    pub path: String,
+}
+
+/// An object that functions are given by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ResourceDef {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// Something that requests runs by the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ScheduleDef {
+    pub name: String,
+    pub location: Location,
+    pub cron: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timezone: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub selection: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tags: BTreeMap<String, String>,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub enabled: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub catch_up_on_resume: bool,
+}
+
+/// Something that requests runs because of what it sees or is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct SensorDef {
+    pub name: String,
+    pub location: Location,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub function: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub selection: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tags: BTreeMap<String, String>,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub enabled: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub interval_ms: Option<Millis>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub push: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
+}

@@ -1,0 +1,27 @@
+//! Keys of dynamic partitions, added and removed while the workspace is at work (ADR-055).
+
+use serde::{Deserialize, Serialize};
+
+/// Keys of dynamic partitions were added or removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DynamicPartitionsChanged {
+    /// The dynamic partitions, by the name that definitions use.
+    pub name: String,
+    /// Number of this change among those of the name, from 1.
+    pub number: u64,
+    /// Who asked.
+    pub actor: String,
+    /// Keys that were not there before, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<String>,
+    /// Keys that were, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+}
+
+impl DynamicPartitionsChanged {
+    /// `partitions:{name}:{number}`: a key may be added, removed and added again.
+    pub fn idempotency_key(&self) -> String {
+        format!("partitions:{}:{}", self.name, self.number)
+    }
+}

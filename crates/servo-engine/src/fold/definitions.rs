@@ -1,0 +1,17 @@
+//! Deployments, each folded once by its number (ADR-057).
+
+use super::{Applied, At, Ignored};
+use crate::event::AssetsDeployed;
+use crate::state::State;
+
+pub(super) fn deployed(state: &mut State, at: At, payload: &AssetsDeployed) -> Applied {
+    if payload.number <= state.definitions.number() {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.changes.deployment = true;
+    state.changes.ended_deployments.extend(state.definitions.deployment_row());
+    state.definitions.deploy(payload, at.time, at.id);
+    let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
+    state.changes.definitions.extend(keys.cloned());
+    Applied::Yes
+}

@@ -1,0 +1,281 @@
+//! The planner: a selection and partitions in, tasks and what each waits for out. Pure and deterministic.
+//!
+//! Only what was selected is planned. What a task reads from outside the run is its latest good materialization, and
+//! the plan says where there is none. Every selected asset is planned for the partitions that were asked for; an asset of
+//! another grain takes those that lie inside the asked time, or if none do, those around it.
+
+mod choose;
+mod error;
+mod inputs;
+mod lookup;
+mod stages;
+
+use servo_core::partitions::{Moment, PartitionSet};
+use servo_core::selection::{Selection, Why};
+use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
+
+pub use choose::Chosen;
+pub use error::{MissingUpstream, PlanningError};
+pub use inputs::PlannedInput;
+
+use crate::definitions::{AssetDef, Definitions};
+use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
+use lookup::Lookup;
+
+/// What to plan.
+#[derive(Debug, Clone)]
+pub struct PlanRequest {
+    /// Which assets.
+    pub selection: Selection,
+    /// Which of their partitions.
+    pub partitions: PartitionChoice,
+}
+
+/// Which partitions, as people write them. Together they are the union.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionChoice {
+    /// Keys, such as `2013-01-15` or `date=2013-01-15,region=eu`; a dimension left out means all of it.
+    pub keys: Vec<String>,
+    /// Ranges, such as `2013-01-01..2013-01-31`, both ends included.
+    pub ranges: Vec<String>,
+    /// The newest partition of every asset.
+    pub latest: bool,
+}
+
+/// What is materialized, outside the plan.
+pub trait Materializations {
+    /// The latest good materialization of every partition of an asset that has one.
+    fn of<'s>(
+        &'s self,
+        asset: &AssetKey,
+    ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's>;
+}
+
+/// What a plan depends on besides definitions and request.
+#[derive(Clone, Copy)]
+pub struct PlanContext<'a> {
+    /// The tenant, for the fingerprint.
+    pub tenant: &'a TenantId,
+    /// The workspace, for the fingerprint.
+    pub workspace: &'a WorkspaceId,
+    /// Time, and keys of dynamic partitions.
+    pub at: Moment<'a>,
+    /// What is materialized.
+    pub materializations: &'a dyn Materializations,
+    /// The most tasks that a run may have.
+    pub max_tasks: u32,
+}
+
+/// A plan, and how it came about.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Its assets, in the order of their keys.
+    pub assets: Vec<PlannedAsset>,
+    /// Its tasks, in the order of the plan.
+    pub tasks: Vec<PlannedTask>,
+    /// How many stages there are: tasks of a stage wait only for earlier stages.
+    pub stages: u32,
+    /// Selected assets that are made elsewhere, by position.
+    pub external: Vec<u32>,
+}
+
+/// An asset of a plan.
+#[derive(Debug, Clone)]
+pub struct PlannedAsset {
+    /// Its position in the definitions.
+    pub asset: u32,
+    /// Why it is planned.
+    pub why: AssetWhy,
+    /// Why these partitions of it are.
+    pub chosen: Chosen,
+    /// Which partitions.
+    pub partitions: PartitionSet,
+}
+
+/// Why an asset is planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AssetWhy {
+    /// The selection means it.
+    Selected(Why),
+    /// The function of a selected asset makes it too, and cannot leave it out.
+    SameFunction {
+        /// The selected one.
+        of: u32,
+    },
+}
+
+/// A task of a plan.
+#[derive(Debug, Clone)]
+pub struct PlannedTask {
+    /// Positions of the assets that it makes; the first names the task.
+    pub assets: Vec<u32>,
+    /// The partition, if they have any.
+    pub partition: Option<PartitionKey>,
+    /// From 0.
+    pub stage: u32,
+    /// What it reads or waits for, in the order of declaration.
+    pub inputs: Vec<PlannedInput>,
+}
+
+/// Plans a request.
+pub fn plan(
+    definitions: &Definitions,
+    request: &PlanRequest,
+    context: &PlanContext<'_>,
+) -> Result<Planned, PlanningError> {
+    let (assets, external) = select(definitions, request, context)?;
+    let groups = groups(definitions, &assets);
+    let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
+    if total > u128::from(context.max_tasks) {
+        return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
+    }
+    let drafts = drafts(definitions, &groups, context);
+    let mut owners = vec![None; definitions.assets().len()];
+    for (at, group) in groups.iter().enumerate() {
+        group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
+    }
+    let lookups = lookups(&groups, &drafts);
+    let wired = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, context)?;
+    let specs = drafts
+        .iter()
+        .zip(&wired)
+        .map(|(draft, wired)| TaskSpec {
+            task_key: draft.key.clone(),
+            upstream: wired.upstream.clone(),
+            options: groups[draft.group].options.clone(),
+        })
+        .collect();
+    let plan = Plan::assemble(context.tenant, context.workspace, specs)?;
+    let (stages, of) = stages::stages(plan.tasks());
+    let tasks = drafts.into_iter().zip(wired).zip(of).map(|((draft, wired), stage)| PlannedTask {
+        assets: groups[draft.group].assets.clone(),
+        partition: draft.partition,
+        stage,
+        inputs: wired.inputs,
+    });
+    Ok(Planned { tasks: tasks.collect(), plan, assets, stages, external })
+}
+
+/// The assets to plan with their partitions, and the selected ones that are made elsewhere.
+fn select(
+    definitions: &Definitions,
+    request: &PlanRequest,
+    context: &PlanContext<'_>,
+) -> Result<(Vec<PlannedAsset>, Vec<u32>), PlanningError> {
+    let graph = definitions.graph();
+    let selected = request.selection.evaluate(graph).map_err(PlanningError::Unmatched)?;
+    let mut reasons: Vec<Option<AssetWhy>> =
+        request.selection.explain(graph).into_iter().map(|why| why.map(AssetWhy::Selected)).collect();
+    let (external, made): (Vec<u32>, Vec<u32>) = selected
+        .positions()
+        .map(|position| position as u32)
+        .partition(|position| definitions.asset(*position).def.external);
+    for &position in &made {
+        if definitions.asset(position).def.multi.as_ref().is_some_and(|multi| !multi.can_subset) {
+            for other in definitions.made_with(position) {
+                reasons[other as usize].get_or_insert(AssetWhy::SameFunction { of: position });
+            }
+        }
+    }
+    let is_planned = |(position, why): (u32, Option<AssetWhy>)| {
+        why.filter(|_| !definitions.asset(position).def.external).map(|why| (position, why))
+    };
+    let planned: Vec<(u32, AssetWhy)> = (0u32..).zip(reasons).filter_map(is_planned).collect();
+    if planned.is_empty() {
+        return Err(match external.as_slice() {
+            [] => PlanningError::NothingSelected { selection: request.selection.to_string() },
+            [first, ..] => PlanningError::OnlyExternal { asset: definitions.asset(*first).key.clone() },
+        });
+    }
+    let positions: Vec<u32> = planned.iter().map(|(position, _)| *position).collect();
+    let chosen = choose::choose(definitions, &positions, &request.partitions, context.at)?;
+    let assets = planned.into_iter().zip(chosen);
+    let assets =
+        assets.map(|((asset, why), (chosen, partitions))| PlannedAsset { asset, why, chosen, partitions });
+    Ok((assets.collect(), external))
+}
+
+/// Assets that are made together: one task per partition makes them all.
+struct Group {
+    assets: Vec<u32>,
+    partitions: PartitionSet,
+    options: TaskOptions,
+}
+
+fn groups(definitions: &Definitions, planned: &[PlannedAsset]) -> Vec<Group> {
+    let is_planned = |position: u32| planned.binary_search_by_key(&position, |planned| planned.asset).is_ok();
+    let mut groups: Vec<Group> = Vec::new();
+    for asset in planned {
+        let together: Vec<u32> =
+            definitions.made_with(asset.asset).filter(|other| is_planned(*other)).collect();
+        if together.first() != Some(&asset.asset) {
+            continue;
+        }
+        let others = together[1..].iter().map(|other| definitions.asset(*other).key.clone()).collect();
+        let options = options(&definitions.asset(asset.asset).def, others);
+        groups.push(Group { assets: together, partitions: asset.partitions.clone(), options });
+    }
+    groups
+}
+
+fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
+    TaskOptions {
+        priority: def.priority,
+        retry: def.retry.clone(),
+        timeout_ms: def.timeout_ms,
+        heartbeat_timeout_ms: None,
+        worker_queue: def.queue.as_deref().map(Into::into),
+        compute: def.compute.clone(),
+        outputs,
+    }
+}
+
+/// A task whose dependencies are not known yet.
+struct Draft {
+    key: TaskKey,
+    group: usize,
+    partition: Option<PartitionKey>,
+    /// Indexes of the partition, one per dimension.
+    digits: Vec<u64>,
+}
+
+/// One task per group and partition, in the order of task keys.
+fn drafts(definitions: &Definitions, groups: &[Group], context: &PlanContext<'_>) -> Vec<Draft> {
+    let mut drafts = Vec::new();
+    for (at, group) in groups.iter().enumerate() {
+        let asset = definitions.asset(group.assets[0]);
+        let draft = |partition: Option<PartitionKey>, digits| Draft {
+            key: TaskKey::new(&asset.key, partition.as_ref(), Operation::Materialize),
+            group: at,
+            partition,
+            digits,
+        };
+        match &asset.partitions {
+            None => drafts.push(draft(None, Vec::new())),
+            Some(partitions) => {
+                let keys = partitions.keys_in(&group.partitions, context.at);
+                drafts
+                    .extend(keys.zip(group.partitions.iter()).map(|(key, digits)| draft(Some(key), digits)));
+            }
+        }
+    }
+    drafts.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    drafts
+}
+
+/// Where the task of a partition is, for each group.
+fn lookups(groups: &[Group], drafts: &[Draft]) -> Vec<Lookup<u32>> {
+    let mut entries: Vec<Vec<(Vec<u64>, u32)>> = groups.iter().map(|_| Vec::new()).collect();
+    for (position, draft) in (0u32..).zip(drafts) {
+        entries[draft.group].push((draft.digits.clone(), position));
+    }
+    entries.into_iter().map(Lookup::new).collect()
+}
+
+impl From<PlanError> for PlanningError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}

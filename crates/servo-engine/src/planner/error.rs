@@ -1,0 +1,110 @@
+//! Why there is no plan.
+
+use std::fmt;
+
+use servo_core::partitions::Reason;
+use servo_core::selection::EvaluateError;
+use servo_core::{AssetKey, TaskKey};
+
+use crate::plan::PlanError;
+
+/// Why a request cannot be planned. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanningError {
+    /// Names of the selection match no asset.
+    #[error(transparent)]
+    Unmatched(EvaluateError),
+    /// The selection is well formed and means no asset.
+    #[error("{selection} selects no asset; see the names and tags with \"servo asset list\"")]
+    NothingSelected {
+        /// The selection.
+        selection: String,
+    },
+    /// Everything selected is made elsewhere.
+    #[error("{asset} is external: something else makes it, so there is nothing to run")]
+    OnlyExternal {
+        /// The first of them.
+        asset: AssetKey,
+    },
+    /// A partitioned asset, and no partition that fits it.
+    #[error("{}", needs_partition(.assets, *.more))]
+    NeedsPartition {
+        /// The first such assets, and how to choose one of their partitions.
+        assets: Vec<(AssetKey, String)>,
+        /// How many more there are.
+        more: usize,
+    },
+    /// A key or range fits none of the selected assets.
+    #[error("partition {text} fits none of the selected assets:{}", lines(.reasons))]
+    NoSuchPartition {
+        /// What was asked for.
+        text: String,
+        /// For the first assets, why it does not fit.
+        reasons: Vec<(AssetKey, String)>,
+    },
+    /// Partitions were asked for, and nothing selected has any.
+    #[error("nothing that is selected has partitions; leave out the partition")]
+    NoPartitions,
+    /// More tasks than a run may have.
+    #[error(
+        "the plan has {count} tasks and a run may have {limit}; narrow the selection or the partitions, or raise max_tasks_per_run"
+    )]
+    TooManyTasks {
+        /// Tasks asked for.
+        count: u128,
+        /// Tasks allowed.
+        limit: u32,
+    },
+    /// Partitions that tasks read do not exist.
+    #[error("{}", do_not_exist(.missing, *.more))]
+    Missing {
+        /// The first of them.
+        missing: Vec<MissingUpstream>,
+        /// How many more there are.
+        more: u64,
+    },
+    /// The tasks do not make a plan.
+    #[error(transparent)]
+    Plan(PlanError),
+}
+
+/// A partition that a task reads and that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingUpstream {
+    /// The task.
+    pub task: TaskKey,
+    /// The asset that it reads.
+    pub upstream: AssetKey,
+    /// The partition, in its short form.
+    pub partition: String,
+    /// Why it does not exist.
+    pub reason: Reason,
+}
+
+/// `analytics/weekly[…]:materialize reads raw.flights 2012-12-31: the first partition is 2013-01-01`.
+impl fmt::Display for MissingUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} reads {} {}: {}", self.task, self.upstream, self.partition, self.reason)
+    }
+}
+
+fn lines(reasons: &[(AssetKey, String)]) -> String {
+    reasons.iter().map(|(asset, reason)| format!("\n  {asset}: {reason}")).collect()
+}
+
+fn needs_partition(assets: &[(AssetKey, String)], more: usize) -> String {
+    let rest = if more > 0 { format!("\n  and {more} more") } else { String::new() };
+    format!(
+        "choose partitions with --partition KEY, --partitions FROM..TO or --latest:{}{rest}",
+        lines(assets)
+    )
+}
+
+fn do_not_exist(missing: &[MissingUpstream], more: u64) -> String {
+    let mut text = "partitions that tasks read do not exist:".to_owned();
+    missing.iter().for_each(|missing| text.push_str(&format!("\n  {missing}")));
+    if more > 0 {
+        text.push_str(&format!("\n  and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,199 @@
+//! What each task waits for inside the run, and what it reads from outside it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use servo_core::partitions::{MappingAt, PartitionSet};
+use servo_core::{MaterializationId, PartitionKey};
+
+use super::error::{MissingUpstream, PlanningError};
+use super::lookup::Lookup;
+use super::{Draft, Group, PlanContext};
+use crate::definitions::{Asset, Definitions, Dep};
+
+/// How many missing partitions are reported one by one.
+const MAX_REPORTED: usize = 20;
+
+/// What a task reads of one asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedInput {
+    /// Position of the asset.
+    pub asset: u32,
+    /// The parameter that receives its data; none if only the order matters.
+    pub parameter: Option<String>,
+    /// Which partitions of it.
+    pub partitions: PartitionSet,
+    /// How many of them tasks of the plan make.
+    pub in_run: u64,
+    /// How many of the others have a good materialization, the latest of which is read.
+    pub materialized: u64,
+    /// The first of the others that was never materialized, and how many such there are. Assets that are made
+    /// elsewhere are taken to be there.
+    pub never_materialized: Option<(Option<PartitionKey>, u128)>,
+}
+
+/// The dependencies of one task.
+pub(super) struct Wired {
+    pub(super) upstream: Vec<u32>,
+    pub(super) inputs: Vec<PlannedInput>,
+}
+
+/// Wires all tasks, or says which partitions do not exist.
+pub(super) fn wire(
+    definitions: &Definitions,
+    groups: &[Group],
+    drafts: &[Draft],
+    owners: &[Option<usize>],
+    lookups: &[Lookup<u32>],
+    context: &PlanContext<'_>,
+) -> Result<Vec<Wired>, PlanningError> {
+    let deps: Vec<Vec<(&Dep, MappingAt<'_>)>> = groups
+        .iter()
+        .map(|group| {
+            deps_of(definitions, group).into_iter().map(|dep| (dep, dep.mapping.at(context.at))).collect()
+        })
+        .collect();
+    let mut wiring = Wiring {
+        definitions,
+        owners,
+        lookups,
+        context,
+        outside: BTreeMap::new(),
+        missing: Vec::new(),
+        more: 0,
+    };
+    for (dep, _) in deps.iter().flatten() {
+        wiring
+            .outside
+            .entry(dep.asset)
+            .or_insert_with(|| materialized(definitions.asset(dep.asset), context));
+    }
+    let wired = (0u32..)
+        .zip(drafts)
+        .map(|(position, draft)| wiring.task(position, draft, &deps[draft.group]))
+        .collect();
+    if wiring.missing.is_empty() {
+        return Ok(wired);
+    }
+    Err(PlanningError::Missing { missing: wiring.missing, more: wiring.more })
+}
+
+/// What a group reads, each once. Outputs of one function do not wait for each other.
+fn deps_of<'d>(definitions: &'d Definitions, group: &Group) -> Vec<&'d Dep> {
+    let mut deps: Vec<&Dep> = Vec::new();
+    for &position in &group.assets {
+        for dep in &definitions.asset(position).deps {
+            let is_inside = dep.asset != position && group.assets.contains(&dep.asset);
+            let is_known = |known: &&Dep| {
+                known.asset == dep.asset
+                    && known.parameter == dep.parameter
+                    && Arc::ptr_eq(&known.mapping, &dep.mapping)
+            };
+            if !is_inside && !deps.iter().any(is_known) {
+                deps.push(dep);
+            }
+        }
+    }
+    deps
+}
+
+/// The materialized partitions of an asset by their indexes; those that are no partitions any more are left out.
+fn materialized(asset: &Asset, context: &PlanContext<'_>) -> Lookup<MaterializationId> {
+    if asset.def.external {
+        return Lookup::new(Vec::new());
+    }
+    let known =
+        context.materializations.of(&asset.key).filter_map(|(key, id)| match (&asset.partitions, key) {
+            (None, None) => Some((Vec::new(), id)),
+            (Some(partitions), Some(key)) => {
+                let block = partitions.block_of(&key, context.at).ok()?;
+                Some((block.ranges().iter().map(|range| range.start).collect(), id))
+            }
+            (None, Some(_)) | (Some(_), None) => None,
+        });
+    Lookup::new(known.collect())
+}
+
+struct Wiring<'a> {
+    definitions: &'a Definitions,
+    owners: &'a [Option<usize>],
+    lookups: &'a [Lookup<u32>],
+    context: &'a PlanContext<'a>,
+    outside: BTreeMap<u32, Lookup<MaterializationId>>,
+    missing: Vec<MissingUpstream>,
+    more: u64,
+}
+
+impl Wiring<'_> {
+    fn task(&mut self, position: u32, draft: &Draft, deps: &[(&Dep, MappingAt<'_>)]) -> Wired {
+        let mut wired = Wired { upstream: Vec::new(), inputs: Vec::with_capacity(deps.len()) };
+        for (dep, mapping) in deps {
+            let mapped = mapping.upstream_of(&draft.digits);
+            for missing in mapped.missing {
+                self.report(draft, dep, missing);
+            }
+            self.more += mapped.more_missing;
+            let input = self.input(dep, mapped.set, &mut wired.upstream);
+            wired.inputs.push(input);
+        }
+        wired.upstream.sort_unstable();
+        wired.upstream.dedup();
+        wired.upstream.retain(|upstream| *upstream != position);
+        wired
+    }
+
+    fn input(&self, dep: &Dep, partitions: PartitionSet, upstream: &mut Vec<u32>) -> PlannedInput {
+        let tasks = self.owners[dep.asset as usize].map(|owner| &self.lookups[owner]);
+        let before = upstream.len();
+        if let Some(tasks) = tasks {
+            let found = partitions.blocks().iter().flat_map(|block| tasks.within(block));
+            upstream.extend(found.map(|(_, task)| *task));
+        }
+        let in_run = (upstream.len() - before) as u64;
+        let rest = partitions.len() - u128::from(in_run);
+        let mut input = PlannedInput {
+            asset: dep.asset,
+            parameter: dep.parameter.clone(),
+            partitions,
+            in_run,
+            materialized: 0,
+            never_materialized: None,
+        };
+        if rest > 0 && !self.definitions.asset(dep.asset).def.external {
+            self.look_outside(&mut input, rest, tasks);
+        }
+        input
+    }
+
+    /// Counts which of the `rest` partitions that no task makes are there.
+    fn look_outside(&self, input: &mut PlannedInput, rest: u128, tasks: Option<&Lookup<u32>>) {
+        let outside = &self.outside[&input.asset];
+        let is_made = |digits: &[u64]| tasks.is_some_and(|tasks| tasks.contains(digits));
+        let there = input.partitions.blocks().iter().flat_map(|block| outside.within(block));
+        let there = there.filter(|(digits, _)| input.in_run == 0 || !is_made(digits)).count() as u64;
+        input.materialized = there;
+        let never = rest - u128::from(there);
+        if never > 0 {
+            let first = input.partitions.iter().find(|digits| !is_made(digits) && !outside.contains(digits));
+            let partitions = self.definitions.asset(input.asset).partitions.as_ref();
+            let key = first.zip(partitions).and_then(|(digits, partitions)| {
+                let one = PartitionSet::one(&digits);
+                partitions.keys_in(&one, self.context.at).next()
+            });
+            input.never_materialized = Some((key, never));
+        }
+    }
+
+    fn report(&mut self, draft: &Draft, dep: &Dep, missing: servo_core::partitions::Missing) {
+        if self.missing.len() < MAX_REPORTED {
+            self.missing.push(MissingUpstream {
+                task: draft.key.clone(),
+                upstream: self.definitions.asset(dep.asset).key.clone(),
+                partition: missing.key,
+                reason: missing.reason,
+            });
+        } else {
+            self.more += 1;
+        }
+    }
+}

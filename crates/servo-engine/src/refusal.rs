@@ -1,0 +1,89 @@
+//! Why the engine says no.
+
+use std::sync::Arc;
+
+use servo_core::{Millis, RunId, TaskKey};
+
+/// What kind of no it is; decides HTTP status, exit code and retries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// 400.
+    Invalid,
+    /// 404.
+    NotFound,
+    /// 409.
+    Conflict,
+    /// 410.
+    Gone,
+    /// 429.
+    Quota,
+}
+
+/// Why the engine will not do it. The state is untouched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Refusal {
+    #[error("there is no run {run_id} at work or recently ended; `servo run list` shows what there is")]
+    UnknownRun { run_id: RunId },
+    #[error("run {run_id} has no task {task_key}")]
+    UnknownTask { run_id: RunId, task_key: TaskKey },
+    #[error(
+        "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
+    )]
+    RunKeyConflict { run_key: Arc<str>, run_id: RunId },
+    #[error("run {run_id} has already ended as {state}")]
+    RunEnded { run_id: RunId, state: crate::lifecycle::RunState },
+    #[error(
+        "run {run_id} has no task that has been silent for {after}; an ordinary cancel is under way or will do"
+    )]
+    ForceTooSoon { run_id: RunId, after: Millis },
+    #[error("attempt {attempt} of {task_key} is not the current one; stop working on it")]
+    StaleAttempt { task_key: TaskKey, attempt: u32 },
+    #[error("attempt {attempt} of {task_key} is already running on worker {worker}")]
+    AlreadyStarted { task_key: TaskKey, attempt: u32, worker: Arc<str> },
+    #[error("{task_key} was cancelled; do not run it")]
+    Cancelled { task_key: TaskKey },
+    #[error("attempt {attempt} of {task_key} has ended; stop working on it")]
+    AttemptEnded { task_key: TaskKey, attempt: u32 },
+    #[error("{what} {text:?} {problem}")]
+    BadPartition { what: &'static str, text: String, problem: String },
+    #[error("dynamic partitions {name:?}: key {key:?} is to be added and removed; ask for one of the two")]
+    AddedAndRemoved { name: String, key: String },
+    #[error(
+        "dynamic partitions {name:?}: {count} keys in one request, at most {limit} are allowed; split the request"
+    )]
+    TooManyPartitionChanges { name: String, count: usize, limit: u32 },
+    #[error(
+        "dynamic partitions {name:?} would have {count} keys, at most {limit} are allowed; remove some first"
+    )]
+    TooManyPartitions { name: String, count: usize, limit: u32 },
+    #[error("asset {key:?} cannot be deployed: {problem}")]
+    BadAsset { key: String, problem: String },
+    #[error("the project has {count} assets, at most {limit} are allowed; split it over several workspaces")]
+    TooManyAssets { count: usize, limit: usize },
+    #[error("quota {quota} is used up: {used} of {limit}")]
+    Quota { quota: &'static str, limit: u64, used: u64 },
+}
+
+impl Refusal {
+    /// What kind of no it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } => RefusalKind::NotFound,
+            Refusal::RunKeyConflict { .. }
+            | Refusal::RunEnded { .. }
+            | Refusal::ForceTooSoon { .. }
+            | Refusal::StaleAttempt { .. }
+            | Refusal::AlreadyStarted { .. }
+            | Refusal::Cancelled { .. } => RefusalKind::Conflict,
+            Refusal::AttemptEnded { .. } => RefusalKind::Gone,
+            Refusal::BadPartition { .. }
+            | Refusal::AddedAndRemoved { .. }
+            | Refusal::BadAsset { .. }
+            | Refusal::TooManyPartitionChanges { .. } => RefusalKind::Invalid,
+            Refusal::Quota { .. } | Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } => {
+                RefusalKind::Quota
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! What is known of the data of each partition: its newest good materialization, and how the last attempt ended
+//! (ADR-056).
+//!
+//! An asset may have a million partitions, so each costs a slot of 64 bytes, an entry of an ordered index and its key.
+//! Only partitions whose last attempt was not a materialization need more.
+
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+
+use super::RestoreError;
+use crate::lifecycle::{AttemptOutcome, DataStatus};
+use crate::rows::PartitionStatusRow;
+
+/// A good materialization. Ids are kept as bytes, which pack more tightly than numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Materialized {
+    id: [u8; 16],
+    run_id: [u8; 16],
+    event_id: [u8; 16],
+    at: Timestamp,
+}
+
+impl Materialized {
+    /// What an attempt produced.
+    pub fn new(id: MaterializationId, run_id: RunId, at: Timestamp, event_id: EventId) -> Self {
+        Self {
+            id: id.to_u128().to_be_bytes(),
+            run_id: run_id.to_u128().to_be_bytes(),
+            event_id: event_id.to_u128().to_be_bytes(),
+            at,
+        }
+    }
+
+    /// What the worker called it.
+    pub fn id(&self) -> MaterializationId {
+        MaterializationId::from_u128(u128::from_be_bytes(self.id))
+    }
+
+    /// The run that made it.
+    pub fn run_id(&self) -> RunId {
+        RunId::from_u128(u128::from_be_bytes(self.run_id))
+    }
+
+    /// The event that reported it.
+    pub fn event_id(&self) -> EventId {
+        EventId::from_u128(u128::from_be_bytes(self.event_id))
+    }
+
+    /// When it was reported.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    fn attempt(&self) -> LastAttempt {
+        LastAttempt {
+            outcome: AttemptOutcome::Succeeded,
+            run_id: self.run_id(),
+            at: self.at,
+            event_id: self.event_id(),
+        }
+    }
+}
+
+/// The last task that ended for a partition, one way or the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastAttempt {
+    /// How it ended.
+    pub outcome: AttemptOutcome,
+    /// Its run.
+    pub run_id: RunId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The event that ended it.
+    pub event_id: EventId,
+}
+
+/// What is known of one partition, or of an asset without partitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionStatus(Known);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Known {
+    /// Attempted, never materialized.
+    Attempted(Box<LastAttempt>),
+    /// The last attempt is the materialization.
+    Materialized(Materialized),
+    /// Attempted again since, without a materialization.
+    Since(Box<(Materialized, LastAttempt)>),
+}
+
+impl PartitionStatus {
+    /// The newest good materialization.
+    pub fn latest(&self) -> Option<&Materialized> {
+        match &self.0 {
+            Known::Attempted(_) => None,
+            Known::Materialized(latest) => Some(latest),
+            Known::Since(known) => Some(&known.0),
+        }
+    }
+
+    /// How the last attempt ended.
+    pub fn last_attempt(&self) -> LastAttempt {
+        match &self.0 {
+            Known::Attempted(last) => **last,
+            Known::Materialized(latest) => latest.attempt(),
+            Known::Since(known) => known.1,
+        }
+    }
+
+    /// What people are shown.
+    pub fn status(&self) -> DataStatus {
+        match (self.latest(), self.last_attempt().outcome) {
+            (None, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => DataStatus::NeverMaterialized,
+            (Some(_), AttemptOutcome::Succeeded) => DataStatus::Materialized,
+            (Some(_), AttemptOutcome::Failed) => DataStatus::LastAttemptFailed,
+        }
+    }
+
+    /// Of two materializations and of two attempts the one with the greater event counts, whichever came first.
+    pub(super) fn merge(&self, latest: Option<Materialized>, last: LastAttempt) -> Self {
+        let latest =
+            [self.latest().copied(), latest].into_iter().flatten().max_by_key(Materialized::event_id);
+        let known = self.last_attempt();
+        Self::of(latest, if last.event_id > known.event_id { last } else { known })
+    }
+
+    pub(super) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
+        Self(match latest {
+            None => Known::Attempted(Box::new(last)),
+            Some(latest) if latest.attempt() == last => Known::Materialized(latest),
+            Some(latest) => Known::Since(Box::new((latest, last))),
+        })
+    }
+}
+
+/// How many partitions of an asset are in which state. Partitions that nobody ever attempted are not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartitionCounts {
+    /// Attempted, never materialized.
+    pub never: u64,
+    /// Materialized, and the last attempt was good.
+    pub materialized: u64,
+    /// Materialized, and the last attempt failed.
+    pub failing: u64,
+}
+
+impl PartitionCounts {
+    pub(super) fn of(&mut self, status: DataStatus) -> &mut u64 {
+        match status {
+            DataStatus::NeverMaterialized => &mut self.never,
+            DataStatus::Materialized => &mut self.materialized,
+            DataStatus::LastAttemptFailed => &mut self.failing,
+        }
+    }
+}
+
+pub(super) fn row(
+    asset: &AssetKey,
+    partition: Option<PartitionKey>,
+    status: &PartitionStatus,
+) -> PartitionStatusRow {
+    let (latest, last) = (status.latest(), status.last_attempt());
+    PartitionStatusRow {
+        asset_key: asset.clone(),
+        partition_key: partition,
+        status: status.status(),
+        last_materialization_id: latest.map(Materialized::id),
+        last_materialization_at: latest.map(Materialized::at),
+        last_materialization_run_id: latest.map(Materialized::run_id),
+        last_materialization_event_id: latest.map(Materialized::event_id),
+        last_attempt_outcome: last.outcome,
+        last_attempt_at: last.at,
+        last_attempt_run_id: last.run_id,
+        row_version: last.event_id,
+    }
+}
+
+pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, RestoreError> {
+    let last = LastAttempt {
+        outcome: row.last_attempt_outcome,
+        run_id: row.last_attempt_run_id,
+        at: row.last_attempt_at,
+        event_id: row.row_version,
+    };
+    let latest = match (
+        row.last_materialization_id,
+        row.last_materialization_run_id,
+        row.last_materialization_at,
+        row.last_materialization_event_id,
+    ) {
+        (Some(id), Some(run_id), Some(at), Some(event)) => Some(Materialized::new(id, run_id, at, event)),
+        (None, None, None, None) => None,
+        _ => {
+            let partition = row.partition_key.as_ref().map_or("", PartitionKey::canonical);
+            return Err(RestoreError {
+                table: "partition_status",
+                key: format!("{}, {partition}", row.asset_key.canonical()),
+                problem: "it has a part of a materialization".to_owned(),
+            });
+        }
+    };
+    Ok(PartitionStatus::of(latest, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_takes_64_bytes_beside_its_key() {
+        assert_eq!(size_of::<PartitionStatus>(), 64);
+    }
+}

@@ -1,0 +1,135 @@
+//! The status of every partition of every asset, by key.
+
+use std::collections::BTreeMap;
+
+use servo_core::{AssetKey, PartitionKey};
+
+use super::RestoreError;
+use super::partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus, restore, row};
+use crate::rows::PartitionStatusRow;
+
+/// The partitions of one asset. Nothing is ever removed.
+#[derive(Debug, Clone, Default)]
+struct AssetPartitions {
+    /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
+    index: BTreeMap<Box<str>, u32>,
+    statuses: Vec<PartitionStatus>,
+    counts: PartitionCounts,
+}
+
+/// The partitions of all assets, deployed or not.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Statuses(BTreeMap<AssetKey, AssetPartitions>);
+
+impl Statuses {
+    pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PartitionStatus> {
+        let asset = self.0.get(asset)?;
+        asset.index.get(text(partition)).map(|at| &asset.statuses[*at as usize])
+    }
+
+    pub(crate) fn of_asset(
+        &self,
+        asset: &AssetKey,
+    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
+        self.0.get(asset).into_iter().flat_map(|asset| {
+            asset.index.iter().map(|(key, at)| (canonical(key), &asset.statuses[*at as usize]))
+        })
+    }
+
+    pub(crate) fn counts(&self, asset: &AssetKey) -> PartitionCounts {
+        self.0.get(asset).map_or_else(PartitionCounts::default, |asset| asset.counts)
+    }
+
+    pub(crate) fn assets(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, PartitionCounts)> {
+        self.0.iter().map(|(key, asset)| (key, asset.counts))
+    }
+
+    /// Notes the end of an attempt; false if that was known or is older than what is.
+    pub(crate) fn record(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        latest: Option<Materialized>,
+        last: LastAttempt,
+    ) -> bool {
+        if !self.0.contains_key(asset) {
+            self.0.insert(asset.clone(), AssetPartitions::default());
+        }
+        let Some(asset) = self.0.get_mut(asset) else { return false };
+        let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
+            asset.push(text(partition), PartitionStatus::of(latest, last));
+            return true;
+        };
+        let merged = asset.statuses[at].merge(latest, last);
+        if merged == asset.statuses[at] {
+            return false;
+        }
+        *asset.counts.of(asset.statuses[at].status()) -= 1;
+        *asset.counts.of(merged.status()) += 1;
+        asset.statuses[at] = merged;
+        true
+    }
+
+    pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
+        let mut rows = Vec::with_capacity(self.0.values().map(|asset| asset.statuses.len()).sum());
+        for (key, asset) in &self.0 {
+            rows.extend(asset.index.iter().map(|(partition, at)| {
+                let partition = canonical(partition)
+                    .map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
+                row(key, partition, &asset.statuses[*at as usize])
+            }));
+        }
+        rows
+    }
+
+    pub(crate) fn row(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionStatusRow> {
+        self.get(asset, partition).map(|status| row(asset, partition.cloned(), status))
+    }
+
+    pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
+        let mut statuses = Self::default();
+        for asset in rows.chunk_by(|a, b| a.asset_key == b.asset_key) {
+            let known = statuses.0.entry(asset[0].asset_key.clone()).or_default();
+            known.statuses.reserve(asset.len());
+            // Of keys in order the index is built at once, without room for more.
+            let mut index = Vec::with_capacity(asset.len());
+            for row in asset {
+                let status = restore(row)?;
+                *known.counts.of(status.status()) += 1;
+                index.push((Box::from(text(row.partition_key.as_ref())), known.position()));
+                known.statuses.push(status);
+            }
+            if known.index.is_empty() {
+                known.index = index.into_iter().collect();
+            } else {
+                known.index.extend(index);
+            }
+        }
+        Ok(statuses)
+    }
+}
+
+impl AssetPartitions {
+    fn position(&self) -> u32 {
+        u32::try_from(self.statuses.len()).expect("an asset has fewer than four billion partitions")
+    }
+
+    fn push(&mut self, partition: &str, status: PartitionStatus) {
+        *self.counts.of(status.status()) += 1;
+        self.index.insert(partition.into(), self.position());
+        self.statuses.push(status);
+    }
+}
+
+/// The text by which a partition is found. That of a partition key is never empty.
+fn text(partition: Option<&PartitionKey>) -> &str {
+    partition.map_or("", PartitionKey::canonical)
+}
+
+fn canonical(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,302 @@
+//! What runs because of a request: which tasks, in which order, reading what, and why.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use servo_core::partitions::Moment;
+use servo_core::selection::{Selection, Why};
+use servo_core::{AssetKey, MaterializationId, PartitionKey, TenantId, Timestamp, WorkspaceId};
+use servo_engine::definitions::{Definitions, Manifest};
+use servo_engine::planner::{
+    AssetWhy, Chosen, Materializations, PartitionChoice, PlanContext, PlanRequest, Planned, PlanningError,
+    plan,
+};
+
+#[derive(Default)]
+struct Known(BTreeMap<String, Vec<&'static str>>);
+
+impl Materializations for Known {
+    fn of<'s>(
+        &'s self,
+        asset: &AssetKey,
+    ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's> {
+        let keys = self.0.get(&asset.to_string()).map_or(&[][..], Vec::as_slice);
+        Box::new(keys.iter().map(|key| {
+            let key = (!key.is_empty()).then(|| PartitionKey::parse(key).unwrap());
+            (key, MaterializationId::from_u128(7))
+        }))
+    }
+}
+
+fn asset(key: &str, more: Value) -> Value {
+    let mut asset = json!({ "key": key, "location": { "file": "assets.py", "line": 1 }, "function": format!("assets:{key}") });
+    asset.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    asset
+}
+
+/// A small project: daily flights, delays, a week of them, a month of them, and what has no partitions.
+fn flights() -> Definitions {
+    let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-12-31" } });
+    let monthly =
+        json!({ "kind": "monthly", "day": 1, "span": { "start": "2013-01-01", "end": "2013-12-01" } });
+    let window = json!({ "kind": "window", "from": -6, "to": 0 });
+    definitions(json!([
+        asset("raw/flights", json!({ "partitions": daily, "deps": [{ "asset": "raw/airline_feed" }] })),
+        asset("raw/planes", json!({})),
+        asset("raw/airline_feed", json!({ "external": true, "function": null })),
+        asset(
+            "clean/delays",
+            json!({ "partitions": daily, "deps": [{ "asset": "raw/flights", "parameter": "flights" }, { "asset": "raw/planes" }] })
+        ),
+        asset(
+            "report/weekly",
+            json!({ "partitions": daily, "deps": [{ "asset": "clean/delays", "mapping": window }] })
+        ),
+        asset(
+            "report/monthly",
+            json!({ "partitions": monthly, "deps": [{ "asset": "clean/delays", "mapping": { "kind": "time" } }] })
+        ),
+        asset("report/everything", json!({ "deps": [{ "asset": "clean/delays" }] })),
+    ]))
+}
+
+fn definitions(assets: Value) -> Definitions {
+    let manifest: Manifest =
+        serde_json::from_value(json!({ "manifest_version": 1, "project": "flights", "assets": assets }))
+            .unwrap();
+    Definitions::check(manifest).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn keys(keys: &[&str]) -> PartitionChoice {
+    PartitionChoice { keys: keys.iter().map(|key| (*key).to_owned()).collect(), ..PartitionChoice::default() }
+}
+
+fn range(range: &str) -> PartitionChoice {
+    PartitionChoice { ranges: vec![range.to_owned()], ..PartitionChoice::default() }
+}
+
+fn request(
+    definitions: &Definitions,
+    selection: &str,
+    partitions: PartitionChoice,
+    known: &Known,
+) -> Result<Planned, PlanningError> {
+    let request = PlanRequest { selection: Selection::parse(selection).unwrap(), partitions };
+    let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
+    let at = Moment::from(Timestamp::MAX);
+    let context = PlanContext {
+        tenant: &tenant,
+        workspace: &workspace,
+        at,
+        materializations: known,
+        max_tasks: 10_000,
+    };
+    plan(definitions, &request, &context)
+}
+
+/// One line per task: stage, key, and the tasks that it waits for.
+fn lines(planned: &Planned) -> Vec<String> {
+    let specs = planned.plan.tasks();
+    planned
+        .tasks
+        .iter()
+        .zip(specs.iter())
+        .map(|(task, spec)| {
+            let upstream: Vec<&str> =
+                spec.upstream.iter().map(|at| specs[*at as usize].task_key.as_str()).collect();
+            format!("{} {} <- {}", task.stage, spec.task_key, upstream.join(" "))
+        })
+        .collect()
+}
+
+#[test]
+fn only_what_was_selected_is_planned() {
+    let planned = request(&flights(), "clean.delays", keys(&["2013-01-05"]), &Known::default()).unwrap();
+    assert_eq!(lines(&planned), ["0 clean/delays[date=d:2013-01-05]:materialize <- "]);
+    let inputs = &planned.tasks[0].inputs;
+    assert_eq!(inputs[0].parameter.as_deref(), Some("flights"));
+    assert_eq!(inputs[0].never_materialized.as_ref().unwrap().0.as_ref().unwrap().to_string(), "2013-01-05");
+    assert_eq!(inputs[1].never_materialized, Some((None, 1)), "planes has no partitions");
+}
+
+#[test]
+fn what_is_outside_the_run_is_its_latest_good_materialization() {
+    let known = Known(BTreeMap::from([
+        ("clean.delays".to_owned(), vec!["date=d:2013-01-05", "date=d:2013-01-07", "date=d:2012-01-01"]),
+        ("raw.planes".to_owned(), vec![""]),
+    ]));
+    let planned = request(&flights(), "report.weekly", keys(&["2013-01-08"]), &known).unwrap();
+    let input = &planned.tasks[0].inputs[0];
+    assert_eq!((input.partitions.len(), input.in_run, input.materialized), (7, 0, 2));
+    let (first, count) = input.never_materialized.clone().unwrap();
+    assert_eq!((first.unwrap().to_string(), count), ("2013-01-02".to_owned(), 5));
+
+    let planned =
+        request(&flights(), "clean.delays or report.weekly", keys(&["2013-01-08"]), &known).unwrap();
+    let input = &planned.tasks[1].inputs[0];
+    assert_eq!((input.in_run, input.materialized), (1, 2), "the 8th is made in the run");
+    assert_eq!(planned.tasks[0].inputs[1].materialized, 1);
+}
+
+#[test]
+fn tasks_wait_for_the_partitions_that_their_mapping_names() {
+    let planned =
+        request(&flights(), "+report.weekly", range("2013-01-01..2013-01-03"), &Known::default()).unwrap();
+    insta::assert_snapshot!(lines(&planned).join("\n"));
+    assert_eq!(planned.stages, 3);
+    assert_eq!(planned.external.len(), 1, "the feed is made elsewhere");
+}
+
+#[test]
+fn assets_of_another_grain_take_what_lies_inside_or_else_around() {
+    let chosen = |selection: &str, partitions: PartitionChoice| {
+        let definitions = flights();
+        let planned = request(&definitions, selection, partitions, &Known::default()).unwrap();
+        let asset = planned
+            .assets
+            .iter()
+            .find(|asset| definitions.asset(asset.asset).key.to_string() == "report.monthly");
+        let asset = asset.unwrap().clone();
+        let keys = definitions
+            .asset(asset.asset)
+            .partitions
+            .as_ref()
+            .unwrap()
+            .keys_in(&asset.partitions, Timestamp::MAX)
+            .map(|key| key.to_string())
+            .collect::<Vec<_>>();
+        (asset.chosen, keys)
+    };
+    let around = Chosen::Around("2013-01-15".to_owned());
+    assert_eq!(chosen("clean.delays+", keys(&["2013-01-15"])), (around, vec!["2013-01-01".to_owned()]));
+    let inside = Chosen::Inside("2013-01-01..2013-03-15".to_owned());
+    let months = vec!["2013-01-01".to_owned(), "2013-02-01".to_owned()];
+    assert_eq!(chosen("clean.delays+", range("2013-01-01..2013-03-15")), (inside, months));
+    let asked = Chosen::Asked("2013-02".to_owned());
+    assert_eq!(chosen("report.monthly", keys(&["2013-02"])), (asked, vec!["2013-02-01".to_owned()]));
+}
+
+#[test]
+fn a_month_of_its_upstream_is_planned_with_it() {
+    let planned = request(&flights(), "1+report.monthly", keys(&["2013-02"]), &Known::default()).unwrap();
+    assert_eq!(planned.tasks.len(), 29);
+    assert_eq!(planned.plan.tasks()[28].upstream.len(), 28);
+}
+
+#[test]
+fn every_asset_says_why_it_is_planned() {
+    let definitions = flights();
+    let planned =
+        request(&definitions, "+report.weekly or raw.pl*", keys(&["2013-01-08"]), &Known::default()).unwrap();
+    let whys: Vec<(String, AssetWhy)> = planned
+        .assets
+        .iter()
+        .map(|asset| (definitions.asset(asset.asset).key.to_string(), asset.why.clone()))
+        .collect();
+    let weekly = definitions.position(&"report/weekly".parse().unwrap()).unwrap() as usize;
+    let upstream = || AssetWhy::Selected(Why::Upstream { of: weekly });
+    assert_eq!(
+        whys,
+        [
+            ("clean.delays".to_owned(), upstream()),
+            ("raw.flights".to_owned(), upstream()),
+            ("raw.planes".to_owned(), upstream()),
+            ("report.weekly".to_owned(), AssetWhy::Selected(Why::Matches("report.weekly".into()))),
+        ]
+    );
+}
+
+#[test]
+fn requests_that_cannot_be_planned_say_why_and_what_to_do() {
+    let definitions = flights();
+    let known = Known::default();
+    let error = |selection: &str, partitions: PartitionChoice| {
+        request(&definitions, selection, partitions, &known).unwrap_err().to_string() + "\n"
+    };
+    let mut told = String::new();
+    told += &error("clean.delay", keys(&[]));
+    told += &error("tag:team=nobody", keys(&[]));
+    told += &error("raw.airline_feed", keys(&[]));
+    told += &error("clean.delays or report.monthly", keys(&[]));
+    told += &error("clean.delays", keys(&["2014-01-01"]));
+    told += &error("clean.delays", keys(&["yesterday"]));
+    told += &error("clean.delays", range("2013-02-01..2013-01-01"));
+    told += &error("raw.planes", keys(&["2013-01-01"]));
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn more_tasks_than_a_run_may_have_are_refused_before_they_are_made() {
+    let hourly =
+        json!({ "kind": "hourly", "span": { "start": "1970-01-01T00:00", "end": "2100-01-01T00:00" } });
+    let definitions = definitions(json!([asset("raw/ticks", json!({ "partitions": hourly }))]));
+    let error =
+        request(&definitions, "raw.ticks", range("1970-01-01T00:00.."), &Known::default()).unwrap_err();
+    assert_eq!(error, PlanningError::TooManyTasks { count: 1_139_569, limit: 10_000 });
+}
+
+#[test]
+fn an_upstream_partition_that_does_not_exist_is_named_with_the_reason() {
+    let days = |start: &str| json!({ "kind": "daily", "span": { "start": start, "end": "2013-12-31" } });
+    let definitions = definitions(json!([
+        asset("raw/flights", json!({ "partitions": days("2013-01-10") })),
+        asset(
+            "clean/delays",
+            json!({ "partitions": days("2013-01-01"), "deps": [{ "asset": "raw/flights" }] })
+        ),
+    ]));
+    let error = request(&definitions, "clean.delays", range("2013-01-08..2013-01-10"), &Known::default())
+        .unwrap_err();
+    insta::assert_snapshot!(error);
+}
+
+#[test]
+fn a_self_dependency_makes_a_chain_of_its_partitions() {
+    let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-12-31" } });
+    let window = json!({ "kind": "window", "from": -1, "to": -1 });
+    let own = json!({ "partitions": daily, "deps": [{ "asset": "analytics/running", "mapping": window }] });
+    let definitions = definitions(json!([asset("analytics/running", own)]));
+    let planned = request(&definitions, "*", range("2013-01-01..2013-01-04"), &Known::default()).unwrap();
+    assert_eq!(planned.stages, 4);
+    assert!(planned.tasks[0].inputs[0].partitions.is_empty(), "nothing is before the first");
+}
+
+#[test]
+fn a_function_with_several_outputs_is_one_task() {
+    let output = |key: &str, can_subset: bool| {
+        let mut output = asset(key, json!({ "multi": { "can_subset": can_subset } }));
+        output["function"] = "assets:both".into();
+        output
+    };
+    let reader = asset("multi/reader", json!({ "deps": [{ "asset": "multi/b" }] }));
+    let whole = definitions(json!([output("multi/a", false), output("multi/b", false), reader.clone()]));
+    let planned = request(&whole, "multi.b+", keys(&[]), &Known::default()).unwrap();
+    assert_eq!(
+        lines(&planned),
+        ["0 multi/a:materialize <- ", "1 multi/reader:materialize <- multi/a:materialize"]
+    );
+    assert_eq!(planned.assets[0].why, AssetWhy::SameFunction { of: 1 });
+    assert_eq!(planned.plan.tasks()[0].options.outputs, ["multi/b".parse().unwrap()]);
+
+    let parts = definitions(json!([output("multi/a", true), output("multi/b", true), reader]));
+    let planned = request(&parts, "multi.b", keys(&[]), &Known::default()).unwrap();
+    assert_eq!(lines(&planned), ["0 multi/b:materialize <- "]);
+}
+
+#[test]
+fn the_same_request_gives_the_same_fingerprint_and_another_gives_another() {
+    let definitions = flights();
+    let fingerprint = |selection: &str, day: &str| {
+        request(&definitions, selection, keys(&[day]), &Known::default())
+            .unwrap()
+            .plan
+            .fingerprint()
+            .to_string()
+    };
+    let first = fingerprint("+report.weekly", "2013-01-08");
+    assert!(first.starts_with("v1:sha256:"));
+    assert_eq!(first, fingerprint("report.weekly or +report.weekly", "date=d:2013-01-08"));
+    assert_ne!(first, fingerprint("+report.weekly", "2013-01-09"));
+}
