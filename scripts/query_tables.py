@@ -28,6 +28,11 @@ PRIMARY_KEYS = {
     "dep_satisfaction": ["run_id", "upstream_task_key", "downstream_task_key"],
     "timers": ["timer_id"],
     "dispatch_outbox": ["dispatch_id"],
+    "asset_definitions": ["asset_key"],
+    "deployments": ["number"],
+    "partition_status": ["asset_key", "partition_key"],
+    "dynamic_partitions": ["name", "partition"],
+    "dynamic_partition_sets": ["name"],
 }
 
 RUNS = """

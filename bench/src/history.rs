@@ -194,7 +194,7 @@ fn p95(mut times: Vec<Duration>) -> f64 {
 }
 
 /// Resident memory of this process, as the kernel sees it.
-fn rss_mb() -> anyhow::Result<f64> {
+pub(crate) fn rss_mb() -> anyhow::Result<f64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     let kilobytes: f64 = line.trim().trim_end_matches(" kB").trim().parse()?;

@@ -5,6 +5,8 @@
 mod fold;
 mod graphs;
 mod history;
+mod partitions;
+mod planning;
 mod results;
 mod stage;
 
@@ -29,6 +31,12 @@ struct Options {
     /// Open the workspace in this directory and report what that cost: a process of its own for a clean RSS.
     #[arg(long, hide = true)]
     open: Option<PathBuf>,
+    /// Grow a million partitions, write their tables to this directory, and report what that cost.
+    #[arg(long, hide = true)]
+    grow_partitions: Option<PathBuf>,
+    /// Load them from this directory and report what that cost.
+    #[arg(long, hide = true)]
+    load_partitions: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -37,10 +45,22 @@ async fn main() -> anyhow::Result<()> {
     if let Some(directory) = &options.open {
         return history::open_and_report(directory).await;
     }
+    if let Some(directory) = &options.grow_partitions {
+        return partitions::grow(directory).await;
+    }
+    if let Some(directory) = &options.load_partitions {
+        return partitions::load(directory).await;
+    }
     let wanted = |area: &str| options.only.as_deref().is_none_or(|only| area.contains(only));
     let mut results = Results::default();
     if wanted("fold") {
         fold::measure(&mut results)?;
+    }
+    if wanted("planning") {
+        planning::measure(&mut results)?;
+    }
+    if wanted("partitions") {
+        partitions::measure(&mut results)?;
     }
     if wanted("graphs") {
         graphs::measure(&mut results).await?;

@@ -6,27 +6,36 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use servo_core::{TenantId, WorkspaceId};
-use servo_runtime::Stores;
+use servo_queue::{Keyring, LocalQueue};
+use servo_runtime::{Config, Stores, Workspace};
 use servo_store::Layout;
+
+use crate::project::ProjectArgs;
 
 /// Where the workspace lies.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Location {
-    /// Directory that holds all state.
-    #[arg(long, global = true, env = "SERVO_DIR", default_value = ".servo", value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+    /// Directory that holds all state [default: .servo in the project, or here without one].
+    #[arg(long, global = true, env = "SERVO_DIR", value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Tenant.
     #[arg(long, global = true, env = "SERVO_TENANT", default_value = "default", value_parser = TenantId::parse)]
     pub(crate) tenant: TenantId,
     /// Workspace.
     #[arg(long, global = true, env = "SERVO_WORKSPACE", default_value = "main", value_parser = WorkspaceId::parse)]
     pub(crate) workspace: WorkspaceId,
+    #[command(flatten)]
+    pub(crate) project: ProjectArgs,
 }
 
 impl Location {
+    fn dir(&self) -> PathBuf {
+        self.dir.clone().unwrap_or_else(|| self.project.state_directory())
+    }
+
     /// The stores of a workspace that may be new.
     pub(crate) fn create(&self) -> anyhow::Result<Stores> {
-        Ok(Stores::open_directory(&self.dir, self.tenant.clone(), self.workspace.clone())?)
+        Ok(Stores::open_directory(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
     }
 
     /// The stores of a workspace that must exist, as its one writer.
@@ -38,27 +47,44 @@ impl Location {
     /// The stores of a workspace that must exist, beside whoever writes it.
     pub(crate) fn look(&self) -> anyhow::Result<Stores> {
         self.must_exist()?;
-        Ok(Stores::open_directory_read_only(&self.dir, self.tenant.clone(), self.workspace.clone())?)
+        Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    /// Whether anything was ever written.
+    pub(crate) fn exists(&self) -> bool {
+        let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
+        self.dir().join(layout.prefix()).is_dir()
     }
 
     fn must_exist(&self) -> anyhow::Result<()> {
-        let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
-        let directory = self.dir.join(layout.prefix());
-        if !directory.is_dir() {
+        if !self.exists() {
             bail!(
                 "there is no workspace {}/{} in {}; name its directory with --dir or SERVO_DIR",
                 self.tenant,
                 self.workspace,
-                self.dir.display()
+                self.dir().display()
             );
         }
         Ok(())
     }
 
+    /// The workspace, opened by this process alone for a moment: it writes, but runs nothing.
+    pub(crate) async fn workspace_alone(&self) -> anyhow::Result<Workspace> {
+        let secret = self.secret()?;
+        let keys = Keyring::new("local", &secret);
+        let queue = LocalQueue::new(1_024);
+        Ok(Workspace::open(self.create()?, Config::new(queue, secret, keys)).await?)
+    }
+
+    /// Who asks, for the log: the user of this machine.
+    pub(crate) fn actor(&self) -> String {
+        std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "local".to_owned())
+    }
+
     /// The secret of the tenant, made on first use and readable by its owner alone.
     pub(crate) fn secret(&self) -> anyhow::Result<Arc<[u8]>> {
         use std::os::unix::fs::OpenOptionsExt;
-        let path = self.dir.join(format!("tenant={}", self.tenant)).join("secret.key");
+        let path = self.dir().join(format!("tenant={}", self.tenant)).join("secret.key");
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }

@@ -1,11 +1,20 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
+mod assets;
 mod demo;
+mod deploy;
+mod describe;
+mod graph;
+mod known;
 mod location;
 mod output;
+mod partitions;
+mod plan;
+mod project;
 mod projections;
 mod reconcile;
 mod runs;
+mod select;
 
 use std::process::ExitCode;
 
@@ -30,6 +39,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Look at what the project declares.
+    #[command(subcommand)]
+    Asset(assets::Command),
+    /// Show what would run, in which order, and why. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  servo plan analytics.delays --partition 2013-01-15\n  servo plan '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo plan '*' --latest --json"
+    )]
+    Plan(plan::Options),
+    /// Check the project and make it what the workspace runs.
+    #[command(after_help = "Examples:\n  servo deploy --dry-run\n  servo deploy")]
+    Deploy(deploy::Options),
+    /// Look at partitions; add and remove keys of dynamic ones.
+    #[command(subcommand)]
+    Partition(partitions::Command),
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
@@ -65,6 +88,10 @@ fn main() -> ExitCode {
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
         match cli.command {
+            Command::Asset(command) => assets::run(&cli.location, &command, format).await,
+            Command::Plan(options) => plan::run(&cli.location, &options, format).await,
+            Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
+            Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
@@ -76,7 +103,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::failure(&error, format);
             ExitCode::FAILURE
         }
     }

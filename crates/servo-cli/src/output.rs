@@ -5,6 +5,7 @@ use std::io::Write;
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 use servo_core::{Millis, Timestamp};
+use servo_engine::definitions::DefinitionProblems;
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,25 @@ pub(crate) fn table(header: &[&str], numbers: &[usize], rows: Vec<Vec<String>>) 
         }
     }
     for row in table.to_string().lines() {
-        line(row.trim());
+        line(row.strip_prefix(' ').unwrap_or(row).trim_end());
+    }
+}
+
+/// Prints a title and rows below it, if there are any, with columns as wide as they must be.
+pub(crate) fn section(title: &str, rows: &[Vec<String>]) {
+    if rows.is_empty() {
+        return;
+    }
+    line(format_args!("\n{title}"));
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| Some(row.get(column)?.chars().count())).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        line(format_args!("  {}", cells.join("  ").trim_end()));
     }
 }
 
@@ -53,4 +72,12 @@ pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
 /// Milliseconds between two times, for JSON.
 pub(crate) fn span_ms(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<u64> {
     from.zip(to).map(|(from, to)| Millis::get(to.since(from)))
+}
+
+/// Prints why a command failed: for people on stderr, and the problems of definitions for programs on stdout.
+pub(crate) fn failure(error: &anyhow::Error, format: Format) {
+    if let (Format::Json, Some(problems)) = (format, error.downcast_ref::<DefinitionProblems>()) {
+        json(&serde_json::json!({ "problems": problems.iter().collect::<Vec<_>>() }));
+    }
+    eprintln!("error: {error:#}");
 }

@@ -1,0 +1,93 @@
+//! A project: the directory with a `servo.toml`, the interpreter that runs it, and what it declares.
+
+mod interpreter;
+mod scan;
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+pub use interpreter::NoInterpreter;
+pub use scan::{BrokenModule, Frame, ScanError, Scanned};
+
+/// The file that makes a directory a project.
+pub const FILE: &str = "servo.toml";
+
+/// A project on disk.
+#[derive(Debug, Clone)]
+pub struct Project {
+    root: PathBuf,
+    python: Option<PathBuf>,
+}
+
+/// Why there is no project to work with.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectError {
+    /// No file in the directory or above it.
+    #[error(
+        "there is no {FILE} in {} or above it; change to a project, or make one with a file that says\n\n  [project]\n  modules = [\"your_module\"]\n",
+        .start.display()
+    )]
+    NotFound {
+        /// Where the search began.
+        start: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{} cannot be read: {source}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{}: {message}", .file.display())]
+    Malformed {
+        /// The file.
+        file: PathBuf,
+        /// Where and what is wrong.
+        message: String,
+    },
+}
+
+/// The part of the file that is read here; the SDK reads and checks the rest.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    project: Section,
+}
+
+#[derive(Default, Deserialize)]
+struct Section {
+    python: Option<PathBuf>,
+}
+
+impl Project {
+    /// The nearest project at or above a directory.
+    pub fn find(start: &Path) -> Result<Self, ProjectError> {
+        let absolute = std::path::absolute(start)
+            .map_err(|source| ProjectError::Unreadable { file: start.to_owned(), source })?;
+        let root = absolute.ancestors().find(|directory| directory.join(FILE).is_file());
+        match root {
+            Some(root) => Self::open(root),
+            None => Err(ProjectError::NotFound { start: absolute }),
+        }
+    }
+
+    /// The project in exactly this directory.
+    pub fn open(root: &Path) -> Result<Self, ProjectError> {
+        let file = root.join(FILE);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|source| ProjectError::Unreadable { file: file.clone(), source })?;
+        let read: File = toml::from_str(&text).map_err(|error| ProjectError::Malformed {
+            file,
+            message: error.to_string().trim_end().to_owned(),
+        })?;
+        Ok(Self { root: root.to_owned(), python: read.project.python })
+    }
+
+    /// The directory with the file.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}

@@ -1,0 +1,189 @@
+//! Asks a project what it declares: `python -m servo.scan`, whose answer is the manifest or what is broken.
+
+use std::fmt;
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use servo_core::sha256_hex;
+use servo_engine::definitions::Manifest;
+
+use super::Project;
+use super::interpreter::NoInterpreter;
+
+/// What a project declares.
+#[derive(Debug, Clone)]
+pub struct Scanned {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// `sha256:` and the hash of its canonical text.
+    pub digest: String,
+}
+
+/// Why it is not known what a project declares.
+#[derive(Debug, thiserror::Error)]
+pub enum ScanError {
+    /// There is nothing to run it with.
+    #[error(transparent)]
+    NoInterpreter(#[from] NoInterpreter),
+    /// The interpreter does not start.
+    #[error("{python} cannot be started: {source}")]
+    Start {
+        /// The interpreter.
+        python: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The interpreter has no SDK.
+    #[error("{python} has no servo package; install it there: {python} -m pip install servo-orchestrator")]
+    NoSdk {
+        /// The interpreter.
+        python: String,
+    },
+    /// Modules of the project cannot be imported.
+    #[error("{}", modules(.0))]
+    Broken(Vec<BrokenModule>),
+    /// The answer makes no sense.
+    #[error("the scan of the project failed: {message}")]
+    Failed {
+        /// What was seen.
+        message: String,
+    },
+}
+
+/// A module that cannot be imported: where in the user's code, and the error of Python.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs)]
+pub struct BrokenModule {
+    #[serde(default)]
+    pub module: Option<String>,
+    #[serde(default)]
+    pub file: Option<String>,
+    #[serde(default)]
+    pub line: Option<u32>,
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub message: String,
+    /// The line of code.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// How it came there, outermost first.
+    #[serde(default)]
+    pub frames: Vec<Frame>,
+}
+
+/// One step on the way to an error.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[allow(missing_docs)]
+pub struct Frame {
+    pub file: String,
+    pub line: u32,
+    #[serde(default)]
+    pub function: Option<String>,
+    #[serde(default)]
+    pub source: Option<String>,
+}
+
+/// `file:line: Error: message`, then the code that led there.
+impl fmt::Display for BrokenModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{file}:{line}: ")?,
+            (Some(file), None) => write!(f, "{file}: ")?,
+            (None, _) => {}
+        }
+        write!(f, "{}: {}", self.kind, self.message)?;
+        if let Some(module) = &self.module {
+            write!(f, "\n    while importing {module}")?;
+        }
+        if self.frames.len() > 1 {
+            for frame in &self.frames {
+                let function = frame.function.as_deref().unwrap_or("<module>");
+                write!(f, "\n    {}:{} in {function}", frame.file, frame.line)?;
+            }
+        }
+        match self.source.as_deref().map(str::trim_end).filter(|source| !source.is_empty()) {
+            Some(source) => source.lines().try_for_each(|line| write!(f, "\n      {line}")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn modules(broken: &[BrokenModule]) -> String {
+    let count = broken.len();
+    let mut text = format!("{count} module{} cannot be imported", if count == 1 { "" } else { "s" });
+    for module in broken {
+        text.push_str(&format!("\n  {module}"));
+    }
+    text
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    digest: Option<String>,
+    #[serde(borrow)]
+    manifest: Option<&'a RawValue>,
+    #[serde(default)]
+    errors: Vec<BrokenModule>,
+}
+
+impl Project {
+    /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to stderr.
+    pub fn scan(&self) -> Result<Scanned, ScanError> {
+        let interpreter = self.interpreter()?;
+        let python = interpreter.display().to_string();
+        let output = Command::new(&interpreter)
+            .args(["-m", "servo.scan", "--no-report", "--project"])
+            .arg(self.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .and_then(std::process::Child::wait_with_output)
+            .map_err(|source| ScanError::Start { python: python.clone(), source })?;
+        if output.stdout.is_empty() {
+            return Err(if self.has_sdk(&interpreter) {
+                ScanError::Failed { message: format!("it ended with {} and said nothing", output.status) }
+            } else {
+                ScanError::NoSdk { python }
+            });
+        }
+        read(&output.stdout)
+    }
+
+    fn has_sdk(&self, interpreter: &std::path::Path) -> bool {
+        let probe = Command::new(interpreter)
+            .args([
+                "-c",
+                "import importlib.util, sys; sys.exit(importlib.util.find_spec('servo.scan') is None)",
+            ])
+            .current_dir(self.root())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        probe.is_ok_and(|status| status.success())
+    }
+}
+
+fn read(answer: &[u8]) -> Result<Scanned, ScanError> {
+    let failed = |message: String| ScanError::Failed { message };
+    let answer: Answer<'_> =
+        serde_json::from_slice(answer).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
+    if !answer.errors.is_empty() {
+        return Err(ScanError::Broken(answer.errors));
+    }
+    let (Some(digest), Some(manifest)) = (answer.digest, answer.manifest) else {
+        return Err(failed("its answer has no manifest".to_owned()));
+    };
+    let found = format!("sha256:{}", sha256_hex(manifest.get().as_bytes()));
+    if found != digest {
+        return Err(failed(format!("the manifest has digest {found}, not {digest}")));
+    }
+    let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
+        failed(format!(
+            "its manifest is not understood: {error}; install the same release of the SDK and of servo"
+        ))
+    })?;
+    Ok(Scanned { manifest, digest })
+}
