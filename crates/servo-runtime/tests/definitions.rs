@@ -1,5 +1,7 @@
 //! Deployments, dynamic partitions and materializations through a running workspace: durable, and there after a restart.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use std::path::Path;

@@ -115,18 +115,18 @@ pub(super) async fn compare_settled<T: Table>(
 
 /// Every hot table, and what memory keeps of request keys.
 pub(super) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck> {
-    let mut tables = Vec::new();
-    tables.push(compare_rows::<Runs>(&expected.runs, &found.runs));
-    tables.push(compare_rows::<Tasks>(&expected.tasks, &found.tasks));
-    tables.push(compare_rows::<Edges>(&expected.edges, &found.edges));
-    tables.push(compare_rows::<Timers>(&expected.timers, &found.timers));
-    tables.push(compare_rows::<Outbox>(&expected.outbox, &found.outbox));
-    tables.push(compare_rows::<AssetDefinitions>(&expected.asset_definitions, &found.asset_definitions));
-    tables.push(compare_rows::<Deployments>(&expected.deployments, &found.deployments));
-    let (keys, found_keys) = (&expected.dynamic_partitions, &found.dynamic_partitions);
-    tables.push(compare_rows::<DynamicPartitions>(keys, found_keys));
-    tables.push(compare_rows::<PartitionSets>(&expected.partition_sets, &found.partition_sets));
-    tables.push(compare_rows::<PartitionStatuses>(&expected.partition_status, &found.partition_status));
+    let mut tables = vec![
+        compare_rows::<Runs>(&expected.runs, &found.runs),
+        compare_rows::<Tasks>(&expected.tasks, &found.tasks),
+        compare_rows::<Edges>(&expected.edges, &found.edges),
+        compare_rows::<Timers>(&expected.timers, &found.timers),
+        compare_rows::<Outbox>(&expected.outbox, &found.outbox),
+        compare_rows::<AssetDefinitions>(&expected.asset_definitions, &found.asset_definitions),
+        compare_rows::<Deployments>(&expected.deployments, &found.deployments),
+        compare_rows::<DynamicPartitions>(&expected.dynamic_partitions, &found.dynamic_partitions),
+        compare_rows::<PartitionSets>(&expected.partition_sets, &found.partition_sets),
+        compare_rows::<PartitionStatuses>(&expected.partition_status, &found.partition_status),
+    ];
     for (table, same) in [
         ("watermarks", expected.head == found.head),
         ("run_key_index (hot)", expected.run_keys == found.run_keys),

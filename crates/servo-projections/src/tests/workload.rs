@@ -100,7 +100,7 @@ impl Workload {
             code_version: Some(((n + at) % 3).to_string()),
             ..AssetDef::default()
         };
-        let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| (n + at) % 4 > 0);
+        let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| !(n + at).is_multiple_of(4));
         let deploy = Input::Deploy(Deploy {
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),
