@@ -2,24 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
 
-use servo_core::cron::Ticks;
-use servo_core::{Cron, Timestamp};
+#[path = "support/ticking.rs"]
+mod ticking;
+
+use servo_core::Timestamp;
+
+use ticking::{between, ticks, time};
 
 const NEW_YORK: &str = "America/New_York";
-
-fn time(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn ticks(cron: &str, zone: &str) -> Ticks {
-    Cron::parse(cron).unwrap_or_else(|error| panic!("{error}")).in_zone(zone).unwrap()
-}
-
-/// The ticks from a time on, and before another, as `YYYY-MM-DDTHH:MM:SS` in UTC.
-fn between(ticks: &Ticks, from: &str, to: &str) -> Vec<String> {
-    let ranks = ticks.rank(time(from))..ticks.rank(time(to));
-    ranks.map(|rank| ticks.tick(rank).unwrap().to_string()[..19].to_owned()).collect()
-}
 
 #[test]
 fn a_fixed_time_that_clocks_skip_ticks_right_after_the_gap() {

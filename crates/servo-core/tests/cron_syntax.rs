@@ -2,22 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
 
-use servo_core::cron::Ticks;
-use servo_core::{Cron, Timestamp};
+#[path = "support/ticking.rs"]
+mod ticking;
 
-fn time(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
+use servo_core::Cron;
 
-fn ticks(cron: &str, zone: &str) -> Ticks {
-    Cron::parse(cron).unwrap_or_else(|error| panic!("{error}")).in_zone(zone).unwrap()
-}
-
-/// The ticks from a time on, and before another, as `YYYY-MM-DDTHH:MM:SS` in UTC.
-fn between(ticks: &Ticks, from: &str, to: &str) -> Vec<String> {
-    let ranks = ticks.rank(time(from))..ticks.rank(time(to));
-    ranks.map(|rank| ticks.tick(rank).unwrap().to_string()[..19].to_owned()).collect()
-}
+use ticking::{between, ticks};
 
 /// The local times of the ticks of 2024, a year that starts on a Monday.
 fn of_2024(cron: &str) -> Vec<String> {

@@ -2,58 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
 
+#[path = "support/declared.rs"]
+mod declared;
+
 use std::collections::BTreeMap;
 
-use servo_core::partitions::{DimMapping, MappingDef, Partitions, Span};
+use servo_core::partitions::{MappingDef, Span};
 use servo_core::{PartitionsDef, to_canonical_string};
 
-fn valid(def: &PartitionsDef) -> Partitions {
-    def.validate().unwrap_or_else(|problems| panic!("{problems}"))
-}
-
-fn utc(start: &str, end: &str) -> Span {
-    Span::new(start).until(end)
-}
-
-fn daily(span: Span) -> PartitionsDef {
-    PartitionsDef::Daily { span }
-}
-
-fn hourly(span: Span) -> PartitionsDef {
-    PartitionsDef::Hourly { span }
-}
-
-fn weekly(span: Span) -> PartitionsDef {
-    PartitionsDef::Weekly { weekday: 1, span }
-}
-
-fn monthly(span: Span) -> PartitionsDef {
-    PartitionsDef::Monthly { day: 1, span }
-}
-
-fn keys(keys: &[&str]) -> PartitionsDef {
-    PartitionsDef::Static { keys: keys.iter().map(|key| (*key).to_owned()).collect() }
-}
-
-fn dynamic(name: &str) -> PartitionsDef {
-    PartitionsDef::Dynamic { name: name.to_owned() }
-}
-
-fn multi(dims: &[(&str, PartitionsDef)]) -> PartitionsDef {
-    PartitionsDef::Multi { dims: dims.iter().map(|(name, def)| ((*name).to_owned(), def.clone())).collect() }
-}
-
-fn window(from: i64, to: i64) -> MappingDef {
-    MappingDef::Window { from, to }
-}
-
-fn dims(dims: &[(&str, Option<&str>, Option<MappingDef>)]) -> MappingDef {
-    let dims = dims.iter().map(|(name, from, mapping)| {
-        let from = from.map(str::to_owned);
-        ((*name).to_owned(), DimMapping { from, mapping: mapping.clone().map(Box::new) })
-    });
-    MappingDef::Dims { dims: dims.collect() }
-}
+use declared::{daily, dims, dynamic, hourly, keys, monthly, multi, utc, valid, weekly, window};
 
 fn cube() -> PartitionsDef {
     multi(&[("date", daily(utc("2013-01-01", "2013-01-31"))), ("region", keys(&["eu", "us"]))])
