@@ -49,7 +49,7 @@ fn asset() -> AssetKey {
     AssetKey::new("bench", "partitioned").expect("a valid key")
 }
 
-/// Hours, one after the other.
+/// Twenty days of each of fifty thousand customers.
 fn partition(n: usize) -> PartitionKey {
     PartitionKey::parse(&format!("customer=i:{},date=d:2025-01-{:02}", n / 20, n % 20 + 1))
         .expect("a valid key")
