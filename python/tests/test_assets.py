@@ -324,3 +324,18 @@ def test_collecting_ends_with_its_block_even_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), collecting():
         raise ZeroDivisionError
     assert current() is before
+
+
+def test_numbers_that_a_manifest_cannot_hold_are_refused_where_they_are_written() -> None:
+    for declare, problem in (
+        (lambda: servo.AssetSpec("a.b", priority=2**31), r"priority= takes an integer between"),
+        (lambda: servo.Retry(max_attempts=-1), r"Retry\(max_attempts=\) takes an integer between 0"),
+        (lambda: servo.Compute(cpu=-1), r"Compute\(cpu=\) takes thousandths of a core between 0"),
+        (
+            lambda: servo.DailyPartitions(start="2013-01-01", end_offset=2**31),
+            r"end_offset= takes an integer",
+        ),
+        (lambda: servo.window(-(2**63) - 1, 0), r"window\(from_\) takes an integer between"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            declare()

@@ -31,7 +31,7 @@ def test_each_output_is_an_asset_of_the_same_function() -> None:
     assert list(assets) == ["split/early", "split/late"]
     assert [asset["group"] for asset in assets.values()] == ["own", "shared"]
     for asset in assets.values():
-        assert asset["multi"] == {"can_subset": False}
+        assert asset["multi"] == {"can_subset": False, "first": "split/early"}
         assert asset["function"] == f"{__name__}:{split.__qualname__}"
         assert asset["description"] == "Early and late."
         assert asset["timeout_ms"] == 60_000

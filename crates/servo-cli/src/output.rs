@@ -18,8 +18,12 @@ pub(crate) enum Format {
 
 /// Prints a line of the result. A reader that has seen enough (`| head`) ends the program quietly.
 pub(crate) fn line(text: impl std::fmt::Display) {
-    if writeln!(std::io::stdout(), "{text}").is_err() {
-        std::process::exit(0);
+    if let Err(error) = writeln!(std::io::stdout(), "{text}") {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        eprintln!("error: the result cannot be written: {error}");
+        std::process::exit(1);
     }
 }
 

@@ -1,8 +1,9 @@
 //! `servo partition list|add|remove`: which partitions there are and what is known of them; keys of dynamic ones.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use servo_core::PartitionKey;
+use servo_core::{PartitionKey, PartitionsDef};
 use servo_engine::rows::PartitionStatusRow;
 use servo_engine::{ChangePartitions, Reply};
 
@@ -127,6 +128,34 @@ async fn list(
     Ok(())
 }
 
+/// A name that no definition has is nearly always a slip. Without a project there is nothing to compare it with.
+fn must_be_declared(location: &Location, name: &str) -> anyhow::Result<()> {
+    if location.project.find().is_err() {
+        return Ok(());
+    }
+    let definitions = location.project.definitions()?;
+    let mut names = BTreeSet::new();
+    for def in definitions.assets().iter().filter_map(|asset| asset.def.partitions.as_ref()) {
+        let dims: Vec<&PartitionsDef> =
+            if let PartitionsDef::Multi { dims } = def { dims.values().collect() } else { vec![def] };
+        for def in dims {
+            if let PartitionsDef::Dynamic { name } = def {
+                names.insert(name.as_str());
+            }
+        }
+    }
+    if names.contains(name) {
+        return Ok(());
+    }
+    let declared: Vec<&str> = names.into_iter().collect();
+    match declared.as_slice() {
+        [] => anyhow::bail!("no asset has dynamic partitions; declare servo.DynamicPartitions(\"{name}\")"),
+        declared => {
+            anyhow::bail!("no asset has dynamic partitions {name}; there are {}", declared.join(", "))
+        }
+    }
+}
+
 async fn change(
     location: &Location,
     name: &str,
@@ -134,8 +163,15 @@ async fn change(
     remove: Vec<String>,
     format: Format,
 ) -> anyhow::Result<()> {
+    must_be_declared(location, name)?;
     let workspace = location.workspace_alone().await?;
-    let asked = add.len() + remove.len();
+    let dynamic = name.to_owned();
+    let known = workspace
+        .read(move |state| state.dynamic_partitions().get(&dynamic).cloned())
+        .await?
+        .unwrap_or_default();
+    let is_known = |key: &&String| known.binary_search(key).is_ok();
+    let asked = add.iter().filter(|key| !is_known(key)).count() + remove.iter().filter(is_known).count();
     let verb = if remove.is_empty() { "added to" } else { "removed from" };
     let change = ChangePartitions { name: name.to_owned(), add, remove, actor: location.actor() };
     let reply = workspace.change_partitions(change).await;

@@ -89,11 +89,12 @@ impl Shown<'_> {
     fn table(&self, limit: usize) {
         let tasks = &self.planned.tasks;
         let (count, stages) = (tasks.len(), self.planned.stages);
+        let edges: usize = self.planned.plan.tasks().iter().map(|task| task.upstream.len()).sum();
         output::line(format_args!(
-            "{count} task{} in {stages} stage{}, {} edges, {}\n",
+            "{count} task{} in {stages} stage{}, {edges} edge{}, {}\n",
             plural(count),
             plural(stages as usize),
-            self.planned.plan.tasks().iter().map(|task| task.upstream.len()).sum::<usize>(),
+            plural(edges),
             self.planned.plan.fingerprint(),
         ));
         let row = |task: &usize| {
@@ -148,7 +149,7 @@ impl Shown<'_> {
             AssetWhy::SameFunction { of } => format!("made together with {}", name(*of as usize)),
         };
         match &planned.chosen {
-            Chosen::Whole => asset,
+            Chosen::Whole | Chosen::Mapped => asset,
             Chosen::Asked(text) => format!("{asset}, {text}"),
             Chosen::Inside(text) => format!("{asset}, inside {text}"),
             Chosen::Around(text) => format!("{asset}, around {text}"),
@@ -158,7 +159,10 @@ impl Shown<'_> {
 
     fn input(&self, input: &PlannedInput) -> String {
         let asset = self.definitions.asset(input.asset);
-        let which = describe::set(asset.partitions.as_deref(), &input.partitions, self.at);
+        let which = match input.partitions.is_empty() {
+            true => String::new(),
+            false => describe::set(asset.partitions.as_deref(), &input.partitions, self.at),
+        };
         let mut parts = Vec::new();
         if input.in_run > 0 {
             parts.push(if u128::from(input.in_run) == input.partitions.len() {
@@ -181,7 +185,7 @@ impl Shown<'_> {
             parts.push("external".to_owned());
         }
         if input.partitions.is_empty() {
-            parts.push("nothing before the first".to_owned());
+            parts.push("none".to_owned());
         }
         let space = if which.is_empty() { "" } else { " " };
         format!("{}{space}{which} ({})", asset.key, parts.join(", "))

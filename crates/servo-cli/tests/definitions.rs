@@ -71,7 +71,12 @@ impl Project {
     }
 
     fn servo(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_servo"))
+        self.command(arguments).output().unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_servo"));
+        command
             .args(arguments)
             .current_dir(self.root.path())
             .env_clear()
@@ -80,9 +85,8 @@ impl Project {
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("COLUMNS", "140")
             .env("USER", "tester")
-            .stdin(Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(Stdio::null());
+        command
     }
 
     /// Exit code, stdout and stderr, without the name of the directory.
@@ -230,6 +234,14 @@ fn a_deployment_is_recorded_once_and_its_tables_can_be_verified() {
 }
 
 #[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let project = Project::new(FLIGHTS);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let status = project.command(&["asset", "list"]).stdout(full).stderr(Stdio::null()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
 fn keys_of_dynamic_partitions_are_added_listed_planned_and_removed() {
     let project = Project::new(FLIGHTS);
     insta::assert_snapshot!("dynamic_empty", project.shown(&["plan", "crm.profiles", "--partition", "acme"]));
@@ -243,5 +255,6 @@ fn keys_of_dynamic_partitions_are_added_listed_planned_and_removed() {
     assert_eq!(planned["tasks"][0]["partition"], "partition=acme");
     insta::assert_snapshot!("dynamic_remove", project.shown(&["partition", "remove", "customers", "acme"]));
     assert!(!project.servo(&["plan", "crm.profiles", "--partition", "acme"]).status.success());
+    insta::assert_snapshot!("dynamic_unknown", project.shown(&["partition", "add", "custmers", "x"]));
     insta::assert_snapshot!("dynamic_refused", project.shown(&["partition", "add", "customers", ""]));
 }

@@ -1,14 +1,17 @@
 //! The planner: a selection and partitions in, tasks and what each waits for out. Pure and deterministic.
 //!
 //! Only what was selected is planned. What a task reads from outside the run is its latest good materialization, and
-//! the plan says where there is none. Every selected asset is planned for the partitions that were asked for; an asset of
-//! another grain takes those that lie inside the asked time, or if none do, those around it.
+//! the plan says where there is none. The assets that the selection names are planned for the partitions that were
+//! asked for, and what `+` adds for those that mappings name.
 
 mod choose;
 mod error;
+mod follow;
 mod inputs;
 mod lookup;
 mod stages;
+
+use std::collections::BTreeMap;
 
 use servo_core::partitions::{Moment, PartitionSet};
 use servo_core::selection::{Selection, Why};
@@ -189,12 +192,42 @@ fn select(
             [first, ..] => PlanningError::OnlyExternal { asset: definitions.asset(*first).key.clone() },
         });
     }
-    let positions: Vec<u32> = planned.iter().map(|(position, _)| *position).collect();
-    let chosen = choose::choose(definitions, &positions, &request.partitions, context.at)?;
-    let assets = planned.into_iter().zip(chosen);
-    let assets =
-        assets.map(|((asset, why), (chosen, partitions))| PlannedAsset { asset, why, chosen, partitions });
-    Ok((assets.collect(), external))
+    let roles: Vec<(u32, Role)> =
+        planned.iter().filter_map(|(position, why)| Some((*position, role(why)?))).collect();
+    let chosen = choose::choose(definitions, &roles, &request.partitions, context.at)?;
+    let chosen: BTreeMap<u32, (Chosen, PartitionSet)> =
+        roles.iter().map(|(position, _)| *position).zip(chosen).collect();
+    let assets = planned.into_iter().map(|(asset, why)| {
+        let like = if let AssetWhy::SameFunction { of } = why { of } else { asset };
+        let (chosen, partitions) = chosen[&like].clone();
+        PlannedAsset { asset, why, chosen, partitions }
+    });
+    let assets: Vec<PlannedAsset> = assets.filter(|planned| !planned.partitions.is_empty()).collect();
+    if assets.is_empty() {
+        return Err(PlanningError::NothingSelected { selection: request.selection.to_string() });
+    }
+    Ok((assets, external))
+}
+
+/// How the partitions of an asset are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The request speaks of it.
+    Named,
+    /// Those that are needed.
+    Upstream,
+    /// Those that need others.
+    Downstream,
+}
+
+/// None: its partitions are those of another.
+fn role(why: &AssetWhy) -> Option<Role> {
+    match why {
+        AssetWhy::Selected(Why::Matches(_)) => Some(Role::Named),
+        AssetWhy::Selected(Why::Upstream { .. }) => Some(Role::Upstream),
+        AssetWhy::Selected(Why::Downstream { .. }) => Some(Role::Downstream),
+        AssetWhy::SameFunction { .. } => None,
+    }
 }
 
 /// Assets that are made together: one task per partition makes them all.
@@ -215,7 +248,11 @@ fn groups(definitions: &Definitions, planned: &[PlannedAsset]) -> Vec<Group> {
         }
         let others = together[1..].iter().map(|other| definitions.asset(*other).key.clone()).collect();
         let options = options(&definitions.asset(asset.asset).def, others);
-        groups.push(Group { assets: together, partitions: asset.partitions.clone(), options });
+        // Outputs of one function may be needed for different partitions; each partition is one task of all.
+        let sets =
+            planned.iter().filter(|other| together.contains(&other.asset)).map(|other| &other.partitions);
+        let partitions = sets.fold(PartitionSet::EMPTY, |all, set| all.union(set));
+        groups.push(Group { assets: together, partitions, options });
     }
     groups
 }

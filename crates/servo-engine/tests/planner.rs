@@ -170,12 +170,66 @@ fn assets_of_another_grain_take_what_lies_inside_or_else_around() {
         (asset.chosen, keys)
     };
     let around = Chosen::Around("2013-01-15".to_owned());
-    assert_eq!(chosen("clean.delays+", keys(&["2013-01-15"])), (around, vec!["2013-01-01".to_owned()]));
+    assert_eq!(
+        chosen("clean.delays or report.monthly", keys(&["2013-01-15"])),
+        (around, vec!["2013-01-01".to_owned()])
+    );
     let inside = Chosen::Inside("2013-01-01..2013-03-15".to_owned());
     let months = vec!["2013-01-01".to_owned(), "2013-02-01".to_owned()];
-    assert_eq!(chosen("clean.delays+", range("2013-01-01..2013-03-15")), (inside, months));
+    assert_eq!(chosen("clean.delays or report.monthly", range("2013-01-01..2013-03-15")), (inside, months));
     let asked = Chosen::Asked("2013-02".to_owned());
     assert_eq!(chosen("report.monthly", keys(&["2013-02"])), (asked, vec!["2013-02-01".to_owned()]));
+}
+
+#[test]
+fn what_plus_adds_takes_the_partitions_that_mappings_name() {
+    let definitions = flights();
+    let count = |selection: &str, partitions: PartitionChoice, asset: &str| {
+        let planned = request(&definitions, selection, partitions, &Known::default()).unwrap();
+        let prefix = format!("{asset}[");
+        planned.plan.tasks().iter().filter(|task| task.task_key.as_str().starts_with(&prefix)).count()
+    };
+    // A week of days for one day, and the days of a month for the first of them.
+    assert_eq!(count("+report.weekly", keys(&["2013-01-08"]), "clean/delays"), 7);
+    assert_eq!(count("+report.weekly", keys(&["2013-01-08"]), "raw/flights"), 7);
+    assert_eq!(count("+report.monthly", keys(&["2013-01-01"]), "raw/flights"), 31);
+    // The seven days, and the one month, that a day is part of.
+    assert_eq!(count("clean.delays+", keys(&["2013-01-08"]), "report/weekly"), 7);
+    assert_eq!(count("clean.delays+", keys(&["2013-01-08"]), "report/monthly"), 1);
+    assert_eq!(count("clean.delays+", keys(&["2013-01-08"]), "raw/flights"), 0);
+}
+
+#[test]
+fn a_function_that_is_made_in_a_loop_is_a_task_each_time() {
+    let output = |key: &str, first: &str, deps: Value| {
+        let mut output =
+            asset(key, json!({ "multi": { "can_subset": false, "first": first }, "deps": deps }));
+        output["function"] = "assets:make.<locals>.both".into();
+        output
+    };
+    let definitions = definitions(json!([
+        output("one/x", "one/x", json!([])),
+        output("one/y", "one/x", json!([])),
+        output("two/x", "two/x", json!([{ "asset": "one/x" }])),
+        output("two/y", "two/x", json!([])),
+    ]));
+    let planned = request(&definitions, "*", keys(&[]), &Known::default()).unwrap();
+    assert_eq!(lines(&planned), ["0 one/x:materialize <- ", "1 two/x:materialize <- one/x:materialize"]);
+}
+
+#[test]
+fn several_requests_are_all_named_and_an_asset_that_lacks_one_says_why() {
+    let days = |start: &str| json!({ "kind": "daily", "span": { "start": start, "end": "2013-12-31" } });
+    let definitions = definitions(json!([
+        asset("a/early", json!({ "partitions": days("2013-01-01") })),
+        asset("a/late", json!({ "partitions": days("2013-06-01") })),
+    ]));
+    let both =
+        request(&definitions, "a.early", keys(&["2013-01-01", "2013-01-03"]), &Known::default()).unwrap();
+    assert_eq!(both.assets[0].chosen, Chosen::Asked("2013-01-01 or 2013-01-03".to_owned()));
+    let error =
+        request(&definitions, "a.*", keys(&["2013-01-05"]), &Known::default()).unwrap_err().to_string();
+    assert!(error.contains("a.late: no partition 2013-01-05: the first partition is 2013-06-01"), "{error}");
 }
 
 #[test]

@@ -91,16 +91,32 @@ write it as a text
     return dict(value)
 
 
-def integer(argument: str, value: object) -> int:
-    """Check an integer; booleans are not.
+def integer(argument: str, value: object, least: int = -(2**31), most: int = 2**31 - 1) -> int:
+    """Check an integer that a manifest can hold; booleans are none.
 
     >>> integer("priority=", True)
     Traceback (most recent call last):
     TypeError: priority= takes an integer, not the bool True
+    >>> integer("day=", 300, 0, 255)
+    Traceback (most recent call last):
+    ValueError: day= takes an integer between 0 and 255, not 300
     """
-    if isinstance(value, int) and not isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong(argument, value, "an integer")
+    return within(argument, value, least, most, "an integer")
+
+
+def within(argument: str, value: int, least: int, most: int, what: str) -> int:
+    """Check the size of a number.
+
+    >>> within("cpu=", -500, 0, 10**9, "thousandths of a core")
+    Traceback (most recent call last):
+    ValueError: cpu= takes thousandths of a core between 0 and 1000000000, not -500
+    """
+    if least <= value <= most:
         return value
-    raise wrong(argument, value, "an integer")
+    shown = str(value) if value.bit_length() < 256 else "one of that size"
+    raise ValueError(f"{argument} takes {what} between {least} and {most}, not {shown}")
 
 
 def boolean(argument: str, value: object) -> bool:
@@ -122,7 +138,7 @@ def parts_per_million(argument: str, value: object) -> int:
     100000
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12:
-        return round(value * 1_000_000)
+        return within(argument, round(value * 1_000_000), 0, 10**18, "parts per million")
     raise wrong(argument, value, "a number")
 
 

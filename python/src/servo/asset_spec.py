@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from servo.arguments import boolean, instance_of, integer, text, text_map, texts, unexpected
+from servo.arguments import boolean, instance_of, integer, text, text_map, texts, unexpected, wrong
 from servo.checks import Check, check_list
 from servo.compute import Compute
 from servo.dependencies import Dep, dep_list, key_of
@@ -32,6 +32,12 @@ def _kinds(argument: str, value: object) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else texts(argument, value, "python")
 
 
+def _isolation(argument: str, value: object) -> str:
+    if value not in {"shared", "process"}:
+        raise wrong(argument, value, '"shared" or "process"')
+    return str(value)
+
+
 # By argument: the part of the spec that it becomes, its default, and how it is checked.
 _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]]] = {
     "deps": ("deps", None, dep_list),
@@ -53,7 +59,7 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
     "compute": ("compute", None, instance_of(Compute, 'servo.Compute(memory="2GiB")')),
     "priority": ("priority", 0, integer),
     "queue": ("queue", None, _text("gpu")),
-    "isolation": ("isolation", "shared", _text("process")),
+    "isolation": ("isolation", "shared", _isolation),
     "quarantine": ("quarantine", False, boolean),
     "secrets": ("secrets", {}, secret_refs),
     "io": ("io", None, resource_name),

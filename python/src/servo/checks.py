@@ -116,9 +116,9 @@ def row_count(
     """
     spec: dict[str, object] = {}
     if min is not None:
-        spec["min"] = integer("row_count(min=)", min)
+        spec["min"] = integer("row_count(min=)", min, 0, 2**63 - 1)
     if max is not None:
-        spec["max"] = integer("row_count(max=)", max)
+        spec["max"] = integer("row_count(max=)", max, 0, 2**63 - 1)
     if min_ratio is not None:
         spec["min_ratio_ppm"] = parts_per_million("row_count(min_ratio=)", min_ratio)
     if max_ratio is not None:

@@ -6,7 +6,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from servo.arguments import wrong
+from servo.arguments import within, wrong
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -32,7 +32,8 @@ of seconds, not 'soon'
         found = re.fullmatch(_TEXT, value.strip())
         if found is None or found.lastindex is None:
             raise ValueError(f"{argument} takes {_WANTED}, not {value!r}")
-        return sum(int(n) * unit for n, unit in zip(found.groups(), _UNITS.values(), strict=True) if n)
+        total = sum(int(n) * unit for n, unit in zip(found.groups(), _UNITS.values(), strict=True) if n)
+        return within(argument, total, 0, 2**63 - 1, "milliseconds")
     if isinstance(value, int) and not isinstance(value, bool):
         return _not_negative(argument, value, value * 1000)
     # A timedelta exists only once datetime is loaded, which is not for us to pay for.
@@ -45,4 +46,4 @@ of seconds, not 'soon'
 def _not_negative(argument: str, value: object, result: int) -> int:
     if result < 0:
         raise ValueError(f"{argument} takes {_WANTED}, and none is negative as {value!r} is")
-    return result
+    return within(argument, result, 0, 2**63 - 1, "milliseconds")

@@ -101,7 +101,7 @@ def window(from_: int, to: int) -> PartitionMapping:
     {'kind': 'window', 'from': -1, 'to': -1}
     """
     return PartitionMapping(
-        "window", **{"from": integer("window(from_)", from_), "to": integer("window(to)", to)}
+        "window", **{"from": _offset("window(from_)", from_), "to": _offset("window(to)", to)}
     )
 
 
@@ -196,3 +196,7 @@ def partition_key(argument: str, value: object) -> str:
     if keys is not None and isinstance(value, keys.PartitionKey):
         return str(value)
     raise wrong(argument, value, _KEY)
+
+
+def _offset(argument: str, value: object) -> int:
+    return integer(argument, value, -(2**63), 2**63 - 1)

@@ -28,14 +28,16 @@ R = TypeVar("R")
 class Output:
     """One of the assets that a function makes."""
 
-    __slots__ = ("_can_subset", "_function_deps", "declared", "spec")
+    __slots__ = ("_function_deps", "_multi", "declared", "spec")
 
-    def __init__(self, spec: AssetSpec, shared: AssetSpec, declared: Declared, *, can_subset: bool) -> None:
-        """Take what is said of this output and of all of them, and the function."""
+    def __init__(
+        self, spec: AssetSpec, shared: AssetSpec, declared: Declared, multi: dict[str, object]
+    ) -> None:
+        """Take what is said of this output and of all of them, the function, and its manifest entry."""
         self.spec = spec.within(shared)
         self.declared = declared
         self._function_deps: Sequence[Dep] = shared.deps or ()
-        self._can_subset = can_subset
+        self._multi = multi
 
     @property
     def key(self) -> str:
@@ -50,7 +52,7 @@ class Output:
     def to_manifest(self, context: ManifestContext) -> dict[str, object]:
         """Give its entry in the manifest."""
         found = asset_entry(self.spec, self.declared, self._function_deps, context)
-        found["multi"] = {"can_subset": self._can_subset}
+        found["multi"] = self._multi
         if self.spec.deps is not None and self.spec.deps != self._function_deps:
             found["deps"] = [_narrowed(dep, found.get("deps", [])) for dep in self.spec.deps]  # type: ignore[arg-type]
             if not found["deps"]:
@@ -111,12 +113,17 @@ def multi_asset(
         declared = Declared("@multi_asset", function, location)
         common = AssetSpec(f"of {function.__qualname__}", **shared)
         check_deps(f"multi_asset {function.__qualname__}", declared, common.deps or ())
-        found = []
+        found: list[Output] = []
         for spec in specs:
             if not isinstance(spec, AssetSpec):
                 raise wrong("each of multi_asset(outputs=)", spec, 'AssetSpec("clean.flights") or the like')
             check_deps(f"asset {spec.key}", declared, spec.deps or ())
-            found.append(Output(spec, common, declared, can_subset=can_subset))
+            # A function that is made in a loop has the same name every time, but other outputs.
+            multi: dict[str, object] = {
+                "can_subset": can_subset,
+                "first": found[0].key if found else spec.key,
+            }
+            found.append(Output(spec, common, declared, multi))
         current().assets.extend(found)
         return MultiAsset(function, tuple(found))
 

@@ -158,7 +158,7 @@ class MonthlyPartitions(TimePartitions):
     ) -> None:
         """Take the first start, the last, and the day that months start on."""
         super().__init__(start, end, end_offset=end_offset, timezone=timezone)
-        self._set(day=integer("day=", day))
+        self._set(day=integer("day=", day, 0, 255))
 
     def to_manifest(self) -> dict[str, object]:
         """Give the definition as the manifest has it."""
@@ -276,7 +276,7 @@ def _weekday(value: object) -> int:
             return _WEEKDAYS.index(value.lower()) + 1
         except ValueError:
             raise ValueError(f"weekday= takes 1 to 7, or {', '.join(_WEEKDAYS)}, not {value!r}") from None
-    return integer("weekday=", value)
+    return integer("weekday=", value, 0, 255)
 
 
 def _moment(argument: str, value: object, time_of_day: str) -> str:

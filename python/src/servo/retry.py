@@ -61,7 +61,7 @@ class Retry(Frozen):
             no_retry_on: Exceptions to give up after at once.
         """
         self._set(
-            max_attempts=integer("Retry(max_attempts=)", max_attempts),
+            max_attempts=integer("Retry(max_attempts=)", max_attempts, 0),
             initial_delay_ms=milliseconds("Retry(delay=)", delay),
             max_delay_ms=milliseconds("Retry(max_delay=)", max_delay),
             multiplier_ppm=parts_per_million("Retry(backoff=)", backoff),

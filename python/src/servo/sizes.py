@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from servo.arguments import wrong
+from servo.arguments import within, wrong
 
 _SIZE: Final = r"([0-9]{1,15})(?:\.([0-9]{1,9}))?\s*([A-Za-z]*)"
 _UNITS: Final[dict[str, int]] = {
@@ -30,7 +30,7 @@ def size_in_bytes(argument: str, value: object) -> int:
 not '2G'
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return value
+        return within(argument, value, 0, 2**63 - 1, "bytes")
     if not isinstance(value, str):
         raise wrong(argument, value, _SIZE_WANTED)
     found = re.fullmatch(_SIZE, value.strip())
@@ -38,7 +38,8 @@ not '2G'
     if found is None or unit is None:
         raise ValueError(f"{argument} takes {_SIZE_WANTED}, not {value!r}")
     fraction = found[2] or ""
-    return int(found[1] + fraction) * unit // int("1" + "0" * len(fraction))
+    total = int(found[1] + fraction) * unit // int("1" + "0" * len(fraction))
+    return within(argument, total, 0, 2**63 - 1, "bytes")
 
 
 def millicores(argument: str, value: object) -> int:
@@ -51,10 +52,11 @@ def millicores(argument: str, value: object) -> int:
     ValueError: cpu= takes an amount of processor, such as "500m", 0.5 or 2, not 'half'
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e9:
-        return round(value * 1000)
+        return within(argument, round(value * 1000), 0, 10**12, "thousandths of a core")
     if not isinstance(value, str):
         raise wrong(argument, value, _CPU_WANTED)
     found = re.fullmatch(_CPU, value.strip())
     if found is None:
         raise ValueError(f"{argument} takes {_CPU_WANTED}, not {value!r}")
-    return int(found[1]) if found[1] else round(float(found[2]) * 1000)
+    total = int(found[1]) if found[1] else round(float(found[2]) * 1000)
+    return within(argument, total, 0, 10**12, "thousandths of a core")

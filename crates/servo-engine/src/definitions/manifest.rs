@@ -113,6 +113,9 @@ pub struct Multi {
     /// Whether the function can make some of its outputs without the others.
     #[serde(default)]
     pub can_subset: bool,
+    /// Key of the first output as declared. A function that is made in a loop has the same name every time.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub first: String,
 }
 
 /// What an asset reads or waits for.

@@ -55,11 +55,13 @@ pub(super) fn check(assets: Vec<AssetDef>, report: &mut Report) -> Vec<Named> {
 
 /// For each asset, the position of the first one that the same function makes.
 pub(super) fn makers(named: &[Named], report: &mut Report) -> Vec<u32> {
-    let mut first_of: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut first_of: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     let mut makers = Vec::with_capacity(named.len());
     for (position, asset) in (0u32..).zip(named) {
-        let function = asset.def.function.as_deref().filter(|_| asset.def.multi.is_some());
-        let maker = function.map_or(position, |function| *first_of.entry(function).or_insert(position));
+        let function = asset.def.function.as_deref().zip(asset.def.multi.as_ref());
+        let maker = function.map_or(position, |(function, multi)| {
+            *first_of.entry((function, multi.first.as_str())).or_insert(position)
+        });
         let first = &named[maker as usize];
         if first.def.partitions != asset.def.partitions {
             report.add(

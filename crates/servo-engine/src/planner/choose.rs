@@ -1,16 +1,20 @@
 //! Which partitions of each selected asset are meant by the keys and ranges of a request.
 //!
+//! The request speaks of the assets that the selection names. What `+` adds takes the partitions that they need, or
+//! that need them, by the mappings between them. If nothing that is named has partitions, the request speaks of all.
+//!
 //! A text is read by every kind of partitions that is selected. Where several kinds of time read it, the one with the
 //! shortest time decides, and the others take their partitions that lie inside that time, or if none do, those around it: a
 //! day of a monthly asset is its month, and a range of days is the months that are whole in it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::partitions::{Moment, PartitionSet};
 use servo_core::{Partitions, Timestamp};
 
-use super::PartitionChoice;
 use super::error::PlanningError;
+use super::{PartitionChoice, Role, follow};
 use crate::definitions::Definitions;
 
 /// How many assets an error names.
@@ -29,12 +33,34 @@ pub enum Chosen {
     Around(String),
     /// The newest was asked for.
     Latest,
+    /// Mappings name them.
+    Mapped,
+}
+
+impl Chosen {
+    /// Both reasons together.
+    fn or(self, other: Self) -> Self {
+        match (self.text(), other.text()) {
+            (first, second) if first == second => self,
+            (first, second) => Self::Asked(format!("{first} or {second}")),
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Self::Asked(text) | Self::Inside(text) | Self::Around(text) => text,
+            Self::Latest => "latest",
+            Self::Whole | Self::Mapped => "",
+        }
+    }
 }
 
 /// Assets that have the same partitions, and what was chosen of them.
 struct Kind {
     partitions: Arc<Partitions>,
     chosen: Option<(Chosen, PartitionSet)>,
+    /// Why the last text did not fit.
+    refused: Option<String>,
 }
 
 impl Kind {
@@ -43,14 +69,35 @@ impl Kind {
             return;
         }
         self.chosen = Some(match self.chosen.take() {
-            Some((first, known)) => (first, known.union(&set)),
+            Some((first, known)) => (first.or(chosen), known.union(&set)),
             None => (chosen, set),
         });
     }
 }
 
-/// What is chosen of each asset, in order.
+/// What is chosen of each asset, in order; none of it for an asset of which nothing is needed.
 pub(super) fn choose(
+    definitions: &Definitions,
+    assets: &[(u32, Role)],
+    choice: &PartitionChoice,
+    at: Moment<'_>,
+) -> Result<Vec<(Chosen, PartitionSet)>, PlanningError> {
+    let has_partitions = |position: u32| definitions.asset(position).partitions.is_some();
+    let is_told = assets.iter().any(|(position, role)| *role == Role::Named && has_partitions(*position));
+    let is_named = |role: Role| role == Role::Named || !is_told;
+    let named: Vec<u32> =
+        assets.iter().filter(|(_, role)| is_named(*role)).map(|(position, _)| *position).collect();
+    let chosen = named.iter().copied().zip(asked(definitions, &named, choice, at)?);
+    let mut chosen: BTreeMap<u32, (Chosen, PartitionSet)> = chosen.collect();
+    if is_told {
+        follow::follow(definitions, assets, &mut chosen, at);
+    }
+    let nothing = || (Chosen::Mapped, PartitionSet::EMPTY);
+    Ok(assets.iter().map(|(position, _)| chosen.remove(position).unwrap_or_else(nothing)).collect())
+}
+
+/// What the request asks of each of these assets.
+fn asked(
     definitions: &Definitions,
     assets: &[u32],
     choice: &PartitionChoice,
@@ -61,7 +108,7 @@ pub(super) fn choose(
     for position in assets {
         let kind = definitions.asset(*position).partitions.as_ref().map(|partitions| {
             kinds.iter().position(|kind| Arc::ptr_eq(&kind.partitions, partitions)).unwrap_or_else(|| {
-                kinds.push(Kind { partitions: Arc::clone(partitions), chosen: None });
+                kinds.push(Kind { partitions: Arc::clone(partitions), chosen: None, refused: None });
                 kinds.len() - 1
             })
         });
@@ -82,10 +129,15 @@ pub(super) fn choose(
     if choice.latest {
         for kind in &mut kinds {
             let set = kind.partitions.latest(at);
+            // What has no partitions yet has nothing to bring up to date.
+            kind.chosen.get_or_insert((Chosen::Latest, PartitionSet::EMPTY));
             kind.add(Chosen::Latest, set);
         }
     }
-    let lacking = |kind: &Kind| kind.chosen.is_none().then(|| example(&kind.partitions, at));
+    let lacking = |kind: &Kind| {
+        let why = || kind.refused.clone().unwrap_or_else(|| example(&kind.partitions, at));
+        kind.chosen.is_none().then(why)
+    };
     let lacking: Vec<Option<String>> = kinds.iter().map(lacking).collect();
     if lacking.iter().any(Option::is_some) {
         let mut named = name_all(definitions, assets, &kind_of, &lacking);
@@ -128,16 +180,19 @@ fn read(text: &str, is_range: bool, kinds: &mut [Kind], at: Moment<'_>) -> Resul
                 kind.add(Chosen::Asked(text.to_owned()), set)
             }
             (Ok(set), None) => kind.add(Chosen::Asked(text.to_owned()), set),
-            (_, Some((start, end))) => {
+            (set, Some((start, end))) => {
                 let inside = kind.partitions.within(start, end, at).unwrap_or_default();
                 if inside.is_empty() {
                     let around = kind.partitions.around(start, end, at).unwrap_or_default();
+                    if around.is_empty() {
+                        kind.refused = set.err();
+                    }
                     kind.add(Chosen::Around(text.to_owned()), around);
                 } else {
                     kind.add(Chosen::Inside(text.to_owned()), inside);
                 }
             }
-            (Err(_), None) => {}
+            (Err(refused), None) => kind.refused = Some(refused),
         }
     }
     Ok(())
