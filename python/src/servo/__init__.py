@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from servo.dependencies import Dep, dep
     from servo.externals import ExternalAsset, external
     from servo.freshness import Freshness
+    from servo.in_memory import materialize
     from servo.keys import AssetKey, PartitionKey
     from servo.mappings import (
         PartitionMapping,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         window,
     )
     from servo.multi_assets import MultiAsset, multi_asset
+    from servo.partition import Partition
     from servo.partitions import (
         CronPartitions,
         DailyPartitions,
@@ -60,10 +62,13 @@ if TYPE_CHECKING:
     from servo.registry import Registry, collecting
     from servo.requests import RunRequest, SensorResult, SkipReason
     from servo.resources import Resource, resource
+    from servo.results import CheckResult, Materialization, Output
     from servo.retry import Retry
     from servo.schedules import schedule
     from servo.secret_refs import SecretRef
     from servo.sensors import push_sensor, sensor
+    from servo.sql_assets import SqlAsset, sql_asset
+    from servo.storage.manager import InputContext, IOManager, OutputContext
 
 __version__ = "0.1.0"
 
@@ -72,6 +77,7 @@ __all__ = [
     "AssetKey",
     "AssetSpec",
     "Check",
+    "CheckResult",
     "Compute",
     "Config",
     "Context",
@@ -82,9 +88,15 @@ __all__ = [
     "ExternalAsset",
     "Freshness",
     "HourlyPartitions",
+    "IOManager",
+    "InputContext",
+    "Materialization",
     "MonthlyPartitions",
     "MultiAsset",
     "MultiPartitions",
+    "Output",
+    "OutputContext",
+    "Partition",
     "PartitionKey",
     "PartitionMapping",
     "Partitions",
@@ -97,6 +109,7 @@ __all__ = [
     "SensorContext",
     "SensorResult",
     "SkipReason",
+    "SqlAsset",
     "StaticPartitions",
     "WeeklyPartitions",
     "__version__",
@@ -110,6 +123,7 @@ __all__ = [
     "external",
     "fresh",
     "last",
+    "materialize",
     "multi_asset",
     "not_null",
     "per_dimension",
@@ -121,6 +135,7 @@ __all__ = [
     "schema",
     "sensor",
     "specific",
+    "sql_asset",
     "sql_check",
     "static_map",
     "time_grain",
@@ -140,19 +155,24 @@ _MODULES = {
     "dependencies": "Dep dep",
     "externals": "ExternalAsset external",
     "freshness": "Freshness",
+    "in_memory": "materialize",
     "keys": "AssetKey PartitionKey",
     "mappings": "PartitionMapping all_partitions dimension last per_dimension same specific static_map "
     "time_grain window",
     "multi_assets": "MultiAsset multi_asset",
+    "partition": "Partition",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
     "registry": "Registry collecting",
     "requests": "RunRequest SensorResult SkipReason",
     "resources": "Resource resource",
+    "results": "CheckResult Materialization Output",
     "retry": "Retry",
     "schedules": "schedule",
     "secret_refs": "SecretRef",
     "sensors": "push_sensor sensor",
+    "sql_assets": "SqlAsset sql_asset",
+    "storage.manager": "IOManager InputContext OutputContext",
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -30,6 +30,8 @@ _DISTRIBUTIONS: Final = {
     "yaml": "PyYAML",
 }
 _CIRCULAR: Final = "circular import"
+_MOST_CAUSES: Final = 10
+_MOST_PARTS: Final = 20
 
 
 def explain(error: BaseException, modules: Sequence[str], project: Project) -> str:
@@ -50,39 +52,59 @@ def explain(error: BaseException, modules: Sequence[str], project: Project) -> s
         case KeyboardInterrupt():
             what, advice = "the module was interrupted when it was imported", "scan again"
         case RecursionError():
-            what, advice = _text(error), "a function calls itself without end"
+            what, advice = words(error), "a function calls itself without end"
         case SyntaxError():
             what, advice = error.msg or "invalid syntax", ""
         case EOFError() if "reading a line" in str(error):
             what, advice = "the module asks for input when it is imported", "nobody is there to answer"
         case ModuleNotFoundError() if error.name:
-            what, advice = _text(error), _missing(error.name, project)
+            what, advice = words(error), missing_module(error.name, project)
         case ImportError() | AttributeError() if _CIRCULAR in str(error):
             what = _circle(error, modules)
             advice = "import inside of the function that needs it, or move what both need to a third module"
         case _:
-            what, advice = _text(error), ""
+            what, advice = words(error), ""
     return f"{what}: {advice}" if advice else what
 
 
-def _text(error: BaseException) -> str:
-    """Give an error's own words, its notes, and what caused it."""
-    lines = [_own_words(error), *getattr(error, "__notes__", ())]
-    if isinstance(error, BaseExceptionGroup):
-        lines += [f"{type(each).__name__}: {_own_words(each)}" for each in error.exceptions]
-    if error.__cause__ is not None:
-        lines.append(f"because of {type(error.__cause__).__name__}: {_own_words(error.__cause__)}")
+def words(error: BaseException) -> str:
+    """Give an error's own words, its notes, what is in it, and what caused it.
+
+    >>> print(words(ExceptionGroup("two", [ValueError("a"), OSError("b")])))
+    two (2 sub-exceptions)
+    ValueError: a
+    OSError: b
+    """
+    lines = _with_parts(error)
+    told = {id(error)}
+    cause = error.__cause__
+    while cause is not None and id(cause) not in told and len(told) < _MOST_CAUSES:
+        told.add(id(cause))
+        first, *rest = _with_parts(cause)
+        lines += [f"because of {type(cause).__name__}: {first}", *rest]
+        cause = cause.__cause__
     return "\n".join(lines)
+
+
+def _with_parts(error: BaseException) -> list[str]:
+    notes = getattr(error, "__notes__", ())
+    lines = [_own_words(error), *(note for note in notes if isinstance(note, str))]
+    if isinstance(error, BaseExceptionGroup):
+        shown = error.exceptions[:_MOST_PARTS]
+        lines += [f"{type(each).__name__}: {_own_words(each)}" for each in shown]
+        if len(error.exceptions) > _MOST_PARTS:
+            lines.append(f"and {len(error.exceptions) - _MOST_PARTS} more")
+    return lines
 
 
 def _own_words(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as failure:  # noqa: BLE001 - an error of the user may do anything
+    except BaseException as failure:  # noqa: BLE001 - an error of the user may do anything
         return f"(the message of this error cannot be shown: {type(failure).__name__})"
 
 
-def _missing(name: str, project: Project) -> str:
+def missing_module(name: str, project: Project) -> str:
     """Say what to do about a module that does not exist."""
     package = name.partition(".")[0]
     if _is_in_project(package, project) or name in project.modules:

@@ -91,6 +91,19 @@ write it as a text
     return dict(value)
 
 
+def text_keys(argument: str, value: object) -> dict[str, object]:
+    """Check a dict whose keys are texts; None is an empty one.
+
+    >>> text_keys("config=", {"limit": 3})
+    {'limit': 3}
+    """
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise wrong(argument, value, 'a dict of values by name, such as {"limit": 3}')
+    return dict(value)
+
+
 def integer(argument: str, value: object, least: int = -(2**31), most: int = 2**31 - 1) -> int:
     """Check an integer that a manifest can hold; booleans are none.
 

@@ -138,7 +138,7 @@ def not_null(*columns: str, **options: Unpack[CheckOptions]) -> Check:
 
 
 def unique(*columns: str, **options: Unpack[CheckOptions]) -> Check:
-    """Check that no two rows have the same values in these columns.
+    """Check that no two rows have the same values in these columns. Rows that lack one are not looked at.
 
     >>> unique("flight_id", severity="critical").to_manifest()["severity"]
     'critical'
@@ -160,7 +160,7 @@ def fresh(column: str, max_age: Duration, **options: Unpack[CheckOptions]) -> Ch
 def schema(
     columns: Mapping[str, object], *, allow_extra: bool = False, **options: Unpack[CheckOptions]
 ) -> Check:
-    """Check columns and their types, which are texts or classes.
+    """Check columns and their types, which are texts or classes: `int` is an integer of any size.
 
     >>> schema({"carrier": "string", "delay": int}, allow_extra=True).spec
     {'columns': {'carrier': 'string', 'delay': 'int'}, 'allow_extra': True}
@@ -176,7 +176,7 @@ def schema(
 
 
 def accepted_values(column: str, values: Iterable[object], **options: Unpack[CheckOptions]) -> Check:
-    """Check that a column has only these values.
+    """Check that a column has only these values, or none at all: see `not_null`.
 
     >>> accepted_values("carrier", ["AA", "UA"]).spec
     {'column': 'carrier', 'values': ['"AA"', '"UA"']}
@@ -194,9 +194,9 @@ def accepted_values(column: str, values: Iterable[object], **options: Unpack[Che
 
 
 def sql_check(name: str, query: str, **options: Unpack[NamedCheckOptions]) -> Check:
-    """Check that a query over the asset gives no rows.
+    """Check that a query gives no rows; the asset is the table `this`. DuckDB runs it.
 
-    >>> sql_check("no_ghosts", "select * from flights where carrier is null").type
+    >>> sql_check("no_ghosts", "select * from this where carrier is null").type
     'sql'
     """
     text("sql_check(name)", name, "no_ghost_flights")

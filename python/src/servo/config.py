@@ -43,7 +43,7 @@ def is_model(annotation: object) -> bool:
     False
     """
     return isinstance(annotation, type) and (
-        hasattr(annotation, "__dataclass_fields__") or _is_pydantic(annotation)
+        hasattr(annotation, "__dataclass_fields__") or is_pydantic(annotation)
     )
 
 
@@ -56,21 +56,27 @@ def config_fields(model: Any, annotations: Annotations) -> list[dict[str, object
     >>> config_fields(Limits, Annotations())
     [{'name': 'most', 'type': 'int', 'required': False, 'default': '100'}]
     """
-    if _is_pydantic(model):
+    if is_pydantic(model):
         return [_pydantic_field(name, field, annotations) for name, field in model.model_fields.items()]
     fields = getattr(model, "__dataclass_fields__", {})
     return [
-        _dataclass_field(field, annotations) for field in fields.values() if field.init and _is_field(field)
+        _dataclass_field(field, annotations) for field in fields.values() if field.init and is_field(field)
     ]
 
 
-def _is_pydantic(model: type) -> bool:
+def is_pydantic(model: type) -> bool:
+    """Say whether a class is a pydantic model.
+
+    >>> is_pydantic(Config)
+    False
+    """
     # A model exists only once pydantic is loaded.
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(model, pydantic.BaseModel)
 
 
-def _is_field(field: Any) -> bool:  # noqa: ANN401 - dataclasses.Field, which is not imported
+def is_field(field: Any) -> bool:  # noqa: ANN401 - dataclasses.Field, which is not imported
+    """Say whether a value can be given for it."""
     # Class variables are kept among the fields, marked as such.
     return field._field_type is not sys.modules["dataclasses"]._FIELD_CLASSVAR  # noqa: SLF001
 

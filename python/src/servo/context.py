@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -10,18 +10,30 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from servo.keys import AssetKey, PartitionKey
+    from servo.partition import Partition, Window
 
 
 class Context(Protocol):
-    """What the function of an asset is told, in a parameter `ctx`, `context` or annotated with this."""
+    """What the function of an asset is told, in a parameter `ctx`, `context` or annotated with this.
+
+    `servo.testing.context` makes one to call a function with in a test.
+    """
 
     @property
     def asset(self) -> AssetKey:
-        """The asset that is made."""
+        """The asset that is made; of a function that makes several, the first that was asked for."""
 
     @property
-    def partition(self) -> PartitionKey | None:
+    def selected_outputs(self) -> tuple[str, ...]:
+        """The assets that are to be made, such as `split.early`, in the order of declaration."""
+
+    @property
+    def partition(self) -> Partition | None:
         """The partition that is made, if the asset has any."""
+
+    @property
+    def partition_window(self) -> Window | None:
+        """The time that the partition stands for, if it is one of time."""
 
     @property
     def run_id(self) -> str:
@@ -32,12 +44,26 @@ class Context(Protocol):
         """Which attempt this is, from 1."""
 
     @property
-    def log(self) -> logging.Logger:
-        """Where to write what should be found with the task."""
+    def config(self) -> Any:  # noqa: ANN401 - the class of the user
+        """The configuration: an object of the class that the function takes, or else values by name."""
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """The resources that are registered, by name. Each is set up when it is first asked for."""
 
     @property
     def secrets(self) -> Mapping[str, str]:
         """The values of the secrets that the asset declares."""
+
+    @property
+    def log(self) -> logging.Logger:
+        """Where to write what should be found with the task; `extra={"rows": 3}` adds fields."""
+
+    def metadata(self, **values: object) -> None:
+        """Say something of what is made: JSON values by name, shown with the materialization."""
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Say how much is done, from 0 to 1. It may be called as often as one likes."""
 
 
 class ScheduleContext(Protocol):

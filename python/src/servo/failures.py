@@ -74,7 +74,7 @@ def failure_of(module: str | None, error: BaseException, project: Project) -> Fa
     ('ValueError', 'no files', [])
     """
     scope = Scope(project.root, list(project.modules))
-    steps = [step for step in _steps(error.__traceback__) if not _is_machinery(step[0])]
+    steps = [step for step in _steps(error.__traceback__) if not is_machinery(step[0])]
     frames = [_frame(step, project) for step in steps]
     file, line, source = None, None, None
     if frames:
@@ -89,7 +89,7 @@ def failure_of(module: str | None, error: BaseException, project: Project) -> Fa
         module=module,
         file=file,
         line=line,
-        type=_type_name(error),
+        type=type_name(error),
         message=_clean(explain(error, [step[3] for step in steps], project)),
         source=source,
         frames=_shortened(frames),
@@ -103,7 +103,7 @@ def failures_of_manifest(
     if isinstance(error, ExceptionGroup):
         return [_declaration_failure(each, project) for each in error.exceptions]
     failure = config_failure(error.problem)
-    failure["type"] = _type_name(error)
+    failure["type"] = type_name(error)
     # The path begins with the list and the position of the declaration: $.assets[3].description
     kind, position = (re.findall(r"^\$\.(\w+)\[(\d+)\]", error.path) or [("", "")])[0]
     entries = manifest.get(kind)
@@ -195,7 +195,12 @@ def _steps(traceback: TracebackType | None) -> Iterable[_Step]:
         traceback = traceback.tb_next
 
 
-def _is_machinery(file: str) -> bool:
+def is_machinery(file: str) -> bool:
+    """Say whether a file is part of Servo, or of what imports modules.
+
+    >>> is_machinery(__file__), is_machinery("/me/flights.py")
+    (True, False)
+    """
     return file.startswith((_SERVO, _IMPORTLIB, "<frozen "))
 
 
@@ -248,7 +253,13 @@ def _file_of(module: str, project: Project) -> str | None:
     return None
 
 
-def _type_name(error: BaseException) -> str:
+def type_name(error: BaseException) -> str:
+    """Give the full name of the class of an error.
+
+    >>> import json
+    >>> type_name(json.JSONDecodeError("no", "", 0)), type_name(OSError())
+    ('json.decoder.JSONDecodeError', 'OSError')
+    """
     kind = type(error)
     is_builtin = kind.__module__ == "builtins"
     return _clean(kind.__qualname__ if is_builtin else f"{kind.__module__}.{kind.__qualname__}")

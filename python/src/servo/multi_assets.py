@@ -28,7 +28,7 @@ R = TypeVar("R")
 class Output:
     """One of the assets that a function makes."""
 
-    __slots__ = ("_function_deps", "_multi", "declared", "spec")
+    __slots__ = ("_multi", "declared", "function_deps", "spec")
 
     def __init__(
         self, spec: AssetSpec, shared: AssetSpec, declared: Declared, multi: dict[str, object]
@@ -36,7 +36,7 @@ class Output:
         """Take what is said of this output and of all of them, the function, and its manifest entry."""
         self.spec = spec.within(shared)
         self.declared = declared
-        self._function_deps: Sequence[Dep] = shared.deps or ()
+        self.function_deps: Sequence[Dep] = shared.deps or ()
         self._multi = multi
 
     @property
@@ -51,9 +51,9 @@ class Output:
 
     def to_manifest(self, context: ManifestContext) -> dict[str, object]:
         """Give its entry in the manifest."""
-        found = asset_entry(self.spec, self.declared, self._function_deps, context)
+        found = asset_entry(self.spec, self.declared, self.function_deps, context)
         found["multi"] = self._multi
-        if self.spec.deps is not None and self.spec.deps != self._function_deps:
+        if self.spec.deps is not None and self.spec.deps != self.function_deps:
             found["deps"] = [_narrowed(dep, found.get("deps", [])) for dep in self.spec.deps]  # type: ignore[arg-type]
             if not found["deps"]:
                 del found["deps"]

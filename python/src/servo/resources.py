@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 class Resource:
     """The base of resources. A parameter that is annotated with a subclass is given the one registered.
 
+    A worker sets a resource up when a task first needs it, keeps it for the tasks that follow in the same
+    process, and tears it down at the end: with the methods `setup` and `teardown`, or as a context manager,
+    whichever it has. What `__enter__` gives is what functions are given.
+
     >>> class Warehouse(Resource):
     ...     def __init__(self, url: str) -> None:
     ...         self.url = url

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from servo.failures import Failure
     from servo.project import Project
+    from servo.registry import Registry
 
 EXIT_OK = 0
 EXIT_CODE_ERRORS = 1
@@ -79,11 +80,7 @@ def main(arguments: list[str], write: Callable[[bytes], object]) -> int:
 
 def scan(project: Project) -> tuple[str, str, list[Failure]]:
     """Import a project; give the digest and the canonical text of its manifest, or what is wrong with it."""
-    from servo.canonical import canonical_json, sha256_hex  # noqa: PLC0415
-    from servo.code_version import CodeVersions, Scope  # noqa: PLC0415
-    from servo.errors import CanonicalError  # noqa: PLC0415
     from servo.loading import load  # noqa: PLC0415
-    from servo.manifest import ManifestContext, build  # noqa: PLC0415
     from servo.registry import collecting  # noqa: PLC0415
 
     with collecting() as registry:
@@ -92,6 +89,16 @@ def scan(project: Project) -> tuple[str, str, list[Failure]]:
         from servo.failures import failures_of  # noqa: PLC0415
 
         return "", "", failures_of(broken, project)
+    return describe(registry, project)
+
+
+def describe(registry: Registry, project: Project) -> tuple[str, str, list[Failure]]:
+    """Give the digest and the canonical text of the manifest of what a project has declared."""
+    from servo.canonical import canonical_json, sha256_hex  # noqa: PLC0415
+    from servo.code_version import CodeVersions, Scope  # noqa: PLC0415
+    from servo.errors import CanonicalError  # noqa: PLC0415
+    from servo.manifest import ManifestContext, build  # noqa: PLC0415
+
     versions = CodeVersions(Scope(project.root, list(project.modules)))
     manifest: dict[str, object] = {}
     try:
@@ -191,6 +198,8 @@ def _program() -> NoReturn:
         sys.exit(EXIT_CONFIG_ERRORS)
     import gc  # noqa: PLC0415
 
+    from servo.process import end  # noqa: PLC0415
+
     # Nearly all that a scan makes lives until its end.
     gc.disable()
     output = _take_stdout()
@@ -200,25 +209,20 @@ def _program() -> NoReturn:
     arguments = sys.argv[1:]
     del sys.argv[1:]
     code = main(arguments, lambda data: _write_all(output, data))
-    _end(code)
+    end(code)
 
 
 def _take_stdout() -> int:
     """Keep stdout for the outcome: whatever modules and their processes print goes to stderr.
 
-    It stays so until the end, for the sake of threads. Who asks for input gets none.
+    It stays so until the end, for the sake of threads.
     """
-    nothing = os.open(os.devnull, os.O_RDWR)
-    # Whoever started this process may have closed some of the first three: nothing else may take their place.
-    while nothing <= 2:
-        nothing = os.open(os.devnull, os.O_RDWR)
+    from servo.process import give_no_input, show_everything  # noqa: PLC0415
+
+    give_no_input()
     output = os.dup(1)
-    os.dup2(nothing, 0)
     os.dup2(2, 1)
-    # Whether a module can be imported must not depend on whether the terminal can show what it prints.
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    show_everything()
     return output
 
 
@@ -226,19 +230,6 @@ def _write_all(output: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(output, rest) :]
-
-
-def _end(code: int) -> NoReturn:
-    """End the process at once: threads that modules started must not keep it, nor the freeing of memory."""
-    import atexit  # noqa: PLC0415
-
-    atexit._run_exitfuncs()  # noqa: SLF001 - what `os._exit` would leave out
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError, AttributeError):
-            continue
-    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""The partition that a task makes: its key, and the time that it stands for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import NamedTuple
+
+from servo.partition_key import PartitionKey, PartitionValue
+
+
+class Window(NamedTuple):
+    """A span of time: its start belongs to it, its end does not.
+
+    >>> day = Window(dt.datetime(2013, 1, 1, tzinfo=dt.UTC), dt.datetime(2013, 1, 2, tzinfo=dt.UTC))
+    >>> dt.datetime(2013, 1, 1, 23, 59, tzinfo=dt.UTC) in day, day.end in day
+    (True, False)
+    """
+
+    start: dt.datetime
+    end: dt.datetime
+
+    def __contains__(self, time: object) -> bool:
+        return isinstance(time, dt.datetime) and self.start <= time < self.end
+
+
+class Partition(PartitionKey):
+    """A partition key that also knows its time.
+
+    >>> partition = Partition("date=d:2013-01-01,region=s:ZXU")
+    >>> str(partition), partition["region"], partition.date
+    ('date=2013-01-01,region=eu', 'eu', datetime.date(2013, 1, 1))
+    >>> partition == PartitionKey("date=d:2013-01-01,region=s:ZXU")
+    True
+    """
+
+    __slots__ = ("window",)
+    window: Window | None
+    """The time that it stands for, if it is of time and that time is known."""
+
+    def __init__(self, canonical: str, window: Window | None = None) -> None:
+        """Take the canonical text of the key, and the time."""
+        super().__init__(canonical)
+        object.__setattr__(self, "window", window)
+
+    @classmethod
+    def from_wire(cls, wire: dict[str, object]) -> Partition:
+        """Read `{"key", "window": [start, end]}`, with times in RFC 3339.
+
+        >>> day = {"key": "date=d:2013-01-01", "window": ["2013-01-01T00:00:00Z", "2013-01-02T00:00:00Z"]}
+        >>> Partition.from_wire(day).end
+        datetime.datetime(2013, 1, 2, 0, 0, tzinfo=datetime.timezone.utc)
+        """
+        window = wire.get("window")
+        if not isinstance(window, list):
+            return cls(str(wire["key"]))
+        start, end = (dt.datetime.fromisoformat(str(time)).astimezone(dt.UTC) for time in window)
+        return cls(str(wire["key"]), Window(start, end))
+
+    def __getitem__(self, dim: str) -> PartitionValue:
+        """Give the value of a dimension.
+
+        >>> Partition("region=s:ZXU")["date"]
+        Traceback (most recent call last):
+        KeyError: 'partition region=eu has no dimension date: it has region'
+        """
+        dims = self.dims()
+        if dim in dims:
+            return dims[dim]
+        raise KeyError(f"partition {self} has no dimension {dim}: it has {', '.join(dims)}")
+
+    @property
+    def date(self) -> dt.date:
+        """The date in the key; of an hour or a tick, the date in UTC on which it starts.
+
+        >>> Partition("region=s:ZXU").date
+        Traceback (most recent call last):
+        ValueError: partition region=eu has no date, only region
+        """
+        values = self.dims().values()
+        times = [value for value in values if isinstance(value, dt.datetime)]
+        dates = [value for value in values if isinstance(value, dt.date) and value not in times]
+        found = dates or [time.date() for time in times]
+        if len(found) == 1:
+            return found[0]
+        dims = ", ".join(self.dims())
+        if not found:
+            raise ValueError(f"partition {self} has no date, only {dims}")
+        raise ValueError(f"partition {self} has more than one date: take one of its dimensions, {dims}")
+
+    @property
+    def start(self) -> dt.datetime:
+        """When its time starts, in UTC."""
+        return self._known_window().start
+
+    @property
+    def end(self) -> dt.datetime:
+        """When its time ends, in UTC: the start of the next partition."""
+        return self._known_window().end
+
+    def _known_window(self) -> Window:
+        if self.window is None:
+            raise ValueError(f"partition {self} stands for no span of time that is known")
+        return self.window
+
+    def __eq__(self, other: object) -> bool:
+        return self.canonical == other.canonical if isinstance(other, PartitionKey) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.canonical,))
+
+    def __repr__(self) -> str:
+        return f"Partition({self.canonical!r})"

@@ -1,0 +1,59 @@
+"""Attempts at tasks: in this process, or in one of their own."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+from servo.runner.errors import INTERNAL_ERROR, TaskError
+from servo.runner.isolation import run_in_child
+from servo.runner.reporting import Reporter
+from servo.runner.requests import RunRequest
+from servo.runner.tasks import failed, run
+
+if TYPE_CHECKING:
+    from servo.runner.frames import Channel
+    from servo.runner.loaded import Loaded
+
+
+def attempt(frame: dict[str, Any], loaded: Loaded | None, channel: Channel) -> None:
+    """Run what a frame asks for, and send what becomes of it."""
+    if loaded is None:
+        refuse_without_project(channel)
+        return
+    # Modules and earlier tasks may have changed what it does; the supervisor relies on it to end the process.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        request = RunRequest(frame)
+    except TaskError as error:
+        Reporter(channel).finished(failed(error, loaded))
+        return
+    if not request.is_isolated:
+        _run(request, loaded, channel)
+        return
+
+    def work(to_parent: Channel) -> None:
+        try:
+            _run(request, loaded, to_parent)
+        finally:
+            loaded.resources.tear_down()
+
+    last = run_in_child(work, channel)
+    if last is not None:
+        channel.send(last)
+
+
+def _run(request: RunRequest, loaded: Loaded, channel: Channel) -> None:
+    reporter = Reporter(channel)
+    reporter.finished(run(request, loaded, reporter))
+
+
+def refuse_without_project(channel: Channel) -> None:
+    """Say that a task cannot be run before a project is loaded."""
+    from servo.project import Project  # noqa: PLC0415 - a mistake of the supervisor
+    from servo.registry import Registry  # noqa: PLC0415
+    from servo.runner.loaded import Loaded  # noqa: PLC0415
+
+    nothing = Loaded(Project("/", "", (), ("/",)), Registry(), [])
+    error = TaskError(INTERNAL_ERROR, "the supervisor sent a task before it sent load")
+    Reporter(channel).finished(failed(error, nothing))

@@ -1,0 +1,143 @@
+"""The context of a task: what its function is told, and what it can say while it runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from servo.arguments import text, wrong
+from servo.runner.json_values import json_value
+
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable, Mapping
+
+    from servo.keys import AssetKey
+    from servo.partition import Partition, Window
+    from servo.runner.secrets import Secrets
+
+    Log = Callable[[str, str, dict[str, object]], None]
+
+_SECONDS_BETWEEN: Final = 0.1
+
+
+class TaskContext:
+    """The context that the functions of assets are given; see `servo.Context`."""
+
+    def __init__(  # noqa: PLR0913 - all that a function can ask for, by name
+        self,
+        *,
+        assets: tuple[str, ...],
+        partition: Partition | None,
+        run_id: str,
+        attempt: int,
+        config: Mapping[str, object],
+        resources: Mapping[str, Any],
+        secrets: Secrets,
+        progress: Progress,
+        log: Log,
+    ) -> None:
+        """Take what is known of the task, and who is told what.
+
+        Args:
+            assets: Canonical keys of what is to be made.
+            partition: Which partition of it.
+            run_id: The run.
+            attempt: Which attempt this is, from 1.
+            config: Values of configuration by name.
+            resources: Resources by name.
+            secrets: Secrets by name.
+            progress: Who is told how much is done.
+            log: Who is told level, message and fields of lines.
+        """
+        self._assets = assets
+        self.partition = partition
+        self.run_id = run_id
+        self.attempt = attempt
+        self.config: Any = config
+        self.resources = resources
+        self.secrets = secrets
+        self.metadata_values: dict[str, object] = {}
+        """What `metadata` was told, as JSON values."""
+        self._progress = progress
+        self._tell_log = log
+        self._logger: logging.Logger | None = None
+
+    @property
+    def asset(self) -> AssetKey:
+        """The asset that is made; of a function that makes several, the first that was asked for."""
+        from servo.keys import AssetKey  # noqa: PLC0415 - slow to import, and few functions ask
+
+        return AssetKey.parse(self._assets[0])
+
+    @property
+    def selected_outputs(self) -> tuple[str, ...]:
+        """The assets that are to be made, such as `split.early`, in the order of declaration."""
+        return tuple(asset.replace("/", ".", 1) for asset in self._assets)
+
+    @property
+    def partition_window(self) -> Window | None:
+        """The time that the partition stands for, if it is one of time."""
+        return None if self.partition is None else self.partition.window
+
+    @property
+    def log(self) -> logging.Logger:
+        """Where to write what should be found with the task; `extra={"rows": 3}` adds fields."""
+        if self._logger is None:
+            from servo.runner.logs import task_logger  # noqa: PLC0415 - logging is slow to import
+
+            self._logger = task_logger(self._tell_log)
+        return self._logger
+
+    def metadata(self, **values: object) -> None:
+        """Say something of what is made: JSON values by name, shown with the materialization."""
+        for name, value in values.items():
+            self.metadata_values[name] = json_value(value)
+
+    def progress(self, fraction: float, message: str = "") -> None:
+        """Say how much is done, from 0 to 1. It may be called as often as one likes."""
+        given: object = fraction
+        if isinstance(given, bool) or not isinstance(given, int | float) or given != given:  # noqa: PLR0124 - NaN
+            raise wrong("ctx.progress(fraction)", given, "a number from 0 to 1")
+        self._progress.say(
+            round(min(max(fraction, 0), 1) * 1_000_000),
+            text("ctx.progress(message)", message, "half of the files"),
+        )
+
+    def __repr__(self) -> str:
+        partition = "" if self.partition is None else f" {self.partition}"
+        return f"<context of {', '.join(self.selected_outputs)}{partition}>"
+
+
+class Progress:
+    """Passes progress on, ten times a second at most. What was said last is passed on in any case.
+
+    >>> heard = []
+    >>> progress = Progress(lambda ppm, message: heard.append(ppm), now=lambda: 0.0)
+    >>> for ppm in (1, 2, 3):
+    ...     progress.say(ppm, "")
+    >>> progress.flush()
+    >>> heard
+    [1, 3]
+    """
+
+    def __init__(self, tell: Callable[[int, str], object], now: Callable[[], float] = time.monotonic) -> None:
+        """Take who is told, and a clock."""
+        self._tell = tell
+        self._now = now
+        self._next = float("-inf")
+        self._waiting: tuple[int, str] | None = None
+
+    def say(self, ppm: int, message: str) -> None:
+        """Say how much is done, in parts per million."""
+        self._waiting = ppm, message
+        now = self._now()
+        if now >= self._next:
+            self._next = now + _SECONDS_BETWEEN
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass on what was said last, unless it was already."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self._tell(*waiting)

@@ -1,0 +1,212 @@
+"""Frames: JSON objects with their length in front, on a file descriptor that is nobody else's business.
+
+User code runs in the same process. It may fork, start programs, close descriptors that it does not know, or
+write from many threads; none of that may put a wrong byte between two frames.
+"""
+
+from __future__ import annotations
+
+import os
+from _thread import allocate_lock
+
+# Not imported from `typing`, which is slow to import: type checkers know the name.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_FRAME = 16 * 1024 * 1024
+"""How long the JSON of a frame may be, in bytes."""
+
+_HEADER = 4
+_SMALLEST_DESCRIPTOR = 100
+
+
+class ProtocolError(Exception):
+    """What was read is not a frame, so nothing that follows can be understood."""
+
+
+class ClosedError(Exception):
+    """Nobody is at the other end, or this process may not speak to it."""
+
+
+class TooLargeError(ValueError):
+    """A frame is longer than frames may be.
+
+    >>> str(TooLargeError("scanned", 20_000_000))
+    'the frame scanned has 20000000 bytes, at most 16777216 are allowed'
+    """
+
+    def __init__(self, what: str, size: int) -> None:
+        """Remember how long it is."""
+        self.size = size
+        super().__init__(f"the frame {what} has {size} bytes, at most {MAX_FRAME} are allowed")
+
+
+class Channel:
+    """Reads and writes frames.
+
+    >>> reader, writer = os.pipe()
+    >>> receiving, sending = Channel(reader), Channel(writer)
+    >>> sending.send({"type": "progress", "ppm": 400000})
+    >>> receiving.receive()
+    {'type': 'progress', 'ppm': 400000}
+    >>> sending.close()
+    >>> receiving.receive()
+    >>> receiving.close()
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        """Take over a descriptor: programs that user code starts do not inherit it, nor do its forks."""
+        self._descriptor = _moved(descriptor)
+        self._identity = _identity(self._descriptor)
+        self._lock = allocate_lock()
+        self._is_broken = False
+        _open_channels.append(self)
+
+    @property
+    def descriptor(self) -> int:
+        """The descriptor, to wait for."""
+        return self._descriptor
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything can be sent from this process."""
+        return self._descriptor >= 0 and not self._is_broken
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Send a frame. Raises `TooLargeError` before anything is sent, and `ClosedError`."""
+        import json  # noqa: PLC0415 - the first frame is sent without it
+
+        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
+        self.send_text(str(frame.get("type")), text)
+
+    def send_text(self, what: str, text: str) -> None:
+        """Send a frame that is JSON already; `what` names it in errors."""
+        # Half surrogate pairs, which stand for bytes that are not UTF-8, have no place in UTF-8.
+        data = text.encode(errors="replace")
+        if len(data) > MAX_FRAME:
+            raise TooLargeError(what, len(data))
+        with self._lock:
+            self._write(len(data).to_bytes(_HEADER, "big") + data)
+
+    def receive(self) -> dict[str, Any] | None:
+        """Wait for the next frame; None if there will be no more."""
+        header = self._read(_HEADER)
+        if not header:
+            return None
+        size = int.from_bytes(header, "big")
+        if len(header) < _HEADER:
+            raise ProtocolError("the connection ended inside of the length of a frame")
+        if size > MAX_FRAME:
+            raise ProtocolError(f"a frame of {size} bytes was announced, at most {MAX_FRAME} are allowed")
+        data = self._read(size)
+        if len(data) < size:
+            raise ProtocolError(f"the connection ended after {len(data)} of the {size} bytes of a frame")
+        return decoded(data)
+
+    def close(self) -> None:
+        """Close it in this process."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if self in _open_channels:
+            _open_channels.remove(self)
+        if descriptor >= 0 and _identity(descriptor) == self._identity:
+            os.close(descriptor)
+
+    def forget(self) -> None:
+        """Close it in a process that was forked: only its parent may speak."""
+        # Another thread of the parent may have held the lock; in this process nobody will give it back.
+        self._lock = allocate_lock()
+        self.close()
+
+    def _write(self, data: bytes) -> None:
+        self._check()
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+        except OSError as error:
+            self._is_broken = True
+            raise ClosedError(f"the supervisor cannot be told anything: {error.strerror}") from None
+        except BaseException:
+            # Interrupted between two halves of a frame: whatever came next would be read as its end.
+            self._is_broken = self._is_broken or 0 < len(rest) < len(data)
+            raise
+
+    def _read(self, size: int) -> bytes:
+        self._check()
+        parts: list[bytes] = []
+        missing = size
+        while missing:
+            try:
+                part = os.read(self._descriptor, min(missing, 1 << 20))
+            except ConnectionError:
+                part = b""
+            if not part:
+                break
+            parts.append(part)
+            missing -= len(part)
+        return b"".join(parts)
+
+    def _check(self) -> None:
+        """Refuse to use a descriptor that user code has closed, which by now may be one of its files."""
+        if not self.is_open:
+            raise ClosedError("the connection to the supervisor is closed")
+        if _identity(self._descriptor) != self._identity:
+            self._is_broken = True
+            raise ClosedError("the connection to the supervisor was closed by code of the project")
+
+
+def decoded(data: bytes) -> dict[str, Any]:
+    r"""Read the JSON of a frame.
+
+    >>> decoded(b'{"type":"exit"}')
+    {'type': 'exit'}
+    >>> decoded(b"[]")
+    Traceback (most recent call last):
+    servo.runner.frames.ProtocolError: a frame is a JSON object with a type, not b'[]'
+    """
+    import json  # noqa: PLC0415 - as above
+
+    try:
+        frame = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError(f"a frame is not JSON: {error}") from None
+    if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):
+        raise ProtocolError(f"a frame is a JSON object with a type, not {data[:60]!r}")
+    return frame
+
+
+def _moved(descriptor: int) -> int:
+    """Move a descriptor to where user code, which may close or expect small ones, does not find it."""
+    import fcntl  # noqa: PLC0415 - there is none to import where there are no such descriptors
+
+    for lowest in (_SMALLEST_DESCRIPTOR, 3):
+        try:
+            moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+        except OSError:
+            # Fewer descriptors are allowed than that.
+            continue
+        os.close(descriptor)
+        return moved
+    os.set_inheritable(descriptor, False)  # noqa: FBT003 - as it is declared
+    return descriptor
+
+
+def _identity(descriptor: int) -> tuple[int, int] | None:
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_open_channels: list[Channel] = []
+
+
+def _forget_all() -> None:
+    # A copy, since each removes itself.
+    for channel in _open_channels[:]:
+        channel.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -1,0 +1,126 @@
+"""The conversation with the supervisor: one request at a time, on the main thread."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from servo.runner.frames import Channel, ClosedError, ProtocolError, TooLargeError
+
+# Not imported from `typing`, which is slow to import: type checkers know the name.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from servo.runner.loaded import Loaded
+
+PROTOCOL = 1
+EXIT_OK = 0
+EXIT_PROTOCOL = 2
+
+
+class Loop:
+    """Answers the supervisor until it leaves."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Take the connection to it."""
+        self._channel = channel
+        self._loaded: Loaded | None = None
+        self._directory: str | None = None
+
+    def run(self) -> int:
+        """Greet, answer requests, and give the exit code."""
+        try:
+            self._channel.send_text("hello", hello())
+            while (frame := self._channel.receive()) is not None and frame["type"] != "exit":
+                self._answer(frame)
+        except ClosedError:
+            # Nobody is there to be told anything.
+            return EXIT_OK
+        except ProtocolError as error:
+            sys.stderr.write(f"error: {error}: is the supervisor of another version?\n")
+            return EXIT_PROTOCOL
+        finally:
+            if self._loaded is not None:
+                self._loaded.resources.tear_down()
+        return EXIT_OK
+
+    def _answer(self, frame: dict[str, Any]) -> None:
+        kind = frame["type"]
+        if kind == "load":
+            self._load(str(frame.get("project", ".")))
+        elif kind == "scan":
+            self._scan()
+        elif kind == "run":
+            self._run(frame)
+
+    def _load(self, directory: str) -> None:
+        from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
+
+        directory = os.path.abspath(directory)
+        is_new = self._loaded is None
+        if self._loaded is None:
+            self._loaded = Loaded.from_directory(directory)
+            self._directory = directory
+        elif directory != self._directory:
+            from servo.failures import config_failure  # noqa: PLC0415 - only when needed
+
+            problem = f"this process holds the project at {self._directory}: start another for {directory}"
+            self._channel.send({"type": "loaded", "errors": [config_failure(problem)]})
+            return
+        self._channel.send({"type": "loaded", "errors": self._loaded.failures})
+        if is_new:
+            _prepare()
+
+    def _scan(self) -> None:
+        if self._loaded is None:
+            from servo.failures import config_failure  # noqa: PLC0415 - only when needed
+
+            failures = [config_failure("no project is loaded: load one first")]
+            self._channel.send({"type": "scanned", "errors": failures})
+            return
+        digest, manifest, failures = self._loaded.described()
+        if failures:
+            self._channel.send({"type": "scanned", "errors": failures})
+            return
+        # The manifest is a text of JSON already.
+        text = f'{{"type":"scanned","digest":"{digest}","manifest":{manifest}}}'
+        try:
+            self._channel.send_text("scanned", text)
+        except TooLargeError as error:
+            from servo.failures import config_failure  # noqa: PLC0415 - only when needed
+
+            problem = f"the manifest is too large to send, {error.size} bytes: use python -m servo.scan"
+            self._channel.send({"type": "scanned", "errors": [config_failure(problem)]})
+
+    def _run(self, frame: dict[str, Any]) -> None:
+        from servo.runner.attempts import attempt  # noqa: PLC0415 - as of `_load`
+
+        attempt(frame, self._loaded, self._channel)
+
+
+def hello() -> str:
+    """Write the first frame, by hand, since it is waited for.
+
+    >>> hello()[:29]
+    '{"type":"hello","protocol":1,'
+    """
+    from servo import __version__  # noqa: PLC0415 - imported by now
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    return (
+        f'{{"type":"hello","protocol":{PROTOCOL},"pid":{os.getpid()},'
+        f'"python":"{version}","sdk":"{__version__}"}}'
+    )
+
+
+def _prepare() -> None:
+    """Get ready for tasks, after the project is imported and while the supervisor gets ready too."""
+    import gc  # noqa: PLC0415 - not needed before
+
+    import servo.runner.attempts  # noqa: F401, PLC0415 - so that the first task need not
+    from servo.storage import remember_libraries  # noqa: PLC0415 - as above
+
+    remember_libraries()
+    # Modules live as long as the process: not looking at them again saves time, and memory after a fork.
+    gc.freeze()

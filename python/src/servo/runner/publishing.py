@@ -1,0 +1,202 @@
+"""What becomes of a value that was made: staged, checked, and committed, put aside or thrown away."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from servo import storage
+from servo.checking import Gate, gate, run_checks
+from servo.results import Materialization
+from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
+from servo.runner.faults import storing
+from servo.runner.json_values import json_text, json_value
+from servo.storage import Stored
+from servo.storage.errors import CommitConflict
+from servo.storage.formats import METADATA
+from servo.storage.locations import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from servo.checking import CheckOutcome
+    from servo.runner.context import TaskContext
+    from servo.runner.masking import Mask
+    from servo.runner.requests import OutputRequest, RunRequest
+
+COMMITTED: Final = "COMMITTED"
+QUARANTINED: Final = "QUARANTINED"
+DISCARDED: Final = "DISCARDED"
+
+
+class Publication:
+    """An asset that is being made."""
+
+    def __init__(
+        self,
+        request: OutputRequest,
+        task: RunRequest,
+        ctx: TaskContext,
+        resolve: Callable[[str], Callable[..., object]],
+    ) -> None:
+        """Take what is asked for, and how the functions of checks are found."""
+        self.request = request
+        self.state: str | None = None
+        self.byte_size = 0
+        self._task = task
+        self._ctx = ctx
+        self._resolve = resolve
+        self._outcomes: list[CheckOutcome] = []
+        self._metadata: dict[str, object] = {}
+        self._stored: Stored | None = None
+
+    def check_inputs(self, data: dict[str, object]) -> None:
+        """Run the checks that come before the function, on what it reads."""
+        checks = self.request.checks_of("pre")
+        if checks:
+            values = list(data.values())
+            self._check(checks, values[0] if len(values) == 1 else data)
+        if self.is_blocked:
+            self.state = DISCARDED
+
+    def stage(self, value: object, metadata: dict[str, object], mask: Mask) -> None:
+        """Write a value below the staging directory, and run the checks that come after the function."""
+        request = self.request
+        if isinstance(value, Materialization):
+            metadata = {**value.metadata, **metadata}
+            uri = None if value.uri is None else mask.text(value.uri)
+            value = Materialization(uri, row_count=value.row_count)
+        self._metadata = metadata
+        with storing(request.shown, by_user=request.io is not None):
+            masked = {mask.text(name): mask.json(json_value(each)) for name, each in metadata.items()}
+            self._stored = self._store(value, masked, mask)
+            self.byte_size = self._stored.byte_size
+            checks = request.checks_of("post")
+            checked = storage.staged(value, request.staging, self._stored) if checks else None
+        if checks:
+            self._check(checks, checked)
+
+    def _store(self, value: object, metadata: dict[str, object], mask: Mask) -> Stored:
+        request, task = self.request, self._task
+        if request.io is None:
+            return storage.store(value, request.staging, metadata=metadata)
+        from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
+
+        resource = managers.manager(request.io, request.shown, self._ctx.resources)
+        return managers.store(resource, value, request, task.partition, metadata=metadata, mask=mask)
+
+    def publish(self) -> None:
+        """Commit what is staged, or if a check blocks it, put it aside or throw it away."""
+        request = self.request
+        with storing(request.shown):
+            if not self.is_blocked:
+                self._commit()
+                self.state = COMMITTED
+            elif request.quarantines and request.quarantine_to is not None:
+                storage.quarantine(request.staging, request.quarantine_to, self._reason())
+                self.state = QUARANTINED
+            else:
+                storage.discard(request.staging)
+                self.state = DISCARDED
+
+    def _commit(self) -> None:
+        request = self.request
+        try:
+            storage.commit(request.staging, request.final, self._record())
+        except CommitConflict:
+            # This attempt was here before and could not tell: what it committed then is what counts.
+            found = storage.committed(request.final)
+            if found is None or found.get("attempt_id") != self._task.attempt_id:
+                raise
+            self._stored = Stored(**json.loads(locate(request.final).join(METADATA).read()))
+            storage.discard(request.staging)
+
+    def discard(self) -> None:
+        """Throw away what is staged, since the task has failed. Failing to changes nothing about that."""
+        if self._stored is not None and self.state is None:
+            # Staging directories of old attempts are collected anyway.
+            with suppress(Exception):
+                storage.discard(self.request.staging)
+        self.state = self.state or DISCARDED
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether a check does not let it pass."""
+        return gate(self._outcomes) is Gate.BLOCK
+
+    @property
+    def failed(self) -> list[str]:
+        """The checks that have failed, in words."""
+        return [
+            f"{outcome.name}: {outcome.message}" if outcome.message else outcome.name
+            for outcome in self._outcomes
+            if not outcome.passed and gate([outcome]) is Gate.BLOCK
+        ]
+
+    def to_wire(self) -> dict[str, Any] | None:
+        """Give its entry in `outputs`, if there is something to say of it."""
+        stored = self._stored
+        if not self._outcomes and self.state not in {COMMITTED, QUARANTINED}:
+            return None
+        places = {COMMITTED: self.request.final, QUARANTINED: self.request.quarantine_to}
+        found: dict[str, Any] = {
+            "asset": self.request.asset,
+            "materialization_id": self.request.materialization_id,
+            "uri": places.get(self.state or ""),
+            "checks": [outcome.to_json() for outcome in self._outcomes],
+            "state": self.state,
+        }
+        known = {} if stored is None else stored.to_json()
+        for part in ("format", "row_count", "byte_size", "content_hash", "schema_hash", "schema"):
+            found[part] = known.get(part)
+        if known.get("uri") is not None:
+            found["uri"] = known["uri"]
+        said = {**self._ctx.metadata_values, **self._metadata}
+        told = {} if stored is None else stored.metadata
+        found["metadata"] = {**told, **{name: json_text(each) for name, each in said.items()}}
+        return found
+
+    def _check(self, checks: list[dict[str, Any]], value: object) -> None:
+        try:
+            self._outcomes += run_checks(
+                checks, value, previous=self.request.previous, resolve=self._resolve, ctx=self._ctx
+            )
+        except Exception as error:
+            message = f"the checks of {self.request.shown} cannot be run: {type(error).__name__}: {error}"
+            raise TaskError(USER_CODE_EXCEPTION, message) from error
+
+    def _record(self) -> dict[str, object]:
+        """Say what is committed. It has no time, so that the same attempt always says the same."""
+        task = self._task
+        known = {} if self._stored is None else self._stored.to_json()
+        return {
+            "asset": self.request.asset,
+            "attempt": task.attempt,
+            "attempt_id": task.attempt_id,
+            "materialization_id": self.request.materialization_id,
+            "partition": None if task.partition is None else task.partition.canonical,
+            "run_id": task.run_id,
+            "task_key": task.task_key,
+            **{name: known.get(name) for name in ("format", "files", "byte_size", "content_hash")},
+        }
+
+    def _reason(self) -> dict[str, object]:
+        outcomes = [outcome.to_json() for outcome in self._outcomes]
+        # How long they took differs from time to time.
+        for outcome in outcomes:
+            del outcome["duration_ms"]
+        return {**self._record(), "checks": outcomes}
+
+
+def blocked(publications: list[Publication]) -> TaskError | None:
+    """Give the error of a task whose checks do not let something pass."""
+    found = [each for each in publications if each.is_blocked]
+    if not found:
+        return None
+    told = "; ".join(f"{each.request.shown}: {', '.join(each.failed)}" for each in found)
+    kept = any(each.state == QUARANTINED for each in found)
+    fate = "what was made is kept for review" if kept else "what was made is thrown away"
+    if not any(each.byte_size for each in found):
+        fate = "nothing was made"
+    return TaskError(CHECK_FAILED, f"a check does not let it pass, {fate}: {told}")

@@ -1,0 +1,112 @@
+"""What a task tells the supervisor while it runs, without its secrets."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from servo.runner.masking import Mask
+from servo.runner.texts import MAX_MESSAGE, MAX_TRACEBACK, clean, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_MAX_LOG: Final = 64_000
+_MAX_FIELDS: Final = 100
+_MAX_PROGRESS_MESSAGE: Final = 500
+
+
+class Sender(Protocol):
+    """Where frames go."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process may send any."""
+
+    def send(self, frame: dict[str, Any]) -> None:
+        """Send one."""
+
+
+class Reporter:
+    """Sends what a task has to say.
+
+    >>> class Shown:
+    ...     is_open = True
+    ...     def send(self, frame):
+    ...         print(frame)
+    >>> reporter = Reporter(Shown())
+    >>> reporter.hide(["hunter2"])
+    {'type': 'mask', 'values': ['aHVudGVyMg', 'aHVudGVyM', 'odW50ZXIy', 'h1bnRlcj', 'hunter2']}
+    >>> reporter.log("info", "login with hunter2", {"rows": 3})
+    {'type': 'log', 'level': 'info', 'message': 'login with ***', 'fields': {'rows': 3}}
+    """
+
+    def __init__(self, sender: Sender) -> None:
+        """Take what sends frames."""
+        self._sender = sender
+        self.mask = Mask()
+
+    def hide(self, secrets: Iterable[str]) -> None:
+        """Replace these from now on, here and in what is printed."""
+        self.mask = Mask(secrets)
+        if self.mask.forms:
+            self._sender.send({"type": "mask", "values": [clean(form) for form in self.mask.forms]})
+
+    def progress(self, ppm: int, message: str) -> None:
+        """Say how much is done."""
+        if self._sender.is_open:
+            shown = self.text(message, _MAX_PROGRESS_MESSAGE)
+            self._sender.send({"type": "progress", "ppm": ppm, "message": shown})
+
+    def log(self, level: str, message: str, fields: Mapping[str, object]) -> None:
+        """Log a line. From a process that user code forked it goes to stderr, as a text."""
+        shown = self.text(message, _MAX_LOG)
+        if not self._sender.is_open:
+            sys.stderr.write(f"{level}: {shown}\n")
+            return
+        masked = self.mask.json(dict(list(fields.items())[:_MAX_FIELDS]))
+        self._sender.send({"type": "log", "level": level, "message": shown, "fields": masked})
+
+    def finished(self, frame: dict[str, Any]) -> None:
+        """Say how it ended. Nothing is said after that."""
+        self._sender.send(_fitting(self.masked(frame)))
+
+    def masked(self, frame: dict[str, Any]) -> dict[str, Any]:
+        """Replace secrets in the parts of the last frame that are written by user code."""
+        error = frame.get("error")
+        if error is not None:
+            error["message"] = self.text(error["message"], MAX_MESSAGE)
+            if error.get("traceback") is not None:
+                error["traceback"] = self.text(error["traceback"], MAX_TRACEBACK)
+        for output in frame["outputs"]:
+            _mask_metadata(output, self.mask)
+            for check in output.get("checks", ()):
+                _mask_metadata(check, self.mask)
+                if check.get("message") is not None:
+                    check["message"] = self.text(check["message"], MAX_MESSAGE)
+        return frame
+
+    def text(self, text: str, limit: int) -> str:
+        """Make a text fit to be sent. Secrets go first, since half of one is not found."""
+        return cut(self.mask.text(clean(text)), limit)
+
+
+def _mask_metadata(entry: dict[str, Any], mask: Mask) -> None:
+    metadata = entry.get("metadata") or {}
+    entry["metadata"] = {mask.text(clean(name)): mask.json_text(text) for name, text in metadata.items()}
+
+
+def _fitting(frame: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what makes the last frame too long: the outcome must arrive."""
+    import json  # noqa: PLC0415 - loaded by now
+
+    from servo.runner.frames import MAX_FRAME  # noqa: PLC0415 - as above
+
+    for part in ("metadata", "schema", "checks"):
+        # A character may take four bytes.
+        if len(json.dumps(frame, ensure_ascii=False)) * 4 <= MAX_FRAME:
+            break
+        empty: dict[str, object] = {"metadata": {}, "schema": None, "checks": []}
+        for output in frame["outputs"]:
+            output[part] = empty[part]
+    return frame

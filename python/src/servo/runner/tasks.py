@@ -1,0 +1,179 @@
+"""One task, from the request to its last frame."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from servo import storage
+from servo.process import flush
+from servo.runner.arguments import arguments
+from servo.runner.calls import call
+from servo.runner.context import Progress, TaskContext
+from servo.runner.errors import INTERNAL_ERROR, USER_CODE_EXCEPTION, TaskError, entry_of, error_entry
+from servo.runner.faults import loading
+from servo.runner.publishing import Publication, blocked
+from servo.runner.secrets import resolve
+from servo.runner.usage import Usage
+
+if TYPE_CHECKING:
+    from servo.runner.functions import Function
+    from servo.runner.loaded import Loaded
+    from servo.runner.reporting import Reporter
+    from servo.runner.requests import InputRequest, RunRequest
+
+
+def run(request: RunRequest, loaded: Loaded, reporter: Reporter) -> dict[str, Any]:
+    """Run a task, and give its last frame. Nothing that user code raises comes out of it."""
+    return Task(request, loaded, reporter).run()
+
+
+def failed(error: BaseException, loaded: Loaded) -> dict[str, Any]:
+    """Give the last frame of a task that could not even be begun."""
+    usage = dict.fromkeys(("cpu_ms", "max_rss_bytes", "bytes_read", "bytes_written"), 0)
+    return _finished(_entry(error, loaded), [], usage)
+
+
+class Task:
+    """A task that is being run."""
+
+    def __init__(self, request: RunRequest, loaded: Loaded, reporter: Reporter) -> None:
+        """Take what is asked for, the project, and who is told of it."""
+        self._request = request
+        self._loaded = loaded
+        self._reporter = reporter
+        self._progress = Progress(reporter.progress)
+        self._publications: dict[str, Publication] = {}
+        self._bytes_read = 0
+        self._process = os.getpid()
+
+    def run(self) -> dict[str, Any]:
+        """Do it all."""
+        usage = Usage()
+        failure: BaseException | None = None
+        try:
+            self._steps()
+            failure = blocked(list(self._publications.values()))
+        except BaseException as error:  # noqa: BLE001 - a function may do anything, also try to end the process
+            self._end_if_forked(1)
+            failure = error
+            for publication in self._publications.values():
+                publication.discard()
+        entry = None if failure is None else _entry(failure, self._loaded)
+        # An error refers to the frames it came through, and they to the data.
+        failure = None
+        self._progress.flush()
+        flush()
+        publications = self._publications.values()
+        outputs = [output for each in publications if (output := each.to_wire()) is not None]
+        written = sum(each.byte_size for each in publications)
+        return _finished(entry, outputs, usage.taken(bytes_read=self._bytes_read, bytes_written=written))
+
+    def _steps(self) -> None:
+        request, loaded = self._request, self._loaded
+        function = loaded.function(request.function, [output.asset for output in request.outputs])
+        _go_to(loaded.project.root)
+        secrets = resolve(request.secrets, loaded.project.root)
+        self._reporter.hide(secrets.values())
+        asked = {output.asset for output in request.outputs}
+        selected = tuple(key for key in function.outputs if key in asked)
+        ctx = TaskContext(
+            assets=selected,
+            partition=request.partition,
+            run_id=request.run_id,
+            attempt=request.attempt,
+            config=request.config,
+            resources=loaded.resources,
+            secrets=secrets,
+            progress=self._progress,
+            log=self._reporter.log,
+        )
+        for output in request.outputs:
+            self._publications[output.asset] = Publication(
+                output, request, ctx, lambda name: loaded.functions.check(name, selected)
+            )
+        # What is wrong with the request is found before anything is read.
+        is_subset = len(selected) < len(function.outputs)
+        data = {each.parameter: self._load(each, function) for each in request.inputs}
+        given = arguments(function, ctx, data, is_subset=is_subset)
+        publications = list(self._publications.values())
+        for publication in publications:
+            publication.check_inputs(data)
+        if any(publication.is_blocked for publication in publications):
+            return
+        del data
+        self._call(function, given, selected, ctx)
+        for publication in publications:
+            publication.publish()
+
+    def _call(self, function: Function, given: Any, selected: tuple[str, ...], ctx: TaskContext) -> None:  # noqa: ANN401 - Arguments
+        def take(asset: str, value: object, metadata: dict[str, object]) -> None:
+            self._end_if_forked(0)
+            self._publications[asset].stage(value, {**ctx.metadata_values, **metadata}, self._reporter.mask)
+
+        call(function, given, selected, take)
+        self._end_if_forked(0)
+
+    def _load(self, wanted: InputRequest, function: Function) -> object:
+        with loading(wanted.shown, wanted.parameter, by_user=wanted.io is not None):
+            pieces = [
+                storage.Piece(
+                    each.get("partition"), each["uri"], each["format"], each.get("materialization_id")
+                )
+                for each in wanted.pieces
+            ]
+            self._bytes_read += sum(map(_size, wanted.pieces))
+            annotation = function.annotation(wanted.parameter)
+            if wanted.io is not None:
+                from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
+
+                resource = managers.manager(wanted.io, wanted.shown, self._loaded.resources)
+                return managers.load(resource, wanted.asset, pieces, annotation, single=wanted.single)
+            partition = None if self._request.partition is None else str(self._request.partition)
+            return storage.load(pieces, annotation, wanted.single, asset=wanted.asset, partition=partition)
+
+    def _end_if_forked(self, code: int) -> None:
+        """End a process that the function has forked and let return: its parent speaks for the task."""
+        if os.getpid() != self._process:
+            flush()
+            os._exit(code)
+
+
+def _entry(error: BaseException, loaded: Loaded) -> dict[str, Any]:
+    try:
+        return entry_of(error, loaded.project)
+    except BaseException as failure:  # noqa: BLE001 - an error of the user may do anything when it is looked at
+        problem = f"an error was raised that cannot be described: {type(failure).__name__}"
+        return error_entry(USER_CODE_EXCEPTION, problem)
+
+
+def _size(piece: dict[str, Any]) -> int:
+    """Give the size of a piece: as the supervisor knows it, or of its files if they are on this machine."""
+    known = piece.get("byte_size")
+    if isinstance(known, int):
+        return known
+    directory = piece["uri"].removeprefix("file://")
+    try:
+        with os.scandir(directory) as entries:
+            return sum(entry.stat().st_size for entry in entries if not entry.name.startswith("_"))
+    except OSError:
+        return 0
+
+
+def _go_to(root: str) -> None:
+    """Make the project's directory the current one again, whatever the last task did."""
+    try:
+        os.chdir(root)
+    except OSError as error:
+        problem = f"the directory of the project, {root}, is not there any more: {error.strerror}"
+        raise TaskError(INTERNAL_ERROR, problem) from None
+
+
+def _finished(
+    error: dict[str, Any] | None, outputs: list[dict[str, Any]], usage: dict[str, int]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "finished", "outcome": "SUCCEEDED", "outputs": outputs, "usage": usage}
+    if error is not None:
+        found["outcome"] = "FAILED"
+        found["error"] = error
+    return found

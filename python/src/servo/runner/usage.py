@@ -1,0 +1,67 @@
+"""What a task has used of the machine."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from typing import Final
+
+_STATUS: Final = "/proc/self/status"
+_RESET: Final = "/proc/self/clear_refs"
+
+
+class Usage:
+    """Counts from when it is made.
+
+    >>> sorted(Usage().taken(bytes_read=1, bytes_written=2))
+    ['bytes_read', 'bytes_written', 'cpu_ms', 'max_rss_bytes']
+    """
+
+    def __init__(self) -> None:
+        """Start to count."""
+        self._cpu = _cpu_seconds()
+        # The process is older than the task: without this, the most that any task used would count.
+        self._can_reset = _reset_peak()
+
+    def taken(self, *, bytes_read: int, bytes_written: int) -> dict[str, int]:
+        """Give what was used, with what is known of data."""
+        return {
+            "cpu_ms": round((_cpu_seconds() - self._cpu) * 1000),
+            "max_rss_bytes": (_peak() if self._can_reset else None)
+            or peak_bytes(resource.getrusage(resource.RUSAGE_SELF)),
+            "bytes_read": bytes_read,
+            "bytes_written": bytes_written,
+        }
+
+
+def _cpu_seconds() -> float:
+    of = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in of)
+
+
+def peak_bytes(usage: resource.struct_rusage) -> int:
+    """Give the most memory that a process has used; systems count it in different units.
+
+    >>> peak_bytes(resource.getrusage(resource.RUSAGE_SELF)) > 1_000_000
+    True
+    """
+    return usage.ru_maxrss if sys.platform == "darwin" else usage.ru_maxrss * 1024
+
+
+def _reset_peak() -> bool:
+    """Make Linux count the most memory anew; elsewhere it cannot be done."""
+    try:
+        with open(_RESET, "w", encoding="ascii") as file:
+            file.write("5")
+    except OSError:
+        return False
+    return True
+
+
+def _peak() -> int | None:
+    try:
+        with open(_STATUS, encoding="ascii", errors="replace") as file:
+            line = next(line for line in file if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return None
+    return int(line.split()[1]) * 1024

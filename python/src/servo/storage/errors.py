@@ -1,0 +1,39 @@
+"""What can go wrong with stored data, in the words of the user."""
+
+from __future__ import annotations
+
+
+class StorageError(Exception):
+    """Data could not be stored, committed or loaded."""
+
+
+class UnsupportedType(StorageError, TypeError):
+    """There is no way to store a value of this type, or to load one for this annotation."""
+
+
+class MissingInput(StorageError, LookupError):
+    """What an asset needs was never made."""
+
+
+class UnreadableInput(StorageError):
+    """A file of an input is gone, damaged or not what it should be."""
+
+
+class IncompatiblePartitions(StorageError):
+    """Partitions that are read together have a column with types that have nothing in common."""
+
+
+class CommitConflict(StorageError):
+    """Another attempt has committed what this one was about to commit."""
+
+
+class NothingStaged(StorageError):
+    """There is nothing to commit: neither staged nor half committed."""
+
+
+class UnsafeName(StorageError, ValueError):
+    """A name would lead out of the directory that it is meant for."""
+
+
+class MissingLibrary(StorageError, ImportError):
+    """A library is needed that is not installed."""

@@ -1,0 +1,152 @@
+"""Resources that store and load in their own way, instead of files below a directory.
+
+A resource becomes one by its two methods; `IOManager` is a base for those who like one. An asset says which
+stores it, `@asset(io="warehouse")`; whatever reads that asset is given what the same resource loads.
+
+>>> import servo
+>>> class Shelf(servo.IOManager):
+...     def __init__(self) -> None:
+...         self.kept: dict[tuple[str, str | None], object] = {}
+...
+...     def store(self, ctx: OutputContext, value: object) -> None:
+...         self.kept[ctx.asset, ctx.partition] = value
+...
+...     def load(self, ctx: InputContext) -> object:
+...         return [self.kept[ctx.asset, partition] for partition in ctx.partitions]
+>>> shelf = Shelf()
+>>> import tempfile
+>>> stored = store_with(shelf, [3, 5], OutputContext("raw/flights", None, "01J8", tempfile.mkdtemp()))
+>>> stored.format
+'io'
+>>> load_with(shelf, InputContext("raw/flights", [Piece(None, "/lake", "io", "01J8")]))
+[[3, 5]]
+
+What a manager stores elsewhere is there before checks run, and stays if they fail: keep it under a name with
+the id of the materialization, and read that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from servo.frozen import Frozen
+from servo.resources import Resource
+from servo.results import Materialization
+from servo.storage.errors import StorageError, UnsupportedType
+from servo.storage.formats import METADATA, with_metadata, write_metadata
+from servo.storage.locations import locate
+from servo.storage.records import IO, Piece, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+class OutputContext(Frozen):
+    """What a manager is told of a value that it stores."""
+
+    __slots__ = ("asset", "directory", "materialization_id", "partition")
+    asset: str
+    """The canonical key."""
+    partition: str | None
+    """The canonical key of the partition, if the asset has any."""
+    materialization_id: str
+    directory: str
+    """A staging directory. Files written there are committed with the materialization, or removed with it."""
+
+    def __init__(self, asset: str, partition: str | None, materialization_id: str, directory: str) -> None:
+        """Take all of it."""
+        self._set(
+            asset=asset, partition=partition, materialization_id=materialization_id, directory=directory
+        )
+
+
+class InputContext(Frozen):
+    """What a manager is told of a value that it loads."""
+
+    __slots__ = ("annotation", "asset", "pieces", "single")
+    asset: str
+    """The canonical key."""
+    pieces: tuple[Piece, ...]
+    """What to read, in the order of partitions."""
+    annotation: object
+    """Of the parameter that receives it: a text or an object; None if it has none."""
+    single: bool
+    """Exactly one piece is wanted."""
+
+    def __init__(
+        self, asset: str, pieces: Sequence[Piece], annotation: object = None, *, single: bool = False
+    ) -> None:
+        """Take all of it."""
+        self._set(asset=asset, pieces=tuple(pieces), annotation=annotation, single=single)
+
+    @property
+    def partitions(self) -> tuple[str | None, ...]:
+        """The canonical keys of the partitions."""
+        return tuple(piece.partition for piece in self.pieces)
+
+
+class IOManager(Resource):
+    """The base of resources that store and load."""
+
+    @abstractmethod
+    def store(self, ctx: OutputContext, value: Any) -> Materialization | None:  # noqa: ANN401 - whatever functions return
+        """Store a value, and say where and what it is, or nothing."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def load(self, ctx: InputContext) -> object:
+        """Load what the parameter of a function is given."""
+        raise NotImplementedError
+
+
+def is_manager(resource: object) -> bool:
+    """Say whether a resource can store and load.
+
+    >>> is_manager(Resource())
+    False
+    """
+    return callable(getattr(resource, "store", None)) and callable(getattr(resource, "load", None))
+
+
+def store_with(
+    resource: object, value: object, ctx: OutputContext, *, metadata: Mapping[str, object] | None = None
+) -> Stored:
+    """Let a resource store a value, and write `_metadata.json` beside what it may have written."""
+    manager: Any = _manager(resource)
+    place = locate(ctx.directory)
+    made = manager.store(ctx, value)
+    if not (made is None or isinstance(made, Materialization)):
+        raise UnsupportedType(
+            f"the store of {_shown(resource)} returned a {type(made).__qualname__}: return None or "
+            "servo.Materialization(…)"
+        )
+    made = made or Materialization()
+    files = [name for name in place.names() if name != METADATA]
+    stored = Stored(IO, files=files, row_count=made.row_count, uri=made.uri)
+    said = {**made.metadata, **(metadata or {})}
+    if said:
+        stored = with_metadata(stored, said)
+    write_metadata(stored, place)
+    return stored
+
+
+def load_with(resource: object, ctx: InputContext) -> object:
+    """Let a resource load what a parameter is given."""
+    loaded: object = _manager(resource).load(ctx)
+    return loaded
+
+
+def _manager(resource: object) -> Any:  # noqa: ANN401 - a resource of the user
+    if not is_manager(resource):
+        missing = [name for name in ("store", "load") if not callable(getattr(resource, name, None))]
+        raise StorageError(
+            f"{_shown(resource)} cannot store assets: it has no method {' and no method '.join(missing)}, as "
+            "servo.IOManager has"
+        )
+    return resource
+
+
+def _shown(resource: object) -> str:
+    name = getattr(resource, "name", "")
+    return f"the resource {name}" if name else f"the resource of type {type(resource).__qualname__}"
