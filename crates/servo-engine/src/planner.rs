@@ -238,20 +238,21 @@ struct Group {
 }
 
 fn groups(definitions: &Definitions, planned: &[PlannedAsset]) -> Vec<Group> {
-    let is_planned = |position: u32| planned.binary_search_by_key(&position, |planned| planned.asset).is_ok();
+    let find = |position: u32| {
+        planned.binary_search_by_key(&position, |planned| planned.asset).ok().map(|found| &planned[found])
+    };
     let mut groups: Vec<Group> = Vec::new();
     for asset in planned {
         let together: Vec<u32> =
-            definitions.made_with(asset.asset).filter(|other| is_planned(*other)).collect();
+            definitions.made_with(asset.asset).filter(|other| find(*other).is_some()).collect();
         if together.first() != Some(&asset.asset) {
             continue;
         }
         let others = together[1..].iter().map(|other| definitions.asset(*other).key.clone()).collect();
         let options = options(&definitions.asset(asset.asset).def, others);
         // Outputs of one function may be needed for different partitions; each partition is one task of all.
-        let sets =
-            planned.iter().filter(|other| together.contains(&other.asset)).map(|other| &other.partitions);
-        let partitions = sets.fold(PartitionSet::EMPTY, |all, set| all.union(set));
+        let others = together[1..].iter().filter_map(|other| find(*other));
+        let partitions = others.fold(asset.partitions.clone(), |all, other| all.union(&other.partitions));
         groups.push(Group { assets: together, partitions, options });
     }
     groups
