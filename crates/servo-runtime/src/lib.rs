@@ -20,11 +20,13 @@ mod ownership;
 mod reads;
 mod reconcile;
 mod recovery;
+mod requests;
 mod workspace;
 
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
-pub use error::Error;
+pub use error::{Error, RequestError};
 pub use host::Host;
 pub use reconcile::{Reconciled, catch_up, reconcile_once};
+pub use requests::{Launched, PlannedRun, RunRequest};
 pub use workspace::{RunDetail, Workspace};

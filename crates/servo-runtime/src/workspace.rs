@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use servo_core::{Clock, EventId, RunId};
+use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, State, TriggerRun,
 };
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
+use servo_store::PutIds;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
@@ -36,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn PutIds>,
     keys: Keyring,
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
@@ -170,6 +172,7 @@ impl Workspace {
                 published,
                 cache,
                 clock: config.clock.clone(),
+                ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
                 stopping,
                 closed,
@@ -250,6 +253,16 @@ impl Workspace {
         });
         self.send(Message::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
+    }
+
+    /// The time, by the clock of this workspace.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// An id that was never given before.
+    pub(crate) fn new_id(&self) -> PutId {
+        self.inner.ids.next()
     }
 
     /// Whether it takes requests.
