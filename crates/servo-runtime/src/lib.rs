@@ -11,6 +11,7 @@ mod clock;
 mod committer;
 mod compaction;
 mod config;
+mod data;
 mod effects;
 mod engine_loop;
 mod error;
