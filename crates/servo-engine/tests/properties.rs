@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{AssetKey, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::{
     AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
-    PartitionSetRow, PartitionStatusRow, RunRow, TaskRow, TimerRow,
+    PartitionSetRow, PartitionStatusRow, QuarantineRow, RunRow, TaskRow, TimerRow,
 };
-use servo_engine::{Event, EventData, Input, Settings, State};
+use servo_engine::{Event, EventData, Input, OutputState, Settings, State};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
 
@@ -59,6 +59,9 @@ fn same(found: &HotRows, expected: &HotRows) -> Result<(), TestCaseError> {
 /// queues about different tasks, or from the queue and the worker about one attempt, are concurrent.
 fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> bool {
     let (a, b) = (Place::of(first), Place::of(second));
+    if is_review(first) && is_report(second) || is_report(first) && is_review(second) {
+        return false;
+    }
     if a.run != b.run {
         return true;
     }
@@ -119,13 +122,21 @@ impl Place {
             // Deployments follow each other, and so do changes of partitions; both race with everything else.
             EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
             EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
-            // A review follows the report that it is about.
+            // Reviews were decided knowing every report before them.
             EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
                 run(RunId::from_u128(3))
             }
             EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
+}
+
+fn is_review(data: &EventData) -> bool {
+    matches!(data, EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_))
+}
+
+fn is_report(data: &EventData) -> bool {
+    matches!(data, EventData::TaskFinished(_))
 }
 
 fn upstream_of(events: &[Event]) -> Upstream {
@@ -194,6 +205,7 @@ struct Tables {
     definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
     deployments: BTreeMap<u64, DeploymentRow>,
     statuses: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
+    quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
 }
 
 impl Tables {
@@ -222,6 +234,11 @@ impl Tables {
         self.outbox.extend(delta.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
         self.deployed_rows(&delta.asset_definitions, &delta.deployments);
         self.partition_rows(&delta.dynamic_partitions, &delta.partition_sets, &delta.partition_status);
+        self.quarantine_rows(&delta.quarantine);
+    }
+
+    fn quarantine_rows(&mut self, rows: &[QuarantineRow]) {
+        self.quarantine.extend(rows.iter().map(|r| ((r.asset_key.clone(), r.materialization_id), r.clone())));
     }
 
     fn deployed_rows(&mut self, definitions: &[AssetDefinitionRow], deployments: &[DeploymentRow]) {
@@ -229,7 +246,7 @@ impl Tables {
         self.deployments.extend(deployments.iter().map(|r| (r.number, r.clone())));
     }
 
-    fn sizes(&self) -> [usize; 9] {
+    fn sizes(&self) -> [usize; 10] {
         [
             self.runs.len(),
             self.tasks.len(),
@@ -240,6 +257,7 @@ impl Tables {
             self.statuses.len(),
             self.definitions.len(),
             self.deployments.len(),
+            self.quarantine.len(),
         ]
     }
 
@@ -251,6 +269,7 @@ impl Tables {
         self.outbox.retain(|k, _| !delta.gone.outbox.contains(k));
         self.deployments.retain(|k, _| !delta.gone.deployments.contains(k));
         self.partitions.retain(|k, _| !delta.gone.dynamic_partitions.contains(k));
+        self.quarantine.retain(|k, _| !delta.gone.quarantine.contains(k));
     }
 
     fn of(rows: &HotRows) -> Self {
@@ -266,6 +285,7 @@ impl Tables {
         tables.outbox.extend(rows.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
         tables.deployed_rows(&rows.asset_definitions, &rows.deployments);
         tables.partition_rows(&rows.dynamic_partitions, &rows.partition_sets, &rows.partition_status);
+        tables.quarantine_rows(&rows.quarantine);
         tables
     }
 }
@@ -371,6 +391,7 @@ proptest! {
                     delta.partition_status.len(),
                     delta.asset_definitions.len(),
                     delta.deployments.len(),
+                    delta.quarantine.len(),
                 ],
                 "each row once"
             );
@@ -461,8 +482,19 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
             "AddedAndRemoved",
             "TooManyPartitionChanges",
             "TooManyPartitions",
+            "NotInQuarantine",
         ]
         .map(str::to_owned),
+    );
+    wanted.push("usage".to_owned());
+    wanted.extend(
+        OutputState::ALL
+            .iter()
+            .flat_map(|state| [format!("output {state} SUCCEEDED"), format!("output {state} FAILED")]),
+    );
+    wanted.extend(
+        ["execution_failed", "timed_out", "heartbeat_timeout", "dispatch_ack_timeout", "interrupted"]
+            .map(|reason| format!("past {reason}")),
     );
     wanted.extend(
         [
