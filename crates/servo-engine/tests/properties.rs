@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::{
     AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
     PartitionSetRow, PartitionStatusRow, QuarantineRow, RunRow, TaskRow, TimerRow,
 };
-use servo_engine::{Event, EventData, Input, OutputState, Settings, State};
+use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
 
@@ -420,6 +420,70 @@ proptest! {
         let mut state = sim.engine.state().clone();
         prop_assert!(state.take_delta().is_empty(), "nothing changed since");
     }
+
+    #[test]
+    fn what_counts_or_waits_is_never_removed_and_everything_else_is(story in stories()) {
+        let mut sim = Sim::play(&story);
+        sim.settle();
+        sim.take_delta();
+        let deltas = || sim.deltas.iter();
+        let discards = |reviewed: bool| -> BTreeSet<(AttemptId, AssetKey)> {
+            let discards = deltas().flat_map(|delta| &delta.discards).filter(|it| it.reviewed == reviewed);
+            discards.flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone()))).collect()
+        };
+        let (removed, rejected) = (discards(false), discards(true));
+        let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
+            .flat_map(|delta| &delta.materializations)
+            .map(|row| (row.attempt_id, row.asset_key.clone()))
+            .collect();
+        let attempt = |id: MaterializationId| AttemptId::from_u128(id.to_u128());
+        let mut set_aside: BTreeSet<(AttemptId, AssetKey)> = BTreeSet::new();
+        for delta in deltas() {
+            set_aside.extend(delta.quarantine.iter().map(|r| (attempt(r.materialization_id), r.asset_key.clone())));
+            set_aside.extend(delta.gone.quarantine.iter().map(|(asset, id)| (attempt(*id), asset.clone())));
+        }
+        let waits: BTreeSet<(AttemptId, AssetKey)> = sim.engine.state().quarantine()
+            .map(|r| (attempt(r.materialization_id), r.asset_key.clone()))
+            .collect();
+        prop_assert!(counts.is_disjoint(&removed) && counts.is_disjoint(&rejected) && counts.is_disjoint(&waits));
+        prop_assert!(waits.is_disjoint(&removed) && waits.is_disjoint(&rejected));
+        for output in &set_aside {
+            let ends = [&waits, &rejected, &counts].iter().filter(|ends| ends.contains(output)).count();
+            prop_assert_eq!(ends, 1, "it waits, was thrown away or counts: {:?}", output);
+        }
+        let rows = sim.engine.state().rows();
+        let tasks = rows.tasks.iter().chain(deltas().flat_map(|delta| &delta.ended_tasks));
+        let succeeded: BTreeSet<AttemptId> =
+            tasks.filter(|row| row.state == TaskState::Succeeded).filter_map(|row| row.attempt_id).collect();
+        for (attempt, assets) in begun(&sim.events()).into_iter().filter(|(id, _)| !succeeded.contains(id)) {
+            for asset in assets {
+                let output = (attempt, asset);
+                prop_assert!(removed.contains(&output) || set_aside.contains(&output), "{output:?} stays for ever");
+            }
+        }
+    }
+}
+
+/// Attempts that workers began, with the assets that they were to make.
+fn begun(events: &[Event]) -> Vec<(AttemptId, BTreeSet<AssetKey>)> {
+    let mut outputs: BTreeMap<(RunId, TaskKey), BTreeSet<AssetKey>> = BTreeMap::new();
+    let mut begun = Vec::new();
+    for event in events {
+        match &event.data {
+            EventData::PlanCreated(plan) => {
+                outputs.extend(plan.tasks.iter().map(|spec| {
+                    let assets = spec.options.outputs.iter().cloned().chain([spec.task_key.asset()]);
+                    ((plan.run_id, spec.task_key.clone()), assets.collect())
+                }));
+            }
+            EventData::TaskStarted(start) => {
+                let assets = outputs.get(&(start.run_id, start.task_key.clone())).expect("it was planned");
+                begun.push((start.attempt_id, assets.clone()));
+            }
+            _ => {}
+        }
+    }
+    begun
 }
 
 /// Without this the properties could hold because nothing happens.

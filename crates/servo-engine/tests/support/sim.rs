@@ -254,7 +254,7 @@ impl Sim {
             _ => Report::new(Outcome::Cancelled),
         };
         let usage = Usage { cpu_ms: u64::from(how), ..Usage::default() };
-        Report { usage: (how % 3 != 0).then_some(usage), ..report }
+        Report { usage: (!how.is_multiple_of(3)).then_some(usage), ..report }
     }
 
     /// An output for each asset of the task, now and then for one more or one less, in any state.
@@ -458,7 +458,9 @@ pub(crate) fn check_invariants(state: &State) {
         }
     }
     check_partitions(state);
+    let mut reviewable = BTreeSet::new();
     for row in state.quarantine() {
+        assert!(reviewable.insert((&row.asset_key, &row.partition_key)), "one for each partition");
         let latest = state.latest(&row.asset_key, row.partition_key.as_ref());
         assert_ne!(latest.map(Materialized::id), Some(row.materialization_id), "it waits or it counts");
     }
