@@ -42,7 +42,7 @@ def scanned(directory: Path) -> set[str]:
     return {asset["key"] for asset in json.loads(found.stdout)["manifest"]["assets"]}
 
 
-def tested(directory: Path) -> str:
+def output_of_tests(directory: Path) -> str:
     """Run the tests of a project, and give what they print; a warning is a failure."""
     found = run(directory, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", "-q")
     assert found.returncode == 0, found.stdout + found.stderr
@@ -83,7 +83,7 @@ def test_the_flights_example_declares_a_pipeline() -> None:
 
 
 def test_the_tests_of_the_example_pass() -> None:
-    assert "11 passed" in tested(FLIGHTS)
+    assert "11 passed" in output_of_tests(FLIGHTS)
 
 
 def test_the_example_is_tested_with_the_versions_that_it_asks_for() -> None:
@@ -98,7 +98,7 @@ def test_the_tests_of_the_template_pass_and_need_only_the_standard_library(proje
     absent = ("duckdb", "numpy", "pandas", "polars", "pyarrow")
     conftest = "".join(f"sys.modules[{name!r}] = None\n" for name in absent)
     (project / "conftest.py").write_text(f"import sys\n{conftest}", "utf-8")
-    assert "4 passed" in tested(project)
+    assert "4 passed" in output_of_tests(project)
 
 
 def test_only_the_name_is_filled_into_the_template(project: Path) -> None:
