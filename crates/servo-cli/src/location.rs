@@ -9,6 +9,7 @@ use servo_core::{TenantId, WorkspaceId};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
 use servo_store::Layout;
+use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
 
@@ -31,6 +32,17 @@ pub(crate) struct Location {
 impl Location {
     fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
+    }
+
+    /// The directory of all state, as an absolute path.
+    pub(crate) fn dir_text(&self) -> String {
+        let dir = self.dir();
+        std::path::absolute(&dir).unwrap_or(dir).to_string_lossy().into_owned()
+    }
+
+    /// What attempts have printed.
+    pub(crate) fn logs(&self) -> LogFiles {
+        LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
     }
 
     /// The stores of a workspace that may be new.
