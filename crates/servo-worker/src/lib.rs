@@ -7,6 +7,7 @@
 mod callbacks;
 mod executor;
 pub mod project;
+pub mod runner;
 
 pub use callbacks::Callbacks;
 pub use executor::{Executor, TaskFunction};

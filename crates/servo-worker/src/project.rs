@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub use interpreter::NoInterpreter;
+pub(crate) use scan::Answer;
 pub use scan::{BrokenModule, Frame, ScanError, Scanned};
 
 /// The file that makes a directory a project.

@@ -118,11 +118,13 @@ fn modules(broken: &[BrokenModule]) -> String {
     text
 }
 
-#[derive(Deserialize)]
-struct Answer<'a> {
+/// What a scan says: the manifest, or what is broken.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Answer {
+    #[serde(default)]
     digest: Option<String>,
-    #[serde(borrow)]
-    manifest: Option<&'a RawValue>,
+    #[serde(default)]
+    manifest: Option<Box<RawValue>>,
     #[serde(default)]
     errors: Vec<BrokenModule>,
 }
@@ -167,23 +169,29 @@ impl Project {
 }
 
 fn read(answer: &[u8]) -> Result<Scanned, ScanError> {
-    let failed = |message: String| ScanError::Failed { message };
-    let answer: Answer<'_> =
-        serde_json::from_slice(answer).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
-    if !answer.errors.is_empty() {
-        return Err(ScanError::Broken(answer.errors));
+    let answer: Answer = serde_json::from_slice(answer)
+        .map_err(|error| ScanError::Failed { message: format!("its answer is not JSON: {error}") })?;
+    answer.understand()
+}
+
+impl Answer {
+    /// The manifest, if it is whole and of this release.
+    pub(crate) fn understand(self) -> Result<Scanned, ScanError> {
+        let failed = |message: String| ScanError::Failed { message };
+        if !self.errors.is_empty() {
+            return Err(ScanError::Broken(self.errors));
+        }
+        let (Some(digest), Some(manifest)) = (self.digest, self.manifest) else {
+            return Err(failed("its answer has no manifest".to_owned()));
+        };
+        let found = format!("sha256:{}", sha256_hex(manifest.get().as_bytes()));
+        if found != digest {
+            return Err(failed(format!("the manifest has digest {found}, not {digest}")));
+        }
+        let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
+            let advice = "install the same release of the SDK and of servo";
+            failed(format!("its manifest is not understood: {error}; {advice}"))
+        })?;
+        Ok(Scanned { manifest, digest })
     }
-    let (Some(digest), Some(manifest)) = (answer.digest, answer.manifest) else {
-        return Err(failed("its answer has no manifest".to_owned()));
-    };
-    let found = format!("sha256:{}", sha256_hex(manifest.get().as_bytes()));
-    if found != digest {
-        return Err(failed(format!("the manifest has digest {found}, not {digest}")));
-    }
-    let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
-        failed(format!(
-            "its manifest is not understood: {error}; install the same release of the SDK and of servo"
-        ))
-    })?;
-    Ok(Scanned { manifest, digest })
 }
