@@ -9,7 +9,7 @@ use servo_core::sha256_hex;
 use servo_engine::definitions::Manifest;
 
 use super::Project;
-use super::interpreter::NoInterpreter;
+use super::start::StartError;
 
 /// What a project declares.
 #[derive(Debug, Clone)]
@@ -23,23 +23,9 @@ pub struct Scanned {
 /// Why it is not known what a project declares.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// There is nothing to run it with.
-    #[error(transparent)]
-    NoInterpreter(#[from] NoInterpreter),
     /// The interpreter does not start.
-    #[error("{python} cannot be started: {source}")]
-    Start {
-        /// The interpreter.
-        python: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The interpreter has no SDK.
-    #[error("{python} has no servo package; install it there: {python} -m pip install servo-orchestrator")]
-    NoSdk {
-        /// The interpreter.
-        python: String,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// Modules of the project cannot be imported.
     #[error("{}", modules(.0))]
     Broken(Vec<BrokenModule>),
@@ -132,7 +118,7 @@ pub(crate) struct Answer {
 impl Project {
     /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to stderr.
     pub fn scan(&self) -> Result<Scanned, ScanError> {
-        let interpreter = self.interpreter()?;
+        let interpreter = self.interpreter().map_err(StartError::from)?;
         let python = interpreter.display().to_string();
         let output = Command::new(&interpreter)
             .args(["-m", "servo.scan", "--no-report", "--project"])
@@ -142,18 +128,19 @@ impl Project {
             .stderr(Stdio::inherit())
             .spawn()
             .and_then(std::process::Child::wait_with_output)
-            .map_err(|source| ScanError::Start { python: python.clone(), source })?;
+            .map_err(|source| StartError::Spawn { python: python.clone(), source })?;
         if output.stdout.is_empty() {
             return Err(if self.has_sdk(&interpreter) {
                 ScanError::Failed { message: format!("it ended with {} and said nothing", output.status) }
             } else {
-                ScanError::NoSdk { python }
+                StartError::NoSdk { python }.into()
             });
         }
         read(&output.stdout)
     }
 
-    fn has_sdk(&self, interpreter: &std::path::Path) -> bool {
+    /// Whether Servo is installed for an interpreter.
+    pub(crate) fn has_sdk(&self, interpreter: &std::path::Path) -> bool {
         let probe = Command::new(interpreter)
             .args([
                 "-c",

@@ -1,181 +1,176 @@
-//! What a runner prints, line by line, with time and stream.
+//! Bytes that were printed, taken apart into lines and marks.
 //!
-//! At the end of a task the runner writes a marker to both streams; when both have come, everything that was printed before
-//! has been read, so no line is lost and none is taken for a line of the next task.
+//! At the end of a task its runner writes a mark to both streams. It ends a line even if the function did not.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use servo_core::{Clock, Timestamp};
-use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::sync::watch;
+use super::mask::Mask;
 
 /// A longer line comes in pieces.
-const MAX_LINE: usize = 64 << 10;
-/// What replaces a secret.
-const MASK: &str = "***";
+pub(super) const MAX_LINE: usize = 64 << 10;
 
-/// Where a line was printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Stream {
-    Stdout,
-    Stderr,
+/// What a mark begins with; the id of the attempt follows.
+const MARK: &[u8] = b"\x01servo end ";
+/// Length of the id of an attempt.
+const ID: usize = 26;
+
+/// Part of what was printed.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A line, or a piece of a long one, without secrets.
+    Line(String),
+    /// An attempt with this id has ended, and everything that it printed came before.
+    Mark(String),
 }
 
-/// One line of output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Line {
-    pub at: Timestamp,
-    pub stream: Stream,
-    pub text: String,
+/// Takes apart what is read from one stream.
+#[derive(Debug, Default)]
+pub(super) struct Splitter {
+    /// A line whose end was not seen yet.
+    begun: Vec<u8>,
 }
 
-/// Takes the lines of an attempt, in order.
-pub trait LineSink: Send + Sync {
-    /// Takes the next lines. It may not wait for anything that user code decides about.
-    fn take(&self, lines: Vec<Line>);
-}
-
-/// The output of one runner, of which one attempt at a time is the owner.
-pub(super) struct Capture {
-    owner: Mutex<Owner>,
-    clock: Arc<dyn Clock>,
-    /// How many markers have come, of each stream.
-    marks: [watch::Sender<u64>; 2],
-}
-
-#[derive(Default)]
-struct Owner {
-    sink: Option<Arc<dyn LineSink>>,
-    marker: String,
-    masked: Vec<String>,
-    /// Printed while no attempt was at work, such as during imports; given to the next one.
-    before: VecDeque<Line>,
-}
-
-/// How many lines are kept while no attempt is at work.
-const KEPT_BEFORE: usize = 1_000;
-
-impl Capture {
-    pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        let marks = [watch::channel(0).0, watch::channel(0).0];
-        Arc::new(Self { owner: Mutex::default(), clock, marks })
-    }
-
-    /// From now on lines belong to an attempt.
-    pub(super) fn begin(&self, sink: Arc<dyn LineSink>, marker: String) {
-        let mut owner = self.lock();
-        let before: Vec<Line> = owner.before.drain(..).collect();
-        if !before.is_empty() {
-            sink.take(before);
+impl Splitter {
+    /// Takes what was read, gives what it completes.
+    pub(super) fn push(&mut self, chunk: &[u8], mask: &Mask) -> Vec<Part> {
+        let mut parts = Vec::new();
+        let mut rest = chunk;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.begun.extend_from_slice(&rest[..end]);
+            rest = &rest[end + 1..];
+            self.end_line(mask, &mut parts);
         }
-        *owner = Owner { sink: Some(sink), marker, ..Owner::default() };
-    }
-
-    /// Replaces these values from now on.
-    pub(super) fn mask(&self, values: Vec<String>) {
-        let mut values: Vec<String> = values.into_iter().filter(|value| !value.is_empty()).collect();
-        // The longest first, so that a secret that contains another is replaced whole.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        self.lock().masked = values;
-    }
-
-    /// How many markers have come, to wait for the next.
-    pub(super) fn marks(&self) -> [(u64, watch::Receiver<u64>); 2] {
-        [0, 1].map(|stream| {
-            let receiver = self.marks[stream].subscribe();
-            let seen = *receiver.borrow();
-            (seen, receiver)
-        })
-    }
-
-    /// Lines belong to nobody again.
-    pub(super) fn end(&self) {
-        *self.lock() = Owner::default();
-    }
-
-    /// Reads a stream to its end.
-    pub(super) async fn read(self: Arc<Self>, stream: Stream, from: impl AsyncRead + Unpin) {
-        let mut reader = BufReader::with_capacity(MAX_LINE, from);
-        let mut partial = Vec::new();
-        loop {
-            let chunk = match reader.fill_buf().await {
-                Ok([]) | Err(_) => break,
-                Ok(chunk) => chunk,
-            };
-            let len = chunk.len();
-            let texts = split(&mut partial, chunk);
-            reader.consume(len);
-            self.give(stream, texts);
+        self.begun.extend_from_slice(rest);
+        // What is kept back may be the begin of a value or of a mark.
+        let kept_back = mask.longest().max(MARK.len() + ID);
+        while self.begun.len() > MAX_LINE + kept_back {
+            parts.push(self.piece(mask));
         }
-        let rest = std::mem::take(&mut partial);
-        if !rest.is_empty() {
-            self.give(stream, vec![rest]);
-        }
-        // Nothing more comes: whoever waits for a marker need not.
-        self.marks[stream as usize].send_modify(|marks| *marks = u64::MAX);
+        parts
     }
 
-    fn give(&self, stream: Stream, texts: Vec<Vec<u8>>) {
-        if texts.is_empty() {
-            return;
+    /// Gives what is left: no more is coming.
+    pub(super) fn finish(&mut self, mask: &Mask) -> Vec<Part> {
+        let mut parts = Vec::new();
+        if !self.begun.is_empty() {
+            self.end_line(mask, &mut parts);
         }
-        let at = self.clock.now();
-        let mut owner = self.lock();
-        let mut lines = Vec::with_capacity(texts.len());
-        let mut marked = 0;
-        for text in texts {
-            let mut text = String::from_utf8_lossy(&text).into_owned();
-            if !owner.marker.is_empty() && text.ends_with(&owner.marker) {
-                marked += 1;
-                text.truncate(text.len() - owner.marker.len());
-                if text.is_empty() {
-                    continue;
-                }
-            }
-            for secret in &owner.masked {
-                if text.contains(secret.as_str()) {
-                    text = text.replace(secret.as_str(), MASK);
-                }
-            }
-            lines.push(Line { at, stream, text });
+        parts
+    }
+
+    fn end_line(&mut self, mask: &Mask, parts: &mut Vec<Part>) {
+        let mark = mark_in(&self.begun);
+        if let Some((at, _)) = mark {
+            self.begun.truncate(at);
+        } else if self.begun.last() == Some(&b'\r') {
+            self.begun.pop();
         }
-        match &owner.sink {
-            Some(sink) => sink.take(lines),
-            None => {
-                owner.before.extend(lines);
-                while owner.before.len() > KEPT_BEFORE {
-                    owner.before.pop_front();
-                }
+        while self.begun.len() > MAX_LINE {
+            parts.push(self.piece(mask));
+        }
+        // A mark on a line of its own is no empty line.
+        if mark.is_none() || !self.begun.is_empty() {
+            parts.push(line(mask, std::mem::take(&mut self.begun)));
+        }
+        parts.extend(mark.map(|(_, attempt)| Part::Mark(attempt)));
+    }
+
+    /// Takes the first piece off a long line.
+    fn piece(&mut self, mask: &Mask) -> Part {
+        let mut at = mask.cut(&self.begun, MAX_LINE);
+        // Not inside of a character, which has at most three more bytes.
+        for _ in 0..3 {
+            if at > 1 && self.begun.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {
+                at -= 1;
             }
         }
-        if marked > 0 {
-            self.marks[stream as usize].send_modify(|marks| *marks = marks.saturating_add(marked));
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Owner> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+        let rest = self.begun.split_off(at);
+        line(mask, std::mem::replace(&mut self.begun, rest))
     }
 }
 
-/// The whole lines in what was read so far; the rest stays in `partial`.
-fn split(partial: &mut Vec<u8>, chunk: &[u8]) -> Vec<Vec<u8>> {
-    let mut lines = Vec::new();
-    let mut rest = chunk;
-    while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-        partial.extend_from_slice(&rest[..end]);
-        if partial.last() == Some(&b'\r') {
-            partial.pop();
+fn line(mask: &Mask, bytes: Vec<u8>) -> Part {
+    let text = String::from_utf8(mask.apply(bytes));
+    Part::Line(text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+/// Where a mark begins at the end of a line, and whose it is.
+fn mark_in(line: &[u8]) -> Option<(usize, String)> {
+    let at = line.len().checked_sub(MARK.len() + ID)?;
+    let id = line[at..].strip_prefix(MARK)?;
+    Some((at, String::from_utf8(id.to_vec()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "01JCQ0000000000000000000AA";
+
+    /// The parts of a text that is read in pieces of a size.
+    fn parts(text: &[u8], size: usize, mask: &Mask) -> Vec<Part> {
+        let mut splitter = Splitter::default();
+        let mut parts: Vec<Part> = text.chunks(size).flat_map(|chunk| splitter.push(chunk, mask)).collect();
+        parts.extend(splitter.finish(mask));
+        parts
+    }
+
+    fn line(text: &str) -> Part {
+        Part::Line(text.to_owned())
+    }
+
+    #[test]
+    fn lines_and_marks_are_told_apart_wherever_reads_end() {
+        let text = format!("one\r\n\ntwo\x01servo end {A}\n\x01servo end {A}\nnot \u{1}servo end\nlast");
+        let mark = || Part::Mark(A.to_owned());
+        let expected = [
+            line("one"),
+            line(""),
+            line("two"),
+            mark(),
+            mark(),
+            line("not \u{1}servo end"),
+            line("last"),
+        ];
+        for size in 1..text.len() {
+            assert_eq!(parts(text.as_bytes(), size, &Mask::default()), expected, "in pieces of {size}");
         }
-        lines.push(std::mem::take(partial));
-        rest = &rest[end + 1..];
     }
-    partial.extend_from_slice(rest);
-    if partial.len() >= MAX_LINE {
-        lines.push(std::mem::take(partial));
+
+    #[test]
+    fn a_secret_is_masked_wherever_reads_and_pieces_end() {
+        let mut mask = Mask::default();
+        mask.add(vec!["hunter2".to_owned()]);
+        for size in 1..20 {
+            assert_eq!(parts(b"password hunter2!\n", size, &mask), [line("password ***!")]);
+        }
+        for before in MAX_LINE - 8..=MAX_LINE {
+            let text = format!("{}hunter2{}\n", "x".repeat(before), "y".repeat(before));
+            let shown: String = parts(text.as_bytes(), 4096, &mask)
+                .into_iter()
+                .map(|part| match part {
+                    Part::Line(piece) => {
+                        assert!(piece.len() <= MAX_LINE);
+                        piece
+                    }
+                    Part::Mark(_) => panic!("there is no mark"),
+                })
+                .collect();
+            assert_eq!(shown, format!("{}***{}", "x".repeat(before), "y".repeat(before)));
+        }
     }
-    lines
+
+    #[test]
+    fn a_long_line_comes_in_pieces_without_a_broken_character_or_a_lost_mark() {
+        let long = "ä".repeat(MAX_LINE);
+        let text = format!("{long}\u{1}servo end {A}\n");
+        for size in [1_000, MAX_LINE, 10 * MAX_LINE] {
+            let mut found = parts(text.as_bytes(), size, &Mask::default());
+            assert_eq!(found.pop(), Some(Part::Mark(A.to_owned())));
+            assert_eq!(found, [line(&long[..MAX_LINE]), line(&long[MAX_LINE..])]);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf_8_are_replaced() {
+        assert_eq!(parts(b"caf\xe9\n", 2, &Mask::default()), [line("caf\u{fffd}")]);
+    }
 }
