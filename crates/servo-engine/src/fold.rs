@@ -79,6 +79,8 @@ impl State {
             EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),
             EventData::AssetsDeployed(payload) => definitions::deployed(self, at, payload),
             EventData::DynamicPartitionsChanged(payload) => partitions::changed(self, at, payload),
+            EventData::MaterializationApproved(payload) => materializations::approved(self, at, payload),
+            EventData::MaterializationRejected(payload) => materializations::rejected(self, payload),
             EventData::Unknown(_) => {
                 self.head.unknown_events += 1;
                 Applied::No(Ignored::UnknownEvent)

@@ -267,6 +267,7 @@ fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
         worker_queue: def.queue.as_deref().map(Into::into),
         compute: def.compute.clone(),
         outputs,
+        config: BTreeMap::new(),
     }
 }
 

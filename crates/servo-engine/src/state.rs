@@ -20,13 +20,14 @@ pub use index::{Deadline, TaskRef};
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
 pub use snapshot::RestoreError;
-pub use task::{RetryTimer, Task};
+pub use task::{PastAttempt, RetryTimer, Task};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, TenantId, Timestamp,
+    WorkspaceId,
 };
 
 pub(crate) use changes::Changes;
@@ -38,8 +39,8 @@ pub(crate) use snapshot::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
-use crate::definitions::AssetDef;
-use crate::rows::{Delta, Head};
+use crate::definitions::{AssetDef, Definitions};
+use crate::rows::{Delta, Head, QuarantineRow};
 use crate::settings::Settings;
 
 /// The state of one workspace.
@@ -56,6 +57,8 @@ pub struct State {
     pub(crate) definitions: Deployed,
     pub(crate) dynamic: DynamicPartitions,
     pub(crate) statuses: Statuses,
+    /// What waits for review.
+    pub(crate) quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) index: Index,
@@ -81,6 +84,7 @@ impl State {
             definitions: Deployed::default(),
             dynamic: DynamicPartitions::default(),
             statuses: Statuses::default(),
+            quarantine: BTreeMap::new(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             index: Index::default(),
@@ -162,6 +166,16 @@ impl State {
     /// The definition of an asset that is deployed.
     pub fn definition(&self, asset: &AssetKey) -> Option<&Arc<AssetDef>> {
         self.definitions.get(asset)
+    }
+
+    /// The deployed assets with everything that follows from them; none if they make no sense to this version.
+    pub fn checked_definitions(&self) -> Option<Arc<Definitions>> {
+        self.definitions.checked()
+    }
+
+    /// What waits for review, by asset and materialization.
+    pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
+        self.quarantine.values()
     }
 
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.

@@ -119,6 +119,10 @@ impl Place {
             // Deployments follow each other, and so do changes of partitions; both race with everything else.
             EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
             EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
+            // A review follows the report that it is about.
+            EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
+                run(RunId::from_u128(3))
+            }
             EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }

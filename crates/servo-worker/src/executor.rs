@@ -152,7 +152,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 fn ended(outcome: Outcome) -> Report {
-    Report { outcome, error: None, materialization_id: None }
+    Report::new(outcome)
 }
 
 /// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.

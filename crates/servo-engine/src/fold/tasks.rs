@@ -65,6 +65,9 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     if !task.is_attempt(payload.attempt, payload.attempt_id) {
         // Nothing changes, but the second report of it is refused by its key (ADR-034).
         retention::remember(state, at, key);
+        if payload.attempt < state.runs[&payload.run_id].tasks[position as usize].attempt {
+            materializations::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
+        }
         return Applied::No(Ignored::StaleAttempt);
     }
     if !task.has_open_attempt() {
@@ -76,6 +79,7 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
             return Applied::No(Ignored::Duplicate);
         }
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+        materializations::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
     let end = match payload.outcome {
@@ -96,6 +100,13 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     let cancelling = run.cancel.is_some();
     if cancelling && payload.outcome != Outcome::Cancelled {
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+    }
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.usage = payload.usage;
+        task.outputs = payload.outputs.clone();
+    });
+    if !cancelling {
+        materializations::reported(state, at, payload);
     }
     end_attempt(state, at, payload.run_id, position, end);
     let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
@@ -126,7 +137,10 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     });
     let max_interruptions = state.settings.max_interruptions;
     let mut ended = false;
+    let mut wasted = None;
     state.change_task(run, position, at.id, |task| {
+        let counts = cancel_reason.is_none() && matches!(end, End::Succeeded(_));
+        wasted = task.attempt_id.filter(|_| !counts).map(|id| (task.attempt, id));
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
                 End::Lost(_) | End::Untaken => OutboxStatus::Failed,
@@ -176,7 +190,13 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             }
         }
         ended = task.state.is_terminal();
+        if !ended {
+            task.remember_attempt(at.time);
+        }
     });
+    if let Some((attempt, attempt_id)) = wasted {
+        materializations::discard(state, run, position, attempt, attempt_id);
+    }
     if ended {
         materializations::task_ended(state, at, run, position);
         propagate::task_ended(state, at, run, position);

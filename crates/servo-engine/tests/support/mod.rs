@@ -59,7 +59,7 @@ pub(crate) fn crash() -> Report {
 }
 
 pub(crate) fn ended_as(outcome: Outcome) -> Report {
-    Report { outcome, error: None, materialization_id: None }
+    Report::new(outcome)
 }
 
 /// An event outside any engine, with an id after everything a test emits.

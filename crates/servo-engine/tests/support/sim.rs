@@ -67,6 +67,7 @@ pub(crate) fn plan_for(graph: &Graph) -> Plan {
             outputs: (0..pick % 3)
                 .map(|n| AssetKey::new("t", &format!("also_{n}")).expect("a key"))
                 .collect(),
+            config: BTreeMap::new(),
         },
     });
     plan_of(tasks.collect())
@@ -339,7 +340,7 @@ fn change_partitions(whom: u16, how: u8) -> Input {
 pub(crate) fn report(how: u8) -> Report {
     let materialized = MaterializationId::from_parts(u64::from(how), 7);
     let failed = |code| Report::failed(TaskError::new(code, "boom"));
-    let plain = |outcome| Report { outcome, error: None, materialization_id: None };
+    let plain = |outcome| Report::new(outcome);
     match how % 11 {
         0..=3 => Report { materialization_id: Some(materialized), ..Report::succeeded() },
         4 => Report::succeeded(),
