@@ -8,7 +8,7 @@ use std::io;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use servo_core::{RunId, TaskKey, Timestamp, cloud_task_id};
+use servo_core::{RunId, TaskKey, Timestamp};
 
 pub use files::{LogChunk, LogFiles, LogState};
 pub(crate) use writer::{LogWriter, room};
@@ -78,14 +78,6 @@ pub struct LogName {
     pub run_id: RunId,
     pub task_key: TaskKey,
     pub attempt: u32,
-}
-
-impl LogName {
-    /// The file of the log, relative to the directory of the workspace.
-    pub fn file(&self) -> String {
-        let task = cloud_task_id('t', self.task_key.as_str());
-        format!("logs/{}/{task}/attempt={}.jsonl", self.run_id, self.attempt)
-    }
 }
 
 /// Where lines of a running attempt are to go.

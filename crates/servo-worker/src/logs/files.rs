@@ -8,9 +8,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use servo_store::Layout;
 use tokio::sync::watch;
 
 use super::{LogLine, LogName, LogSink, LogTarget};
@@ -21,7 +22,8 @@ const READ: u64 = 64 << 10;
 /// The logs below a directory.
 #[derive(Debug)]
 pub struct LogFiles {
-    root: Arc<Path>,
+    directory: PathBuf,
+    layout: Layout,
     watched: Mutex<BTreeMap<LogName, watch::Sender<LogState>>>,
 }
 
@@ -51,14 +53,16 @@ impl LogChunk {
 }
 
 impl LogFiles {
-    /// Logs of a workspace, whose directory this is. It is made when there is something to write.
-    pub fn new(workspace: impl Into<PathBuf>) -> Self {
-        Self { root: workspace.into().into(), watched: Mutex::default() }
+    /// Logs of a workspace below the directory of all state. What is missing is made when there is something to write.
+    pub fn new(directory: impl Into<PathBuf>, layout: Layout) -> Self {
+        Self { directory: directory.into(), layout, watched: Mutex::default() }
     }
 
     /// The file of a log, which need not be there.
     pub fn path(&self, name: &LogName) -> PathBuf {
-        self.root.join(name.file())
+        let LogName { run_id, task_key, attempt } = name;
+        let file = self.layout.attempt_log(*run_id, task_key, *attempt);
+        self.directory.join(self.layout.prefix()).join(file)
     }
 
     /// Reads whole lines from an offset that begins one: at most `max_bytes`, but always one if there is any. A log that
@@ -66,7 +70,7 @@ impl LogFiles {
     pub async fn read(&self, name: &LogName, from: u64, max_bytes: usize) -> io::Result<LogChunk> {
         let path = self.path(name);
         blocking(move || match File::open(path) {
-            Ok(mut file) => read_lines(&mut file, from, max_bytes),
+            Ok(file) => read_lines(&file, from, max_bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(LogChunk { bytes: Vec::new(), next: from })
             }
@@ -123,9 +127,7 @@ impl LogSink for LogFiles {
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
@@ -178,14 +180,14 @@ fn whole_lines(file: &File) -> io::Result<u64> {
     Ok(end)
 }
 
-fn read_lines(file: &mut File, from: u64, max_bytes: usize) -> io::Result<LogChunk> {
+fn read_lines(mut file: &File, from: u64, max_bytes: usize) -> io::Result<LogChunk> {
     file.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
-    file.by_ref().take(max_bytes as u64).read_to_end(&mut bytes)?;
+    file.take(max_bytes as u64).read_to_end(&mut bytes)?;
     let mut end = bytes.iter().rposition(|byte| *byte == b'\n');
     while end.is_none() {
         let searched = bytes.len();
-        if file.by_ref().take(READ).read_to_end(&mut bytes)? == 0 {
+        if file.take(READ).read_to_end(&mut bytes)? == 0 {
             break;
         }
         end = bytes[searched..].iter().position(|byte| *byte == b'\n').map(|found| searched + found);

@@ -68,7 +68,10 @@ impl LogWriter {
         if let Some(queue) = self.queue {
             drop(queue.lines);
             if timeout(PATIENCE, queue.task).await.is_err() {
-                tracing::warn!(task = self.target.name.task_key.as_str(), "the log of an attempt is not written in time");
+                tracing::warn!(
+                    task = self.target.name.task_key.as_str(),
+                    "the log of an attempt is not written in time"
+                );
             }
         }
         self.sink.end(&self.target).await;

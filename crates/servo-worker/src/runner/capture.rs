@@ -109,14 +109,16 @@ impl Capture {
                 Mark::End => true,
                 Mark::Nothing => false,
             };
-            let _gone = mark.subscribe().wait_for(of_this).await;
+            let mut mark = mark.subscribe();
+            let _gone = mark.wait_for(of_this).await;
         }
     }
 
     /// Waits until both streams have ended.
     pub(super) async fn ended(&self) {
         for mark in &self.marks {
-            let _gone = mark.subscribe().wait_for(|mark| *mark == Mark::End).await;
+            let mut mark = mark.subscribe();
+            let _gone = mark.wait_for(|mark| *mark == Mark::End).await;
         }
     }
 

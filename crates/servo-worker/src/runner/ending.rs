@@ -93,7 +93,11 @@ impl OomKills {
     /// Looks from now on.
     pub(super) fn begin(&mut self) {
         if self.read_at.elapsed() > FRESH {
-            *self = Self { before: count_in(&self.file), file: std::mem::take(&mut self.file), read_at: Instant::now() };
+            *self = Self {
+                before: count_in(&self.file),
+                file: std::mem::take(&mut self.file),
+                read_at: Instant::now(),
+            };
         }
     }
 

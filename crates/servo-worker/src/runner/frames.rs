@@ -16,9 +16,12 @@ pub(super) enum FrameError {
     /// The other side hung up, or the system did.
     #[error("the connection ended: {0}")]
     Io(#[from] std::io::Error),
-    /// The other side does not keep to the protocol, or this side would not.
+    /// The other side does not keep to the protocol.
     #[error("a frame of {len} bytes, and {MAX_FRAME} are allowed")]
     TooLong { len: usize },
+    /// This side would not.
+    #[error("a message of {len} bytes, and a runner takes {MAX_FRAME}")]
+    CannotSend { len: usize },
     /// What came is not a message.
     #[error("a frame that is not a message: {0}")]
     Malformed(#[from] serde_json::Error),
@@ -68,7 +71,7 @@ impl Frames {
         serde_json::to_writer(&mut frame, message)?;
         let len = frame.len() - HEADER;
         if len > MAX_FRAME {
-            return Err(FrameError::TooLong { len });
+            return Err(FrameError::CannotSend { len });
         }
         frame[..HEADER].copy_from_slice(&(len as u32).to_be_bytes());
         Ok(self.socket.write_all(&frame).await?)
@@ -100,6 +103,6 @@ mod tests {
         theirs.write_all(&[2, 0, 0, 0]).await.unwrap();
         assert!(matches!(frames.next().await, Err(FrameError::TooLong { len: 0x0200_0000 })));
         let long = "x".repeat(MAX_FRAME);
-        assert!(matches!(frames.send(&long).await, Err(FrameError::TooLong { .. })));
+        assert!(matches!(frames.send(&long).await, Err(FrameError::CannotSend { .. })));
     }
 }

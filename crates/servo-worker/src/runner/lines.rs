@@ -121,15 +121,8 @@ mod tests {
     fn lines_and_marks_are_told_apart_wherever_reads_end() {
         let text = format!("one\r\n\ntwo\x01servo end {A}\n\x01servo end {A}\nnot \u{1}servo end\nlast");
         let mark = || Part::Mark(A.to_owned());
-        let expected = [
-            line("one"),
-            line(""),
-            line("two"),
-            mark(),
-            mark(),
-            line("not \u{1}servo end"),
-            line("last"),
-        ];
+        let expected =
+            [line("one"), line(""), line("two"), mark(), mark(), line("not \u{1}servo end"), line("last")];
         for size in 1..text.len() {
             assert_eq!(parts(text.as_bytes(), size, &Mask::default()), expected, "in pieces of {size}");
         }

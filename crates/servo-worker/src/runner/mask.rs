@@ -25,7 +25,8 @@ impl Mask {
         self.values.extend(values.into_iter().filter(|value| !value.is_empty()));
         if self.values.len() > before {
             self.longest = self.values.iter().map(String::len).max().unwrap_or(0);
-            self.found_by = Some(AhoCorasick::new(&self.values).expect("all values have fewer than 2^31 bytes"));
+            self.found_by =
+                Some(AhoCorasick::new(&self.values).expect("all values have fewer than 2^31 bytes"));
         }
     }
 
