@@ -158,14 +158,15 @@ struct Attempt {
 }
 
 impl Attempt {
-    async fn run(self, stop: watch::Receiver<bool>) -> Report {
+    /// Does it all. Whoever holds the other end of `stop` learns of the end by its being closed.
+    async fn run(self, mut stop: watch::Receiver<bool>) -> Report {
         let Shared { data, logs, clock, .. } = &*self.shared;
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
         let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
         let target = LogTarget { name, task_token: self.envelope.task_token.clone() };
         let log = LogWriter::new(logs.clone(), target, clock.clone());
         match work::task_of(&self.envelope, data) {
-            Ok(task) => self.with_staging(&task, log, stop).await,
+            Ok(task) => self.with_staging(&task, log, &mut stop).await,
             Err(error) => {
                 log.end().await;
                 Report::failed(error)
@@ -174,7 +175,7 @@ impl Attempt {
     }
 
     /// Nothing that was staged is left when it has ended, however it did.
-    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: watch::Receiver<bool>) -> Report {
+    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
         let Some(staging) = self.shared.data.staging(*run_id, task_key, *attempt) else {
             return self.with_runner(task, log, stop).await;
@@ -193,11 +194,11 @@ impl Attempt {
         report
     }
 
-    async fn with_runner(&self, task: &RunTask, log: LogWriter, mut stop: watch::Receiver<bool>) -> Report {
+    async fn with_runner(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let pool = &self.shared.pool;
         let taken = tokio::select! {
             taken = pool.take() => Some(taken),
-            () = asked(&mut stop) => None,
+            () = asked(stop) => None,
         };
         let mut lease = match taken {
             Some(Ok(lease)) => lease,
@@ -210,10 +211,14 @@ impl Attempt {
                 return Report::new(Outcome::Interrupted);
             }
         };
-        let progress = |made| {
-            self.progress.send_replace(Some(made));
+        let progress = |made: Progress| {
+            self.progress.send_if_modified(|told| {
+                let is_new = told.as_ref() != Some(&made);
+                *told = Some(made);
+                is_new
+            });
         };
-        match lease.runner.run(task, log, progress, asked(&mut stop), pool.grace()).await {
+        match lease.runner.run(task, log, progress, asked(stop), pool.grace()).await {
             Ended::Finished(finished) => {
                 pool.give_back(lease);
                 work::report_of(finished, &self.envelope, task)
