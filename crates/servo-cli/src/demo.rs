@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Progress, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest,
+    TriggerRun,
 };
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
