@@ -50,6 +50,12 @@ impl Location {
         Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
     }
 
+    /// The directory with the state of a workspace that must exist.
+    pub(crate) fn existing_dir(&self) -> anyhow::Result<PathBuf> {
+        self.must_exist()?;
+        Ok(self.dir())
+    }
+
     /// Whether anything was ever written.
     pub(crate) fn exists(&self) -> bool {
         let layout = Layout::new(self.tenant.clone(), self.workspace.clone());

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use interpreter::NoInterpreter;
-pub use scan::{BrokenModule, Frame, ScanError, Scanned};
+pub use interpreter::{NoInterpreter, interpreter_near};
+pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};
 
 /// The file that makes a directory a project.
 pub const FILE: &str = "servo.toml";
@@ -18,6 +18,7 @@ pub const FILE: &str = "servo.toml";
 pub struct Project {
     root: PathBuf,
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 /// Why there is no project to work with.
@@ -60,6 +61,7 @@ struct File {
 #[derive(Default, Deserialize)]
 struct Section {
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 impl Project {
@@ -83,11 +85,17 @@ impl Project {
             file,
             message: error.to_string().trim_end().to_owned(),
         })?;
-        Ok(Self { root: root.to_owned(), python: read.project.python })
+        Ok(Self { root: root.to_owned(), python: read.project.python, storage: read.project.storage })
     }
 
     /// The directory with the file.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+    /// Where the data of assets is kept, if not in the state directory: a URI, or a path.
+    pub fn storage(&self) -> Option<String> {
+        let storage = self.storage.as_ref()?;
+        let is_uri = storage.contains("://");
+        Some(if is_uri { storage.clone() } else { self.root.join(storage).display().to_string() })
     }
 }
