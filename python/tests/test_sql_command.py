@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -390,3 +391,29 @@ def test_a_warning_does_not_disturb_the_result(lake: Lake) -> None:
     assert done.stderr == (
         "warning: 1 of 2 partitions of raw.many are left out, of which there is no data.parquet: n=1\n"
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_a_query_at_once_and_leaves_nothing(
+    lake: Lake, tmp_path: Path, number: int
+) -> None:
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    os.unlink(lake.make("raw/many", pa.table({"n": [1]}), {"n": 1}) + "/data.parquet")  # noqa: PTH108
+    lake.make("raw/many", pa.table({"n": [2]}), {"n": 2})
+    lake.publish()
+    query = (
+        "select count(*) from raw.many, range(1000000) a, range(1000000) b where a.range * b.range % 7 = n"
+    )
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-u", "-m", "servo.sql", "--dir", str(lake.root), query],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(spill)},
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith(b"warning: 1 of 2 partitions"), "the query has begun"
+        assert list(spill.iterdir()) != []
+        process.send_signal(number)
+        assert (process.stderr.read(), process.wait(60)) == (b"", 128 + number)
+    assert list(spill.iterdir()) == []

@@ -13,7 +13,7 @@ use crate::output::Format;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The query; - reads it from stdin. Without one, lists what there is.
-    #[arg(conflicts_with = "tables", allow_hyphen_values = true)]
+    #[arg(conflicts_with = "tables")]
     query: Option<String>,
     /// List tables and assets with their columns.
     #[arg(long)]
@@ -55,7 +55,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let _interrupts = signal(SignalKind::interrupt()).context("waiting for interrupts")?;
     let python = interpreter.display().to_string();
     let status = command.status().with_context(|| format!("starting {python}"))?;
-    if !status.success() && !has_sdk(&interpreter, std::path::Path::new(".")) {
+    if status.code() == Some(1) && !has_sdk(&interpreter, std::path::Path::new(".")) {
         return Err(ScanError::NoSdk { python }.into());
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());

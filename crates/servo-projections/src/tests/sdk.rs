@@ -25,16 +25,17 @@ fn sdk() -> PathBuf {
 
 /// The type of a column as DuckDB calls it.
 fn sql_type(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Utf8 => "VARCHAR",
-        DataType::Boolean => "BOOLEAN",
-        DataType::Int32 => "INTEGER",
-        DataType::Int64 => "BIGINT",
-        DataType::UInt64 => "UBIGINT",
-        DataType::FixedSizeBinary(_) => "BLOB",
-        DataType::Timestamp(TimeUnit::Millisecond, Some(_)) => "TIMESTAMP WITH TIME ZONE",
-        other => panic!("say here what SQL calls {other}"),
-    }
+    let known = [
+        (DataType::Utf8, "VARCHAR"),
+        (DataType::Boolean, "BOOLEAN"),
+        (DataType::Int32, "INTEGER"),
+        (DataType::Int64, "BIGINT"),
+        (DataType::UInt64, "UBIGINT"),
+        (DataType::FixedSizeBinary(16), "BLOB"),
+        (DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), "TIMESTAMP WITH TIME ZONE"),
+    ];
+    let found = known.iter().find(|(known, _)| known == data_type);
+    found.unwrap_or_else(|| panic!("say here what SQL calls {data_type}")).1
 }
 
 fn described<T: Table>(key: &[&str]) -> (&'static str, String) {
@@ -104,11 +105,7 @@ fn delta(generator: &mut Generator, seq: u64) -> Delta {
             0 => {
                 let run_id = RunId::from_u128(n.into());
                 delta.runs.push(RunRow { run_id, row_version: version, ..generator.run() });
-                delta.timers.push(TimerRow {
-                    timer_id: key,
-                    row_version: version,
-                    ..generator.timer()
-                });
+                delta.timers.push(TimerRow { timer_id: key, row_version: version, ..generator.timer() });
                 let partition_key = (n > 0).then(|| format!("n=i:{n}").parse().unwrap());
                 delta.partition_status.push(PartitionStatusRow {
                     asset_key: asset,
@@ -167,8 +164,11 @@ fn rows_seen(directory: &Path) -> Vec<String> {
         ("dynamic_partitions", "partition", "added_at"),
     ] {
         let also = if query.is_empty() { "" } else { " union all " };
-        write!(query, "{also}select concat_ws(' ', '{table}', {key}, row_version, epoch_ms({at})) as line from {table}")
-            .unwrap();
+        write!(
+            query,
+            "{also}select concat_ws(' ', '{table}', {key}, row_version, epoch_ms({at})) as line from {table}"
+        )
+        .unwrap();
     }
     let output = Command::new(python())
         .args(["-m", "servo.sql", "--json", "--tenant", layout().tenant().as_str()])

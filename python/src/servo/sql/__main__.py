@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from servo.sql.session import Session
 
 _TRIES: Final = 3
-_INTERRUPTED: Final = 130
 
 
 def main(arguments: list[str]) -> int:
@@ -40,8 +39,6 @@ def main(arguments: list[str]) -> int:
     except (QueryError, StateError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1
-    except KeyboardInterrupt:
-        return _INTERRUPTED
     return 0
 
 
@@ -109,7 +106,7 @@ def _try(session: Session, query: str | None, writer: _Writer, options: argparse
         else:
             write_table(result, writer.write, options.rows or None, _width())
     except opening.duckdb().Error as error:
-        raise QueryError(explained(error, session.everything(), line_before=1)) from error
+        raise QueryError(explained(error, session.everything, line_before=1)) from error
 
 
 def _list(session: Session, writer: _Writer, options: argparse.Namespace) -> None:

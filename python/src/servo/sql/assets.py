@@ -62,17 +62,16 @@ class Asset(NamedTuple):
         return facts(self.newest)
 
 
-def asset(data: str, key: str, rows: Sequence[tuple[str | None, str]], newest: str) -> Asset:
+def asset(data: str, key: str, rows: Sequence[tuple[str | None, str, bool]]) -> Asset:
     """Make an asset of what the tables say.
 
     Args:
         data: The directory of all assets.
         key: The canonical key.
-        rows: Keys of partitions, with the ids of their materializations.
-        newest: The id of the newest of these.
+        rows: Of each partition the key, the id of its materialization, and whether this is the newest of all.
     """
-    made = tuple(Made(partition, id_, directory(data, key, partition, id_)) for partition, id_ in rows)
-    return Asset(key, made, next(each for each in made if each.materialization_id == newest))
+    made = tuple(Made(partition, id_, directory(data, key, partition, id_)) for partition, id_, _ in rows)
+    return Asset(key, made, next(each for each, (*_, is_newest) in zip(made, rows, strict=True) if is_newest))
 
 
 def directory(data: str, key: str, partition: str | None, materialization_id: str) -> str:

@@ -9,7 +9,7 @@ from servo.sql.names import near
 from servo.sql.quoting import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 _MOST_LINES: Final = 6
 _MOST_CHARACTERS: Final = 600
@@ -21,21 +21,21 @@ class QueryError(Exception):
     """A query cannot be run; the text says why."""
 
 
-def explained(error: BaseException, there: Iterable[str], line_before: int = 0) -> str:
+def explained(error: BaseException, there: Callable[[], Iterable[str]], line_before: int = 0) -> str:
     """Say what is wrong with a query.
 
     Args:
         error: What DuckDB raised.
-        there: The names of all tables and assets.
+        there: Gives the names of all tables and assets.
         line_before: How many lines stand before the query in what DuckDB has seen.
 
-    >>> explained(Exception('Catalog Error: Table with name runz does not exist!'), ["runs"])
+    >>> explained(Exception('Catalog Error: Table with name runz does not exist!'), lambda: ["runs"])
     'there is no table runz: did you mean runs?'
     """
     said = str(error)
     unknown = _UNKNOWN.search(said)
     if unknown is not None:
-        return f"there is no table {unknown[1]}: {_meant(unknown[1].replace(chr(34), ''), there)}"
+        return f"there is no table {unknown[1]}: {_meant(unknown[1].replace(chr(34), ''), there())}"
     forbidden = _FORBIDDEN.search(said)
     if forbidden is not None:
         return (

@@ -18,7 +18,7 @@ _NO_NEW_PRIVILEGES: Final = 38
 
 _WRITE_FILE: Final = 1 << 1
 _REMOVE_DIRECTORY: Final = 1 << 4
-# To remove and make whatever can be in a directory; for newer kernels, also to move it, and to truncate files.
+# To remove and make whatever can be in a directory; for newer kernels, also to move it and truncate files.
 _FIRST: Final = _WRITE_FILE | sum(1 << bit for bit in range(4, 13))
 _SINCE: Final = {2: 1 << 13, 3: 1 << 14}
 _DEVICES: Final = "/dev"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from servo.sql import lockdown
 from servo.sql.errors import QueryError
+from servo.sql.interrupts import end_when_interrupted
 from servo.sql.quoting import text
 from servo.sql.session import Session
 from servo.sql.state import State, Workspace
@@ -69,15 +70,14 @@ def forbid_writes(but_in: str) -> None:
 
 @contextmanager
 def spill_directory() -> Iterator[str]:
-    """Make a directory for what does not fit into memory, and remove it afterwards."""
+    """Make a directory for what does not fit into memory, and remove it when the program ends."""
+    import shutil  # noqa: PLC0415 - as below
     import tempfile  # noqa: PLC0415 - only for programs
 
-    with tempfile.TemporaryDirectory(prefix="servo-sql-") as directory:
+    with tempfile.TemporaryDirectory(prefix="servo-sql-", ignore_cleanup_errors=True) as directory:
+        end_when_interrupted(lambda: shutil.rmtree(directory, ignore_errors=True))
         tempfile.tempdir = directory
-        try:
-            yield directory
-        finally:
-            tempfile.tempdir = None
+        yield directory
 
 
 def connect(

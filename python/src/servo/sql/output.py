@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _GAP: Final = "  "
 _NARROWEST: Final = 16
+_BATCH: Final = 1_000
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _EXPLAINED: Final = ["explain_key", "explain_value"]
 
@@ -80,11 +81,13 @@ def write_csv(result: Result, write: Write) -> None:
     """Write lines of values between commas, below the names of columns; what is null is empty."""
     import csv  # noqa: PLC0415 - only if it is asked for
 
+    rows = result.rows(as_json=True)
+    batch = list(islice(rows, _BATCH))  # first of all, since it may not work
     lines = csv.writer(_Target(write), lineterminator="\n")
     lines.writerow([column.name for column in result.columns])
-    rows = result.rows(as_json=True)
-    while batch := list(islice(rows, 1_000)):
+    while batch:
         lines.writerows([["" if value is None else _plain(value) for value in row] for row in batch])
+        batch = list(islice(rows, _BATCH))
 
 
 class _Target:

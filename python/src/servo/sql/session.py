@@ -87,13 +87,14 @@ class Session:
         from servo.sql.assets import asset  # noqa: PLC0415 - only for assets
 
         self.add_table("partition_status")
-        condition = "from partition_status where asset_key = ? and last_materialization_id is not null"
-        newest = f"select arg_max(last_materialization_id, last_materialization_at) {condition}"
-        rows = f"select partition_key, last_materialization_id {condition} order by partition_key"
-        ((id_,),) = self.connection.execute(newest, [key]).fetchall()
-        if id_ is None:
-            return None
-        return asset(self.workspace.data, key, self.connection.execute(rows, [key]).fetchall(), id_)
+        found = self.connection.execute(
+            "select partition_key, last_materialization_id, "
+            "row_number() over (order by last_materialization_at desc) = 1 "
+            "from partition_status where asset_key = ? and last_materialization_id is not null "
+            "order by partition_key",
+            [key],
+        ).fetchall()
+        return asset(self.workspace.data, key, found) if found else None
 
     def asset_keys(self) -> list[str]:
         """Give the canonical keys of all assets that are deployed, or were made."""
