@@ -34,12 +34,6 @@ impl Location {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
     }
 
-    /// The directory of all state, as an absolute path.
-    pub(crate) fn dir_text(&self) -> String {
-        let dir = self.dir();
-        std::path::absolute(&dir).unwrap_or(dir).to_string_lossy().into_owned()
-    }
-
     /// What attempts have printed.
     pub(crate) fn logs(&self) -> LogFiles {
         LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
@@ -60,6 +54,12 @@ impl Location {
     pub(crate) fn look(&self) -> anyhow::Result<Stores> {
         self.must_exist()?;
         Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    /// The directory with the state of a workspace that must exist.
+    pub(crate) fn existing_dir(&self) -> anyhow::Result<PathBuf> {
+        self.must_exist()?;
+        Ok(self.dir())
     }
 
     /// Whether anything was ever written.

@@ -22,6 +22,7 @@ mod reconcile;
 mod runs;
 mod select;
 mod session;
+mod sql;
 mod style;
 mod summary;
 mod view;
@@ -83,6 +84,11 @@ enum Command {
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
+    /// Query runs, tasks, partitions and the data of assets with SQL. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  servo sql --tables\n  servo sql \"select state, count(*) from runs group by state\"\n  servo sql \"select * from raw.flights where _partition = '2013-01-15'\" --csv\n  servo sql - < query.sql"
+    )]
+    Sql(sql::Options),
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
@@ -119,6 +125,7 @@ fn main() -> ExitCode {
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
+            Command::Sql(options) => sql::run(&cli.location, &options, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }

@@ -11,7 +11,7 @@ use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, Scanned};
-use servo_worker::{Executor, LogFiles, LogName, RunnerSettings, Runners, Slots};
+use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
 
 use crate::live::{Live, Shape};
 use crate::location::Location;
@@ -45,12 +45,12 @@ impl Session {
             let data = DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?;
             stores.data = Some(data);
         }
-        let place = project.storage().unwrap_or_else(|| location.dir_text());
-        let data = servo_worker::DataRoot::new(&place, stores.layout.clone());
+        let data = stores.data.clone().context("the directory of data cannot be found")?;
+        let places = Places::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
-        let runners = Runners::new(project, data, logs.clone(), clock.clone(), settings);
+        let runners = Runners::new(project, places, logs.clone(), clock.clone(), settings);
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.settings = engine_settings(slots);
         let workspace = Workspace::open(stores, config).await?;

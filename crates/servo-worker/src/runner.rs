@@ -78,7 +78,7 @@ impl Runner {
             Err(Mute::Other(error)) => return Err(error),
             Err(Mute::Crashed(error)) => {
                 let (project, interpreter) = (project.clone(), python.clone());
-                let probe = tokio::task::spawn_blocking(move || project.has_sdk(&interpreter));
+                let probe = tokio::task::spawn_blocking(move || has_sdk(&interpreter, project.root()));
                 return Err(if probe.await.unwrap_or(true) {
                     StartError::Crashed(Box::new(error))
                 } else {

@@ -14,7 +14,7 @@ use servo_engine::Outcome;
 use servo_engine::definitions::Isolation;
 use servo_runtime::SystemClock;
 use servo_worker::{
-    DataRoot, LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, RunnerSettings, Runners,
+    Places, LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, RunnerSettings, Runners,
     TaskFunction,
 };
 use support::*;
@@ -212,7 +212,7 @@ def goes_on():
 "#,
     );
     let sink = Arc::new(Full::default());
-    let data = DataRoot::new(root.path().join(".servo").to_str().unwrap(), layout());
+    let data = Places::new(root.path().join(".servo").to_str().unwrap(), layout());
     let project = servo_worker::project::Project::open(root.path()).unwrap();
     let runners = Runners::new(project, data, sink.clone(), Arc::new(SystemClock), RunnerSettings::default());
     let (task, progress) = (envelope("goes_on"), watch::Sender::new(None));
