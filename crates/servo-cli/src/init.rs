@@ -80,7 +80,9 @@ fn check_name(name: &str) -> anyhow::Result<()> {
         && name.len() <= 64
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-');
     if !is_good {
-        bail!("{name:?} is no name for a project: small letters, digits, _ and -, a letter first, at most 64");
+        bail!(
+            "{name:?} is no name for a project: small letters, digits, _ and -, a letter first, at most 64"
+        );
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ use process::Process;
 use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
 
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
-use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError};
+use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
 
 /// How long marks may take to come after the end of a task, and the ends of streams after the end of a process. Something
 /// that user code has left behind may keep them open for ever.

@@ -116,12 +116,7 @@ fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &Places) -> Piece {
     }
 }
 
-fn output_of(
-    output: &WorkOutput,
-    partition: Option<&PartitionKey>,
-    staging: &str,
-    data: &Places,
-) -> Output {
+fn output_of(output: &WorkOutput, partition: Option<&PartitionKey>, staging: &str, data: &Places) -> Output {
     let (layout, id) = (data.layout(), output.materialization_id);
     let previous = |id| Previous { uri: data.uri(&layout.materialization(&output.asset, partition, id)) };
     Output {

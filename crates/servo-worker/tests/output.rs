@@ -14,8 +14,7 @@ use servo_engine::Outcome;
 use servo_engine::definitions::Isolation;
 use servo_runtime::SystemClock;
 use servo_worker::{
-    Places, LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, RunnerSettings, Runners,
-    TaskFunction,
+    LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, Places, RunnerSettings, Runners, TaskFunction,
 };
 use support::*;
 use tokio::sync::watch;

@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn assets_stand_below_what_they_wait_for() {
-        let drawn = shape(&[("raw", ""), ("clean", "raw"), ("daily", "clean"), ("weekly", "clean"), ("x", "")]);
+        let drawn =
+            shape(&[("raw", ""), ("clean", "raw"), ("daily", "clean"), ("weekly", "clean"), ("x", "")]);
         assert_eq!(drawn, ["a.raw", "└─ a.clean", "   ├─ a.daily", "   └─ a.weekly", "a.x"]);
     }
 
