@@ -7,12 +7,13 @@ use std::thread::JoinHandle;
 use servo_core::{Clock, EventId, RunId};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, State, TriggerRun,
+    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, State,
+    TriggerRun,
 };
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
@@ -43,9 +44,14 @@ pub(crate) struct Inner {
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Closes when the last thread has ended.
     working: watch::Receiver<()>,
+    /// What becomes durable. The commit thread has the channel: it closes when that ends.
+    followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Gives the lease up when the threads have ended.
     lease: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
+
+/// Batches that a slow follower may be behind before it misses some.
+const FOLLOWED: usize = 64;
 
 /// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
 struct LastOut {
@@ -98,6 +104,8 @@ impl Workspace {
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
         let (deltas, delta_queue) = flume::unbounded();
         let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let followers = broadcast::Sender::new(FOLLOWED);
+        let weak_followers = followers.downgrade();
         let handle = Handle::current();
         let config = Arc::new(config);
 
@@ -122,6 +130,7 @@ impl Workspace {
             deltas,
             published: published.clone(),
             engine: inputs.downgrade(),
+            followers,
         });
         let compaction = Compaction {
             compactor,
@@ -174,6 +183,7 @@ impl Workspace {
                 stopping,
                 closed,
                 working: still_working,
+                followers: weak_followers,
                 threads: Mutex::new(threads),
                 lease: Mutex::new(Some(lease)),
                 stores,
@@ -250,6 +260,16 @@ impl Workspace {
         });
         self.send(Message::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
+    }
+
+    /// Follows what becomes durable, one batch at a time and in order. An empty batch says that the state was loaded
+    /// anew. Whoever falls behind misses batches and is told so: the state has everything, read it again. Closes when
+    /// the workspace ends.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Event]>> {
+        match self.inner.followers.upgrade() {
+            Some(followers) => followers.subscribe(),
+            None => broadcast::channel(1).1,
+        }
     }
 
     /// Whether it takes requests.
