@@ -29,6 +29,7 @@ mod envelope;
 mod keyring;
 mod local;
 mod queue;
+mod sealed_text;
 mod token;
 
 pub use envelope::{Envelope, SignedEnvelope};

@@ -49,11 +49,11 @@ async fn a_follower_that_falls_behind_is_told_so_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_follower_is_told_to_look_again_when_it_is_not_known_what_landed() {
+async fn a_follower_is_told_to_look_again_when_a_batch_failed() {
     let (log, stores) = memory();
     let stage = Stage::open(stores, |_| {}).await.unwrap();
     let mut followed = stage.workspace.subscribe();
-    log.choose(|_| Some(MemoryFault::LostAnswer));
+    log.choose(|_| Some(MemoryFault::Full));
     let lost = stage.workspace.trigger(TriggerRun::new("lost", one("a"), "test"));
     assert!(within(lost).await.unwrap_err().is_transient());
     let batch = within(followed.recv()).await.unwrap();
