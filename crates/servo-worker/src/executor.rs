@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use servo_core::{AttemptId, Clock};
 use servo_engine::{ErrorCode, Outcome, Reply, Report, TaskError};
-use servo_queue::{Envelope, Keyring, LocalQueue, SignedEnvelope};
+use servo_queue::{Envelope, Keyring, SignedEnvelope, TaskSource};
 use servo_runtime::Error;
 use tokio::task::JoinSet;
 
@@ -29,7 +29,7 @@ pub trait TaskFunction: Send + Sync + 'static {
 /// Runs tasks of one queue inside this process, several at a time.
 pub struct Executor {
     /// Where messages come from.
-    pub queue: Arc<LocalQueue>,
+    pub queue: Arc<dyn TaskSource>,
     /// Name of the queue.
     pub queue_name: Arc<str>,
     /// Who is told.
