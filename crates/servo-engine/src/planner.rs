@@ -22,7 +22,7 @@ pub use choose::Chosen;
 pub use error::{MissingUpstream, PlanningError};
 pub use inputs::PlannedInput;
 
-use crate::definitions::{AssetDef, Definitions};
+use crate::definitions::{Asset, AssetDef, Definitions};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use lookup::Lookup;
 
@@ -256,9 +256,10 @@ fn groups(
         if together.first() != Some(&asset.asset) {
             continue;
         }
-        let others = together[1..].iter().map(|other| definitions.asset(*other).key.clone()).collect();
+        let made: Vec<&Asset> = together.iter().map(|asset| definitions.asset(*asset)).collect();
+        let others = made[1..].iter().map(|other| other.key.clone()).collect();
         let options = TaskOptions {
-            config: config::of(definitions.asset(asset.asset), config),
+            config: config::of(&made, config),
             ..options(&definitions.asset(asset.asset).def, others)
         };
         // Outputs of one function may be needed for different partitions; each partition is one task of all.

@@ -18,6 +18,7 @@ pub const FILE: &str = "servo.toml";
 pub struct Project {
     root: PathBuf,
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 /// Why there is no project to work with.
@@ -60,6 +61,7 @@ struct File {
 #[derive(Default, Deserialize)]
 struct Section {
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 impl Project {
@@ -83,7 +85,15 @@ impl Project {
             file,
             message: error.to_string().trim_end().to_owned(),
         })?;
-        Ok(Self { root: root.to_owned(), python: read.project.python })
+        let Section { python, storage } = read.project;
+        Ok(Self { root: root.to_owned(), python, storage })
+    }
+
+    /// Where the project wants its data, if not with the state: a URL, or a directory beside the file.
+    pub fn storage(&self) -> Option<String> {
+        let place = self.storage.as_deref()?;
+        let is_url = place.contains("://");
+        Some(if is_url { place.to_owned() } else { self.root.join(place).to_string_lossy().into_owned() })
     }
 
     /// The directory with the file.

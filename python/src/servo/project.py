@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 FILE_NAME: Final = "servo.toml"
 
 _MAX_NAME: Final = 63
-_KEYS: Final = ("name", "modules", "path", "python")
+_KEYS: Final = ("name", "modules", "path", "python", "storage")
 _EXAMPLE: Final = '[project]\nmodules = ["flights"]'
 
 
@@ -134,8 +134,9 @@ class _Reader:
         for key in table:
             if key not in _KEYS:
                 self._refuse(key, f"unknown key {key!r}: [project] has {', '.join(_KEYS)}")
-        if "python" in table:
-            self._text(table, "python", "")
+        for key in ("python", "storage"):
+            if key in table:
+                self._text(table, key, "")
         name = self._text(table, "name", valid_name(os.path.basename(self._root)))
         modules = self._modules(table)
         path = self._path(table)

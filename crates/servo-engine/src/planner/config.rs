@@ -24,13 +24,14 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The values for one asset. What is meant for it alone counts more than what is meant for all.
-pub(super) fn of(asset: &Asset, config: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+/// The values for a function that makes these assets. What is meant for one of them alone counts more than what is
+/// meant for all.
+pub(super) fn of(assets: &[&Asset], config: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let value = |field: &str| {
-        let own = config.get(&format!("{}:{field}", asset.key));
+        let own = assets.iter().find_map(|asset| config.get(&format!("{}:{field}", asset.key)));
         own.or_else(|| config.get(field)).map(|value| (field.to_owned(), value.clone()))
     };
-    fields(asset).filter_map(value).collect()
+    assets.iter().flat_map(|asset| fields(asset)).filter_map(value).collect()
 }
 
 fn is_meant(asset: &Asset, field: &str, name: &str) -> bool {
