@@ -122,6 +122,42 @@ def test_what_was_read_is_counted(tmp_path: Path) -> None:
         assert told["bytes_read"] == 1234
 
 
+def test_what_is_not_said_of_an_input_is_read_from_its_directory(tmp_path: Path) -> None:
+    text = """
+import pathlib
+@servo.asset
+def table():
+    import pyarrow
+    return pyarrow.table({"a": [1, 2]})
+@servo.asset
+def text():
+    return "text"
+@servo.asset
+def raw():
+    return b"raw"
+@servo.asset
+def elsewhere():
+    pathlib.Path("elsewhere.json").write_text("[7]")
+    return servo.Materialization(uri=str(pathlib.Path("elsewhere.json").absolute()))
+@servo.asset
+def all_of_them(table: "pyarrow.Table", text, raw, elsewhere, nothing):
+    return [table.num_rows, text, raw.decode(), elsewhere, nothing]
+"""
+    names = ("table", "text", "raw", "elsewhere")
+    with started(tmp_path, text) as runner:
+        for name in names:
+            only_output(runner.run(name))
+        pieces: dict[str, dict[str, Any]] = {
+            name: {"uri": str(tmp_path / "lake/final" / f"default.{name}")} for name in names
+        }
+        pieces["nothing"] = {"uri": None, "format": "none"}
+        finished = runner.run("all_of_them", inputs=[data(name, each) for name, each in pieces.items()])
+        only_output(finished)
+        assert stored(tmp_path, "default.all_of_them") == [2, "text", "raw", [7], None]
+        sizes = [(tmp_path / "lake/final" / f"default.{name}").glob("data.*") for name in names[:3]]
+        assert finished["usage"]["bytes_read"] == sum(file.stat().st_size for each in sizes for file in each)
+
+
 def test_more_than_one_partition(tmp_path: Path) -> None:
     text = "@servo.asset\ndef weekly(days: dict[str, list[int]]):\n    return days\n"
     with started(tmp_path, text) as runner:

@@ -2,13 +2,16 @@
 
 mod interpreter;
 mod scan;
+mod start;
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 pub use interpreter::NoInterpreter;
+pub(crate) use scan::Answer;
 pub use scan::{BrokenModule, Frame, ScanError, Scanned};
+pub use start::StartError;
 
 /// The file that makes a directory a project.
 pub const FILE: &str = "servo.toml";

@@ -57,8 +57,8 @@ class Channel:
 
     def __init__(self, descriptor: int) -> None:
         """Take over a descriptor: programs that user code starts do not inherit it, nor do its forks."""
-        self._descriptor = _moved(descriptor)
-        self._identity = _identity(self._descriptor)
+        self._descriptor = moved(descriptor)
+        self._identity = identity(self._descriptor)
         self._lock = allocate_lock()
         self._is_broken = False
         _open_channels.append(self)
@@ -109,7 +109,7 @@ class Channel:
         descriptor, self._descriptor = self._descriptor, -1
         if self in _open_channels:
             _open_channels.remove(self)
-        if descriptor >= 0 and _identity(descriptor) == self._identity:
+        if descriptor >= 0 and identity(descriptor) == self._identity:
             os.close(descriptor)
 
     def forget(self) -> None:
@@ -151,7 +151,7 @@ class Channel:
         """Refuse to use a descriptor that user code has closed, which by now may be one of its files."""
         if not self.is_open:
             raise ClosedError("the connection to the supervisor is closed")
-        if _identity(self._descriptor) != self._identity:
+        if identity(self._descriptor) != self._identity:
             self._is_broken = True
             raise ClosedError("the connection to the supervisor was closed by code of the project")
 
@@ -176,7 +176,7 @@ def decoded(data: bytes) -> dict[str, Any]:
     return frame
 
 
-def _moved(descriptor: int) -> int:
+def moved(descriptor: int) -> int:
     """Move a descriptor to where user code, which may close or expect small ones, does not find it."""
     import fcntl  # noqa: PLC0415 - there is none to import where there are no such descriptors
 
@@ -192,7 +192,8 @@ def _moved(descriptor: int) -> int:
     return descriptor
 
 
-def _identity(descriptor: int) -> tuple[int, int] | None:
+def identity(descriptor: int) -> tuple[int, int] | None:
+    """Tell what a descriptor stands for from what it may stand for later; None if for nothing."""
     try:
         found = os.fstat(descriptor)
     except OSError:

@@ -6,6 +6,7 @@ import os
 import sys
 
 from servo.runner.frames import Channel, ClosedError, ProtocolError, TooLargeError
+from servo.runner.marks import Marks
 
 # Not imported from `typing`, which is slow to import: type checkers know the name.
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ class Loop:
         self._channel = channel
         self._loaded: Loaded | None = None
         self._directory: str | None = None
+        self._marks = Marks()
 
     def run(self) -> int:
         """Greet, answer requests, and give the exit code."""
@@ -97,6 +99,8 @@ class Loop:
         from servo.runner.attempts import attempt  # noqa: PLC0415 - as of `_load`
 
         attempt(frame, self._loaded, self._channel)
+        if frame.get("mark"):
+            self._marks.write(str(frame.get("attempt_id", "")))
 
 
 def hello() -> str:

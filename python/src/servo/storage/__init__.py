@@ -22,6 +22,7 @@ from servo.storage.commit import commit, committed, discard, quarantine
 from servo.storage.errors import StorageError, UnsupportedType
 from servo.storage.formats import staged, store
 from servo.storage.loading import load, remember_libraries
+from servo.storage.pieces import committed_piece, committed_row_count
 from servo.storage.records import Piece, Stored
 
 __all__ = [
@@ -31,6 +32,8 @@ __all__ = [
     "UnsupportedType",
     "commit",
     "committed",
+    "committed_piece",
+    "committed_row_count",
     "discard",
     "load",
     "quarantine",

@@ -70,6 +70,15 @@ def digested(place: Location) -> Iterator[DigestedFile]:
         yield DigestedFile(file)
 
 
+def digest_of(data: bytes) -> str:
+    """Give the digest of bytes.
+
+    >>> digest_of(b"")[:15]
+    'sha256:e3b0c442'
+    """
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
 def digest_of_file(path: str) -> tuple[int, str]:
     """Give the size and the digest of a local file."""
     with open(path, "rb") as file:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from servo.storage.digests import digest_of_file
+from servo.storage.digests import digest_of, digest_of_file
 from servo.storage.errors import UnsupportedType
 from servo.storage.records import BIN, JSON, Stored
 
@@ -84,8 +83,7 @@ def rows_are_dicts(value: object) -> bool:
 def _store(data: bytes, place: Location, name: str, format_: str, rows: int | None) -> Stored:
     with place.join(name).writer() as file:
         file.write(data)
-    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-    return Stored(format_, files=[name], row_count=rows, byte_size=len(data), content_hash=digest)
+    return Stored(format_, files=[name], row_count=rows, byte_size=len(data), content_hash=digest_of(data))
 
 
 def _is_plain(value: object) -> bool:

@@ -18,6 +18,8 @@ EXTERNAL = "external"
 """The function stored its data itself; the URI is its own."""
 IO = "io"
 """An `IOManager` stored it, and is the one to load it."""
+DATA = {PARQUET: "data.parquet", JSON: "data.json", BIN: "data.bin"}
+"""The name of the file with the data, where Servo has written it."""
 
 
 class Stored(Frozen):
@@ -103,22 +105,36 @@ class Piece(Frozen):
     '2013-01-01'
     """
 
-    __slots__ = ("format", "materialization_id", "partition", "uri")
+    __slots__ = ("byte_size", "content_hash", "format", "materialization_id", "partition", "uri")
     partition: str | None
     uri: str
     """The directory of the materialization; of format `external`, what the function said."""
     format: str
     materialization_id: str | None
+    byte_size: int | None
+    """How many bytes of data were committed, if that is known."""
+    content_hash: str | None
+    """`sha256:` and the digest of what was committed, if that is known."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is known
         self,
         partition: str | None,
         uri: str,
         format: str,  # noqa: A002 - the word of the contract
         materialization_id: str | None = None,
+        *,
+        byte_size: int | None = None,
+        content_hash: str | None = None,
     ) -> None:
         """Take the key of the partition, where its data is, in which format, and which it is."""
-        self._set(partition=partition, uri=uri, format=format, materialization_id=materialization_id)
+        self._set(
+            partition=partition,
+            uri=uri,
+            format=format,
+            materialization_id=materialization_id,
+            byte_size=byte_size,
+            content_hash=content_hash,
+        )
 
     @property
     def shown(self) -> str:
