@@ -13,6 +13,7 @@ use servo_store::DataRoot;
 use servo_worker::project::{Project, Scanned};
 use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
 
+use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
 use crate::location::Location;
 use crate::logs;
@@ -77,10 +78,14 @@ impl Session {
     /// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends the process.
     pub(crate) async fn follow(&self, run: RunId, shows: bool) -> anyhow::Result<RunDetail> {
         let mut live = None;
+        if shows && let Some(detail) = self.workspace.run(run).await? {
+            let keys = detail.tasks.iter().map(|task| &task.task_key);
+            live = Some(Live::new(Shape::new(keys, &upstream(&detail.edges))));
+        }
         let mut frames = tokio::time::interval(FRAME);
         let ended = self.workspace.wait(run);
         tokio::pin!(ended);
-        let mut asked = false;
+        let mut interrupts = Interrupts::default();
         loop {
             tokio::select! {
                 biased;
@@ -88,27 +93,22 @@ impl Session {
                     done?;
                     break;
                 }
-                pressed = tokio::signal::ctrl_c() => {
+                pressed = interrupts.next() => {
                     pressed?;
-                    if asked {
-                        std::process::exit(130);
-                    }
-                    asked = true;
-                    eprintln!("cancelling; press Ctrl-C again to leave at once");
-                    let reason = "Ctrl-C".to_owned();
-                    let cancel = CancelRun { run_id: run, actor: "local".to_owned(), reason, force: false };
-                    self.workspace.cancel(cancel).await?;
+                    let (actor, reason) = ("local".to_owned(), "Ctrl-C".to_owned());
+                    self.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await?;
                 }
-                _ = frames.tick(), if shows => {
-                    if let Some(detail) = self.workspace.run(run).await? {
-                        show(&mut live, &detail, &self.workspace, false);
+                _ = frames.tick(), if live.is_some() => {
+                    let view = self.workspace.read(move |state| state.run(run).map(RunView::of)).await?;
+                    if let (Some(live), Some(view)) = (&mut live, view) {
+                        live.show(&view, self.workspace.now());
                     }
                 }
             }
         }
         let detail = self.workspace.run(run).await?.with_context(|| format!("run {run} is gone"))?;
-        if shows {
-            show(&mut live, &detail, &self.workspace, true);
+        if let Some(live) = &mut live {
+            live.finish(&RunView::new(&detail.run, &detail.tasks), self.workspace.now());
         }
         Ok(detail)
     }
@@ -168,13 +168,4 @@ fn engine_settings(slots: usize) -> Settings {
         dispatch_ack_timeout: servo_core::Millis::from_hours(24),
         ..Settings::default()
     }
-}
-
-fn show(live: &mut Option<Live>, detail: &RunDetail, workspace: &Workspace, is_last: bool) {
-    let view = RunView::of(detail);
-    let live = live.get_or_insert_with(|| {
-        let keys = detail.tasks.iter().map(|task| &task.task_key);
-        Live::new(Shape::new(keys, &upstream(&detail.edges)))
-    });
-    if is_last { live.finish(&view, workspace.now()) } else { live.show(&view, workspace.now()) }
 }
