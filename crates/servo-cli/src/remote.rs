@@ -84,7 +84,8 @@ pub(crate) async fn in_full(client: &Client, told: &Told) -> anyhow::Result<(Run
     for task in told.tasks.values().filter(|task| is_telling(task)).take(CHECKED) {
         let detail = client.task(run, &task.task_id).await?;
         let Some(shown) = view.tasks.iter_mut().find(|shown| shown.key == task.task_key) else { continue };
-        shown.outputs = detail.outputs.iter().filter_map(|output| output.report()).collect();
+        let outputs = serde_json::to_value(&detail.outputs).and_then(serde_json::from_value);
+        shown.outputs = outputs.unwrap_or_default();
         if let (Some(error), Some(newest)) = (&mut shown.error, detail.attempts.first()) {
             Arc::make_mut(error).traceback = newest.error.as_ref().and_then(|error| error.traceback.clone());
         }

@@ -1,5 +1,6 @@
 //! A workspace at work in this process: the engine, warm interpreters, and the project that they have imported.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +17,10 @@ use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners,
 use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
 use crate::location::Location;
-use crate::logs;
+use crate::output::Format;
 use crate::summary::{Tails, told_in_full};
 use crate::view::{RunView, upstream};
+use crate::{logs, runs, summary};
 
 /// How often a terminal is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -113,9 +115,17 @@ impl Session {
         Ok(detail)
     }
 
-    /// What the tasks that are told in full have printed last.
-    pub(crate) fn tails(&self, run: &RunView) -> Tails {
-        tails(&self.logs, run)
+    /// Shows a run until it has ended, and what became of it.
+    pub(crate) async fn tell_end(&self, run: RunId, format: Format) -> anyhow::Result<ExitCode> {
+        let detail = self.follow(run, format == Format::Table).await?;
+        match format {
+            Format::Json => runs::show(&detail.run, &detail.tasks, format),
+            Format::Table => {
+                let view = RunView::new(&detail.run, &detail.tasks);
+                summary::print(&view, &tails(&self.logs, &view));
+            }
+        }
+        Ok(runs::code(detail.run.state))
     }
 
     /// Runs that were at work when the last process ended.
@@ -128,7 +138,12 @@ impl Session {
 
     /// Interrupts what runs, writes the tables, and ends.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
-        self.slots.shutdown(Duration::ZERO).await;
+        self.close_after(Duration::ZERO).await
+    }
+
+    /// The same, after tasks have had some time to end.
+    pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
+        self.slots.shutdown(drain).await;
         self.runners.shutdown().await;
         self.workspace.shutdown().await?;
         Ok(())

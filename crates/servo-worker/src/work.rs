@@ -127,7 +127,7 @@ fn output_of(output: &WorkOutput, partition: Option<&PartitionKey>, staging: &st
         r#final: data.uri(&layout.materialization(&output.asset, partition, id)),
         quarantine_to: data.uri(&layout.quarantine(&output.asset, partition, id)),
         quarantine: output.quarantine,
-        checks: output.checks.to_vec(),
+        checks: output.checks.clone(),
         previous: output.previous.map(previous),
     }
 }
