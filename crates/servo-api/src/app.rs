@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::Workspace;
+use servo_worker::LogFiles;
 use tokio::sync::watch;
 
 use crate::answers::Answers;
@@ -15,6 +16,8 @@ pub struct Api {
     pub workspace: Workspace,
     /// The queue that its tasks are put into, for workers that ask over HTTP.
     pub queue: Arc<LocalQueue>,
+    /// What attempts print.
+    pub logs: Arc<LogFiles>,
     /// Signs page tokens, and knows the task tokens of the workspace.
     pub keys: Keyring,
     /// What workers must show to be given tasks. Without one, only workers of this machine are given any.
@@ -25,8 +28,8 @@ pub struct Api {
 
 impl Api {
     /// For this machine alone.
-    pub fn new(workspace: Workspace, queue: Arc<LocalQueue>, keys: Keyring) -> Self {
-        Self { workspace, queue, keys, worker_key: None, hosts: Vec::new() }
+    pub fn new(workspace: Workspace, queue: Arc<LocalQueue>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
+        Self { workspace, queue, logs, keys, worker_key: None, hosts: Vec::new() }
     }
 }
 

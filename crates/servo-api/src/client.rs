@@ -20,6 +20,7 @@
 
 mod error;
 mod lists;
+mod logs;
 mod messages;
 mod runs;
 mod streams;
@@ -28,6 +29,7 @@ mod workspace;
 
 pub use error::ClientError;
 pub use lists::ListOptions;
+pub use logs::{LogEvent, LogTail, RemoteLogs};
 pub use streams::{RunEvent, RunStream};
 pub use worker::LeasedTasks;
 

@@ -13,6 +13,7 @@ pub mod client;
 mod extract;
 mod follow;
 mod guard;
+mod logs;
 mod pages;
 mod problem;
 mod reads;

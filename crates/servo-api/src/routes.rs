@@ -4,6 +4,7 @@ mod assets;
 mod deployments;
 mod events;
 mod health;
+mod logs;
 mod plans;
 mod quarantine;
 mod runs;
@@ -57,6 +58,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show))
+        .routes(routes!(logs::read))
+        .routes(routes!(logs::follow))
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
@@ -68,7 +71,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
-        .routes(routes!(workers::completed));
+        .routes(routes!(workers::completed))
+        .routes(routes!(logs::write));
     OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes)
 }
 

@@ -6,6 +6,7 @@
 mod assets;
 mod attempts;
 mod deployments;
+mod logs;
 mod names;
 mod outputs;
 mod plans;
@@ -17,6 +18,7 @@ mod workers;
 pub use assets::{Asset, AssetDetail, Materialization, Partition, PartitionTotals, Quarantined};
 pub use attempts::{Attempt, Failure, Usage};
 pub use deployments::{Deployed, Deployment};
+pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage};
 pub use names::{
     AttemptOutcomeName, DataFormatName, DataStatusName, OutcomeName, OutputStateName, RunStateName,
     TaskStateName,

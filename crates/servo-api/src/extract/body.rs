@@ -27,7 +27,7 @@ const KEY: &str = "idempotency-key";
 const MAX_KEY: usize = 255;
 
 /// A body that is plain data.
-pub(crate) struct Json<T>(pub(crate) T);
+pub(crate) struct Json<T, const MOST: usize = LIMIT>(pub(crate) T);
 
 /// A request that changes something. If it has a key it is done once.
 pub(crate) struct Command<T> {
@@ -47,12 +47,12 @@ pub(crate) trait Asked: DeserializeOwned {
     fn client_request_id(&self) -> Option<&str>;
 }
 
-impl<T: DeserializeOwned> FromRequest<Shared> for Json<T> {
+impl<T: DeserializeOwned, const MOST: usize> FromRequest<Shared> for Json<T, MOST> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        let text = read(&parts.headers, body, LIMIT).await?;
+        let text = read(&parts.headers, body, MOST).await?;
         parse(&text).map(Self)
     }
 }

@@ -11,7 +11,7 @@ use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use futures::FutureExt;
 use servo_engine::{Refusal, Reply};
-use servo_queue::{Keyring, SignedEnvelope};
+use servo_queue::{Keyring, SignedEnvelope, TaskClaims};
 use servo_runtime::Error;
 
 use super::runs::accepted;
@@ -129,8 +129,13 @@ pub(super) async fn completed(
 }
 
 impl TaskToken {
+    /// What it is good for.
+    pub(super) fn claims(&self) -> &TaskClaims {
+        &self.0.1
+    }
+
     /// The token, if it is for this task.
-    fn about(&self, task: &str) -> Result<&str, Problem> {
+    pub(super) fn about(&self, task: &str) -> Result<&str, Problem> {
         let (token, claims) = &*self.0;
         if Task::id_of(&claims.task_key) == task {
             return Ok(token);
