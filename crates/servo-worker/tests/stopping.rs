@@ -163,6 +163,8 @@ fn with_heartbeat(mut envelope: Envelope, millis: u64) -> Envelope {
 async fn a_task_that_takes_too_long_is_gone_when_that_is_reported() {
     let worker = Worker::new(STUBBORN);
     for function in ["spins", "holds_the_interpreter", "ignores"] {
+        // What takes long is not to be the start of Python.
+        worker.stage.runners.warm().await.unwrap();
         let task = with_timeout(envelope(function), 1_000);
         worker.send(&task).await;
         assert_eq!(worker.report().await.outcome, Outcome::TimedOut);
@@ -171,6 +173,7 @@ async fn a_task_that_takes_too_long_is_gone_when_that_is_reported() {
     }
     let isolated =
         with_work(with_timeout(envelope("spins"), 1_000), |work| work.isolation = Isolation::Process);
+    worker.stage.runners.warm().await.unwrap();
     worker.send(&isolated).await;
     assert_eq!(worker.report().await.outcome, Outcome::TimedOut);
     worker.assert_gone().await;
@@ -227,7 +230,7 @@ async fn a_worker_that_ends_lets_tasks_end_and_interrupts_those_that_do_not() {
     process_in(&worker.stage.path("process")).await;
     let not_taken = envelope("waits");
     let Worker { stage, control, queue, slots } = worker;
-    let ending = tokio::spawn(slots.shutdown(Duration::from_secs(1)));
+    let ending = tokio::spawn(slots.shutdown(Duration::from_secs(2)));
     std::fs::write(stage.path("go"), "").unwrap();
     within(ending).await.unwrap();
     let outcomes: Vec<_> = control.reports.lock().unwrap().drain(..).map(|report| report.outcome).collect();

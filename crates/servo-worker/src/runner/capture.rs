@@ -211,3 +211,71 @@ impl Capture {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use async_trait::async_trait;
+    use servo_core::ManualClock;
+
+    use super::*;
+    use crate::logs::{LogName, LogSink, LogTarget};
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl LogSink for Kept {
+        async fn write(&self, _target: &LogTarget, lines: Vec<LogLine>) -> io::Result<()> {
+            self.0.lock().unwrap().extend(lines.into_iter().map(|line| line.text));
+            Ok(())
+        }
+
+        async fn end(&self, _target: &LogTarget) {
+            self.0.lock().unwrap().push("end".to_owned());
+        }
+    }
+
+    fn begun(has_secrets: bool) -> (Arc<Kept>, Arc<Capture>) {
+        let (kept, clock) = (Arc::new(Kept::default()), Arc::new(ManualClock::default()));
+        let name = LogName {
+            run_id: servo_core::RunId::from_u128(1),
+            task_key: servo_core::TaskKey::parse("t/a:materialize").unwrap(),
+            attempt: 1,
+        };
+        let target = LogTarget { name, task_token: String::new() };
+        let capture = Capture::new(clock.clone());
+        capture.begin(LogWriter::new(kept.clone(), target, clock), has_secrets);
+        (kept, capture)
+    }
+
+    fn read(capture: &Capture, stream: Stream, bytes: Option<&[u8]>) {
+        capture.take(Read { stream, at: Timestamp::EPOCH, bytes: bytes.map(<[u8]>::to_vec) });
+    }
+
+    #[tokio::test]
+    async fn what_is_printed_before_its_secrets_are_known_waits_for_them() {
+        let (kept, capture) = begun(true);
+        read(&capture, Stream::Stdout, Some(b"one hunter2\nand hunt"));
+        read(&capture, Stream::Stderr, Some(b"hunter2"));
+        read(&capture, Stream::Stderr, None);
+        capture.mask(vec!["hunter2".to_owned()]);
+        assert_eq!(capture.last_of_stderr(), "***");
+        read(&capture, Stream::Stdout, Some(b"er2\n"));
+        capture.end().unwrap().end().await;
+        assert_eq!(*kept.0.lock().unwrap(), ["one ***", "***", "and ***", "end"]);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_ends_with_the_marks_of_both_streams_or_with_the_streams() {
+        let (kept, capture) = begun(true);
+        let id = "01JCQ0000000000000000000AA";
+        let mark = format!("half a line\u{1}servo end {id}\nof the next\n");
+        read(&capture, Stream::Stdout, Some(mark.as_bytes()));
+        read(&capture, Stream::Stderr, None);
+        capture.marked(id).await;
+        capture.end().unwrap().end().await;
+        assert_eq!(kept.0.lock().unwrap()[0], "half a line", "no secrets were needed");
+    }
+}

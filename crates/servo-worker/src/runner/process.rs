@@ -9,7 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 
@@ -85,9 +85,9 @@ impl Process {
     /// Waits until the process has ended by itself, and ends what it has left behind.
     pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
-        // Its number is free from now on: this is the last signal.
         if !std::mem::replace(&mut self.is_gone, true) {
-            self.signal(Signal::KILL);
+            // Its number is free from now on: no other signal follows.
+            let _gone = kill_process_group(self.group, Signal::KILL);
         }
         status
     }
@@ -107,8 +107,9 @@ impl Process {
         let _status = self.exited().await;
     }
 
+    /// To the group, and to the process itself, which may have left it. An error means that nobody is left.
     fn signal(&self, signal: Signal) {
-        // An error means that nobody is left.
+        let _gone = kill_process(self.group, signal);
         let _gone = kill_process_group(self.group, signal);
     }
 }
