@@ -255,7 +255,8 @@ def wrong(ctx):
 @pytest.mark.parametrize(
     ("body", "format_", "uri"),
     [
-        ("return None", "none", ...),
+        ("return None", "none", None),
+        ("return servo.Materialization(row_count=3)", "none", None),
         ("return servo.Materialization(uri='s3://lake/x.parquet')", "external", "s3://lake/x.parquet"),
         ("return b'bytes'", "bin", ...),
         ("return servo.Output('default.made', 'text')", "json", ...),
@@ -265,9 +266,13 @@ def test_what_is_returned(tmp_path: Path, body: str, format_: str, uri: object) 
     with started(tmp_path, f"@servo.asset\ndef made():\n    {body}\n") as runner:
         output = only_output(runner.run("made"))
         assert output["format"] == format_
-        if uri is not ...:
-            assert output["uri"] == uri
-        assert (tmp_path / "lake/final/default.made/_commit.json").is_file()
+        assert output["uri"] == (str(tmp_path / "lake/final/default.made") if uri is ... else uri)
+        # Of nothing, nothing is kept.
+        assert (tmp_path / "lake").exists() is (format_ != "none")
+        if format_ != "none":
+            record = json.loads((tmp_path / "lake/final/default.made/_commit.json").read_text())
+            assert (record["format"], record["attempt_id"]) == (format_, "A1")
+            assert not (tmp_path / "lake/staging").exists()
 
 
 @pytest.mark.parametrize(

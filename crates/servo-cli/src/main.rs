@@ -1,20 +1,31 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod assets;
+mod control;
 mod demo;
 mod deploy;
 mod describe;
 mod graph;
+mod init;
 mod known;
+mod live;
 mod location;
+mod logs;
+mod materialize;
 mod output;
 mod partitions;
 mod plan;
 mod project;
 mod projections;
+mod quarantine;
 mod reconcile;
 mod runs;
 mod select;
+mod session;
+mod sql;
+mod style;
+mod summary;
+mod view;
 
 use std::process::ExitCode;
 
@@ -39,6 +50,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Begin a project that runs at once.
+    #[command(after_help = "Example:\n  servo init weather && cd weather && servo materialize '*' --latest")]
+    Init(init::Options),
+    /// Make data: run what is selected, show how it goes, end with it.
+    #[command(
+        after_help = "Examples:\n  servo materialize analytics.delays --partition 2013-01-15\n  servo materialize '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo materialize '*' --latest --config least=20 --json"
+    )]
+    Materialize(materialize::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
     Asset(assets::Command),
@@ -59,9 +78,17 @@ enum Command {
     /// Look at runs.
     #[command(subcommand)]
     Run(runs::Command),
+    /// Look at what checks have blocked, and decide about it.
+    #[command(subcommand)]
+    Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
+    /// Query runs, tasks, partitions and the data of assets with SQL. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  servo sql --tables\n  servo sql \"select state, count(*) from runs group by state\"\n  servo sql \"select * from raw.flights where _partition = '2013-01-15'\" --csv\n  servo sql - < query.sql"
+    )]
+    Sql(sql::Options),
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
@@ -88,6 +115,9 @@ fn main() -> ExitCode {
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
         match cli.command {
+            Command::Init(options) => init::run(&options, format),
+            Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
+            Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
@@ -95,6 +125,7 @@ fn main() -> ExitCode {
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
+            Command::Sql(options) => sql::run(&cli.location, &options, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }

@@ -102,7 +102,7 @@ pub struct TaskRow {
     pub outputs: Option<String>,
     /// JSON of what the newest attempt has used.
     pub usage: Option<String>,
-    /// JSON list of the attempts before the newest one.
+    /// JSON list of the attempts that ended without ending it, oldest first.
     pub past_attempts: Option<String>,
     pub row_version: EventId,
 }

@@ -10,6 +10,7 @@ mod definitions;
 mod dynamic;
 mod index;
 mod partition_status;
+mod quarantine;
 mod run;
 mod snapshot;
 mod statuses;
@@ -26,8 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, TenantId, Timestamp,
-    WorkspaceId,
+    AssetId, AssetKey, EventId, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use changes::Changes;
@@ -35,6 +35,7 @@ pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
+pub(crate) use quarantine::Quarantine;
 pub(crate) use snapshot::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
@@ -58,7 +59,7 @@ pub struct State {
     pub(crate) dynamic: DynamicPartitions,
     pub(crate) statuses: Statuses,
     /// What waits for review.
-    pub(crate) quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
+    pub(crate) quarantine: Quarantine,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) index: Index,
@@ -84,7 +85,7 @@ impl State {
             definitions: Deployed::default(),
             dynamic: DynamicPartitions::default(),
             statuses: Statuses::default(),
-            quarantine: BTreeMap::new(),
+            quarantine: Quarantine::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             index: Index::default(),
@@ -173,9 +174,9 @@ impl State {
         self.definitions.checked()
     }
 
-    /// What waits for review, by asset and materialization.
+    /// What waits for review, by asset and materialization: at most one for each partition.
     pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
-        self.quarantine.values()
+        self.quarantine.rows()
     }
 
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.

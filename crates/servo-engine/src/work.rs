@@ -8,6 +8,7 @@ mod resolve;
 pub(crate) use resolve::resolve;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
@@ -96,11 +97,15 @@ pub struct WorkOutput {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quarantine: bool,
     /// Tests of it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub checks: Vec<CheckDef>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub checks: Arc<[CheckDef]>,
     /// The good materialization before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<MaterializationId>,
+}
+
+fn is_empty(checks: &Arc<[CheckDef]>) -> bool {
+    checks.is_empty()
 }
 
 fn is_shared(isolation: &Isolation) -> bool {

@@ -164,9 +164,14 @@ impl Layout {
         format!("{}/latest.json", self.data_home(asset, partition))
     }
 
+    /// Directory of what the attempts of a run write before it counts.
+    pub fn staging_of(&self, run: RunId) -> String {
+        format!("staging/{run}")
+    }
+
     /// Directory of what an attempt writes before it counts.
     pub fn staging(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
-        format!("staging/{run}/{}/attempt={attempt}", cloud_task_id('t', task.as_str()))
+        format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
     }
 
     /// What the code of an attempt has printed.

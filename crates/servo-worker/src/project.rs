@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use interpreter::NoInterpreter;
+pub use interpreter::{NoInterpreter, interpreter_near};
 pub(crate) use scan::Answer;
-pub use scan::{BrokenModule, Frame, ScanError, Scanned};
+pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};
 pub use start::StartError;
 
 /// The file that makes a directory a project.
@@ -21,6 +21,7 @@ pub const FILE: &str = "servo.toml";
 pub struct Project {
     root: PathBuf,
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 /// Why there is no project to work with.
@@ -63,6 +64,7 @@ struct File {
 #[derive(Default, Deserialize)]
 struct Section {
     python: Option<PathBuf>,
+    storage: Option<String>,
 }
 
 impl Project {
@@ -86,11 +88,18 @@ impl Project {
             file,
             message: error.to_string().trim_end().to_owned(),
         })?;
-        Ok(Self { root: root.to_owned(), python: read.project.python })
+        let Section { python, storage } = read.project;
+        Ok(Self { root: root.to_owned(), python, storage })
     }
 
     /// The directory with the file.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+    /// Where the data of assets is kept, if not in the state directory: a URI, or a path.
+    pub fn storage(&self) -> Option<String> {
+        let storage = self.storage.as_ref()?;
+        let is_uri = storage.contains("://");
+        Some(if is_uri { storage.clone() } else { self.root.join(storage).display().to_string() })
     }
 }

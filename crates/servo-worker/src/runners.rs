@@ -13,7 +13,7 @@ use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use tokio::sync::watch;
 
-use crate::data::DataRoot;
+use crate::data::Places;
 use crate::executor::TaskFunction;
 use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
 use crate::project::{Project, ScanError, Scanned, StartError};
@@ -54,7 +54,7 @@ pub struct Runners {
 
 struct Shared {
     pool: Arc<Pool>,
-    data: DataRoot,
+    data: Places,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
     at_work: Mutex<BTreeMap<AttemptId, watch::Sender<bool>>>,
@@ -64,7 +64,7 @@ impl Runners {
     /// Runners of a project, of which none is started yet.
     pub fn new(
         project: Project,
-        data: DataRoot,
+        data: Places,
         logs: Arc<dyn LogSink>,
         clock: Arc<dyn Clock>,
         settings: RunnerSettings,

@@ -96,11 +96,6 @@ impl Partitions {
     }
 
     /// The dimensions, sorted by name.
-    /// The names of its dimensions, in the order of keys.
-    pub fn dim_names(&self) -> impl Iterator<Item = &str> {
-        self.dims.iter().map(|(name, _)| name.as_str())
-    }
-
     pub(super) fn dims(&self) -> &Arc<[(String, Dimension)]> {
         &self.dims
     }

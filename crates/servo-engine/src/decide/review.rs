@@ -8,7 +8,7 @@ use crate::state::State;
 
 pub(super) fn review(state: &State, command: &Review) -> Decision {
     let Review { asset, materialization_id, verdict, actor, reason } = command.clone();
-    if !state.quarantine.contains_key(&(asset.clone(), materialization_id)) {
+    if state.quarantine.get(&asset, materialization_id).is_none() {
         return Decision::refuse(Refusal::NotInQuarantine { asset, materialization_id });
     }
     Decision::accept(match verdict {

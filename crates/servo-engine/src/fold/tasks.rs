@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, materializations, propagate, retention};
+use super::{Applied, At, Ignored, materializations, outputs, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -63,10 +63,11 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
     let task = &run.tasks[position as usize];
     if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        let is_superseded = payload.attempt < task.attempt;
         // Nothing changes, but the second report of it is refused by its key (ADR-034).
-        retention::remember(state, at, key);
-        if payload.attempt < state.runs[&payload.run_id].tasks[position as usize].attempt {
-            materializations::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
+        let is_news = retention::remember(state, at, key);
+        if is_superseded && is_news {
+            outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         }
         return Applied::No(Ignored::StaleAttempt);
     }
@@ -79,11 +80,11 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
             return Applied::No(Ignored::Duplicate);
         }
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
-        materializations::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
+        outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
     let end = match payload.outcome {
-        Outcome::Succeeded => End::Succeeded(payload.materialization_id),
+        Outcome::Succeeded => End::Succeeded(materializations::named(task, payload)),
         Outcome::Failed => End::Failed(payload.error.clone(), TransitionReason::ExecutionFailed),
         Outcome::TimedOut => {
             let error = payload.error.clone().unwrap_or_else(|| {
@@ -98,15 +99,16 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         }
     };
     let cancelling = run.cancel.is_some();
-    if cancelling && payload.outcome != Outcome::Cancelled {
-        state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
-    }
     state.change_task(payload.run_id, position, at.id, |task| {
         task.usage = payload.usage;
-        task.outputs = payload.outputs.clone();
+        if !cancelling {
+            task.outputs = payload.outputs.clone();
+        } else if payload.outcome != Outcome::Cancelled {
+            task.late_outcome = Some(payload.outcome);
+        }
     });
     if !cancelling {
-        materializations::reported(state, at, payload);
+        outputs::reported(state, at, payload);
     }
     end_attempt(state, at, payload.run_id, position, end);
     let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
@@ -139,8 +141,13 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     let mut ended = false;
     let mut wasted = None;
     state.change_task(run, position, at.id, |task| {
-        let counts = cancel_reason.is_none() && matches!(end, End::Succeeded(_));
-        wasted = task.attempt_id.filter(|_| !counts).map(|id| (task.attempt, id));
+        // What nobody began has stored nothing.
+        let is_wasted = match &end {
+            End::Succeeded(_) => cancel_reason.is_some(),
+            End::Failed(..) | End::Lost(_) => true,
+            End::Untaken => false,
+        };
+        wasted = task.attempt_id.filter(|_| is_wasted).map(|id| (task.attempt, id));
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
                 End::Lost(_) | End::Untaken => OutboxStatus::Failed,
@@ -195,7 +202,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         }
     });
     if let Some((attempt, attempt_id)) = wasted {
-        materializations::discard(state, run, position, attempt, attempt_id);
+        outputs::discard(state, run, position, attempt, attempt_id);
     }
     if ended {
         materializations::task_ended(state, at, run, position);

@@ -122,7 +122,7 @@ pub(super) fn take(state: &mut State) -> Delta {
     }
     delta.partition_sets.extend(changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name)));
     for key in changes.quarantine {
-        match state.quarantine.get(&key) {
+        match state.quarantine.get(&key.0, key.1) {
             Some(row) => delta.quarantine.push(row.clone()),
             None => delta.gone.quarantine.push(key),
         }

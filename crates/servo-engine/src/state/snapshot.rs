@@ -7,8 +7,8 @@ use servo_core::{Fingerprint, RunId, TaskKey, TenantId, WorkspaceId, cloud_task_
 
 use super::task::Outbox;
 use super::{
-    Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, RetryTimer, Run,
-    RunKeyIndex, State, Statuses, Task, TaskRef, index,
+    Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer,
+    Run, RunKeyIndex, State, Statuses, Task, TaskRef, index,
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
@@ -191,7 +191,7 @@ impl State {
             dynamic_partitions: self.dynamic.rows(),
             partition_sets: self.dynamic.set_rows(),
             partition_status: self.statuses.rows(),
-            quarantine: self.quarantine.values().cloned().collect(),
+            quarantine: self.quarantine.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             idempotency: self.idempotency.entries(),
         };
@@ -223,9 +223,7 @@ impl State {
         state.run_keys = RunKeyIndex::restore(rows.run_keys);
         state.idempotency = IdempotencyIndex::restore(rows.idempotency);
         state.statuses = Statuses::restore(rows.partition_status)?;
-        let waiting = rows.quarantine.into_iter();
-        state.quarantine =
-            waiting.map(|row| ((row.asset_key.clone(), row.materialization_id), row)).collect();
+        state.quarantine = Quarantine::restore(rows.quarantine);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in rows.runs {
             let run = restore_run(row)?;

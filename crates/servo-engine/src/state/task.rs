@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::failure::TaskError;
@@ -31,7 +31,7 @@ pub(crate) struct Outbox {
     pub(crate) created_at: Timestamp,
 }
 
-/// An attempt that another one followed.
+/// An attempt that ended without ending its task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastAttempt {
     /// Its number.
@@ -111,7 +111,8 @@ pub struct Task {
     pub outputs: Arc<[OutputReport]>,
     /// What that attempt has used.
     pub usage: Option<Usage>,
-    /// The attempts before the newest one.
+    /// The attempts that ended without ending it, oldest first: all but the newest one, and that one too while it waits for
+    /// the next.
     pub past_attempts: Vec<PastAttempt>,
     pub(crate) outbox: Option<Outbox>,
     pub(crate) timer: Option<RetryTimer>,
@@ -188,6 +189,11 @@ impl Task {
         }
     }
 
+    /// The assets that it makes, that of its key first.
+    pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
+        std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
     /// Where the newest attempt is on its way to the queue.
     pub fn outbox_status(&self) -> Option<OutboxStatus> {
         self.outbox.map(|o| o.status)
@@ -245,7 +251,7 @@ impl Task {
         }
     }
 
-    /// Keeps what is known of the newest attempt, which has ended and will be followed by another.
+    /// Keeps what is known of the newest attempt, which has ended and did not end the task.
     pub(crate) fn remember_attempt(&mut self, ended_at: Timestamp) {
         let Some(attempt_id) = self.attempt_id else { return };
         if self.past_attempts.len() >= MAX_PAST_ATTEMPTS {

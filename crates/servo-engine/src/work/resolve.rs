@@ -1,7 +1,7 @@
 //! From a task to the work of its newest attempt.
 
-use servo_core::partitions::{Block, MappingDef, Moment, PartitionSet};
-use servo_core::{AssetKey, PartitionKey};
+use servo_core::partitions::{Block, DimMapping, MappingDef, Moment, PartitionSet};
+use servo_core::{AssetKey, PartitionKey, Partitions, Timestamp};
 
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use crate::definitions::{Asset, Definitions, Dep};
@@ -14,11 +14,8 @@ use crate::state::{Materialized, Run, State, Task};
 pub(crate) fn resolve(state: &State, run: &Run, task: &Task) -> Option<Work> {
     let definitions = state.definitions.checked()?;
     let at = Moment::new(run.created_at, state.dynamic_partitions());
-    let own = task.key.asset();
-    let positions: Vec<u32> = std::iter::once(&own)
-        .chain(&task.options.outputs)
-        .map(|asset| definitions.position(asset))
-        .collect::<Option<_>>()?;
+    let positions: Vec<u32> =
+        task.assets().map(|asset| definitions.position(&asset)).collect::<Option<_>>()?;
     let asset = definitions.asset(*positions.first()?);
     let partition = task.key.partition();
     let place = match (&asset.partitions, &partition) {
@@ -63,7 +60,7 @@ struct Reader<'a> {
     at: Moment<'a>,
     asset: &'a Asset,
     place: Option<&'a Block>,
-    window: Option<(servo_core::Timestamp, servo_core::Timestamp)>,
+    window: Option<(Timestamp, Timestamp)>,
 }
 
 impl Reader<'_> {
@@ -73,7 +70,8 @@ impl Reader<'_> {
         let upstream = self.definitions.asset(dep.asset);
         let set = self.place.cloned().map_or_else(PartitionSet::unpartitioned, PartitionSet::from);
         let set = dep.mapping.upstream(&set, self.at).set;
-        let single = self.is_single(dep, upstream, &set);
+        let single =
+            upstream.partitions.as_ref().is_none_or(|partitions| self.is_one(&dep.def, partitions, &set));
         let pieces = match &upstream.partitions {
             None => vec![self.piece(&upstream.key, None)],
             Some(partitions) => {
@@ -99,30 +97,22 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the mapping always gives one partition. It must not depend on how many there happen to be.
-    fn is_single(&self, dep: &Dep, upstream: &Asset, set: &PartitionSet) -> bool {
-        let Some(partitions) = &upstream.partitions else { return true };
-        match &dep.def {
+    /// Whether a mapping always gives one partition of these. It must not depend on how many there happen to be.
+    fn is_one(&self, mapping: &MappingDef, partitions: &Partitions, set: &PartitionSet) -> bool {
+        match mapping {
             MappingDef::Same | MappingDef::Last => true,
             MappingDef::Window { from, to } => from == to,
             MappingDef::All | MappingDef::Specific { .. } | MappingDef::Static { .. } => false,
             MappingDef::Time => {
                 let covers = |outer: (_, _), inner: (_, _)| outer.0 <= inner.0 && inner.1 <= outer.1;
-                set.len() == 1
-                    && partitions
-                        .time_of(set)
-                        .zip(self.window)
-                        .is_some_and(|(outer, inner)| covers(outer, inner))
+                let times = partitions.time_of(set).zip(self.window);
+                set.len() == 1 && times.is_some_and(|(outer, inner)| covers(outer, inner))
             }
-            MappingDef::Dims { dims } => {
-                let own: Vec<&str> = self.asset.partitions.iter().flat_map(|own| own.dim_names()).collect();
-                partitions.dim_names().all(|name| match dims.get(name) {
-                    None => own.contains(&name),
-                    Some(dim) => {
-                        matches!(dim.mapping.as_deref(), None | Some(MappingDef::Same | MappingDef::Last))
-                    }
-                })
-            }
+            MappingDef::Dims { dims } => partitions.dimensions().all(|name| match dims.get(name) {
+                Some(DimMapping { mapping: Some(mapping), .. }) => self.is_one(mapping, partitions, set),
+                Some(DimMapping { mapping: None, .. }) => true,
+                None => self.asset.partitions.iter().flat_map(|own| own.dimensions()).any(|own| own == name),
+            }),
         }
     }
 }

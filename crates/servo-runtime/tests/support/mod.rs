@@ -352,7 +352,7 @@ pub fn directory(root: &Path) -> Stores {
 pub fn memory() -> (MemoryLog, Stores) {
     let log = MemoryLog::new();
     let blobs = Arc::new(MemoryBlobs::in_memory(&layout()));
-    (log.clone(), Stores { log: Arc::new(log), blobs, layout: layout() })
+    (log.clone(), Stores { log: Arc::new(log), blobs, layout: layout(), data: None })
 }
 
 pub fn task(name: &str) -> TaskKey {

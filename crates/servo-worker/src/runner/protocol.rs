@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -98,7 +99,7 @@ pub(crate) struct Output {
     pub(crate) r#final: String,
     pub(crate) quarantine_to: String,
     pub(crate) quarantine: bool,
-    pub(crate) checks: Vec<CheckDef>,
+    pub(crate) checks: Arc<[CheckDef]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) previous: Option<Previous>,
 }

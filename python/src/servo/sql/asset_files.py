@@ -1,0 +1,180 @@
+"""The files that the data of an asset is in, by partition; on a local disk or in a bucket."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from servo.sql.assets import all_at_once, facts
+from servo.storage import Piece, load, records
+from servo.storage.errors import StorageError, UnreadableInput
+from servo.storage.libraries import needed
+from servo.storage.loading import _files as files_of
+from servo.storage.locations import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from servo.sql.assets import Asset, Made
+    from servo.storage.locations import Location
+
+_NAMES: Final = {records.PARQUET: "data.parquet", records.JSON: "data.json", records.BIN: "data.bin"}
+
+
+class DataFile(NamedTuple):
+    """A file, and the partition that it is of as people write it."""
+
+    partition: str | None
+    place: Location
+    path: str | None
+    """On the local disk, if it is there."""
+
+
+class Found(NamedTuple):
+    """The files of an asset."""
+
+    files: tuple[DataFile, ...]
+    warning: str | None = None
+    """What is not there."""
+    is_copied: bool = False
+    """Whether they are copies of what is in a bucket."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all are on the local disk."""
+        return all(file.path is not None for file in self.files)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all that are on the local disk."""
+        return [file.path for file in self.files if file.path is not None]
+
+    @property
+    def uris(self) -> list[str]:
+        """What others call the files."""
+        return [file.place.uri for file in self.files]
+
+    @property
+    def partitions(self) -> list[str | None]:
+        """The partitions, in the order of files."""
+        return [file.partition for file in self.files]
+
+    def sizes(self) -> list[int | None]:
+        """Give the sizes in bytes."""
+        if self.is_local:
+            return [os.stat(path).st_size for path in self.paths]
+        if not self.files:
+            return []
+        _, file_system = self.files[0].place.for_arrow()
+        found = file_system.get_file_info([file.place.for_arrow()[0] for file in self.files])
+        return [each.size for each in found]
+
+
+def stored(asset: Asset, format_: str) -> Found:
+    """Find the files that Servo has written; partitions without one are left out, with a warning.
+
+    Raises:
+        StorageError: None is there.
+    """
+    name = _NAMES[format_]
+    is_remote = locate(asset.newest.directory).local_path() is None
+
+    def file(made: Made) -> DataFile | None:
+        place = locate(made.directory).join(name)
+        path = place.local_path()
+        there = place.exists() if path is None else os.path.isfile(path)
+        return DataFile(made.shown, place, path) if there else None
+
+    found = all_at_once(file, asset.made) if is_remote else [file(made) for made in asset.made]
+    there = tuple(each for each in found if each is not None)
+    missing = [made for made, each in zip(asset.made, found, strict=True) if each is None]
+    if not there:
+        raise StorageError(f"the data of {asset.name} is gone: there is no {name} in {missing[0].directory}")
+    return Found(there, _warning(asset, missing, name))
+
+
+def downloaded(asset: Asset) -> Found:
+    """Find the JSON files of an asset on the local disk, where copies are made of those in a bucket."""
+    found = stored(asset, records.JSON)
+    if found.is_local:
+        return found
+
+    def copy(file: DataFile) -> DataFile:
+        uri = file.place.uri.rpartition("/")[0]
+        path = load([Piece(file.partition, uri, records.JSON)], "pathlib.Path", single=True)
+        return file._replace(path=str(path))
+
+    # The first makes the directory for all.
+    return Found((copy(found.files[0]), *all_at_once(copy, found.files[1:])), found.warning, is_copied=True)
+
+
+def elsewhere(asset: Asset) -> Found | None:
+    """Find the Parquet files that functions have written themselves; None if it is something else."""
+
+    def files(made: Made) -> tuple[DataFile, ...] | None:
+        uri = facts(made).get("uri")
+        try:
+            format_, places = files_of(Piece(made.partition, str(uri), records.EXTERNAL))
+        except (StorageError, OSError):
+            return None
+        if format_ != records.PARQUET or not all(place.exists() for place in places):
+            return None
+        return tuple(DataFile(made.shown, place, place.local_path()) for place in places)
+
+    found = all_at_once(files, asset.made)
+    if any(each is None for each in found):
+        return None
+    return Found(tuple(file for each in found if each is not None for file in each))
+
+
+def register(connection: Any, name: str, found: Found, partition: str | None) -> None:  # noqa: ANN401 - of DuckDB
+    """Make files in a bucket a table of DuckDB, read by pyarrow.
+
+    Args:
+        connection: Of DuckDB.
+        name: Of the table.
+        found: The files.
+        partition: The name of the column with the partition, if it is to have one.
+    """
+    pa = needed("pyarrow", "reads buckets")
+    needed("duckdb", "runs SQL")  # all of it: the module below cannot read what is Python's
+    from pyarrow import dataset  # noqa: PLC0415 - slow to import
+
+    schema = _schema(found.files)
+    if partition is not None:
+        schema = pa.schema([pa.field(partition, pa.string()), *schema])
+    format_ = dataset.ParquetFileFormat()
+    fragments = []
+    for file in found.files:
+        path, file_system = file.place.for_arrow()
+        is_in = None
+        if partition is not None:
+            column = dataset.field(partition)
+            is_in = column.is_null() if file.partition is None else column == file.partition
+        fragments.append(format_.make_fragment(path, file_system, partition_expression=is_in))
+    connection.register(name, dataset.FileSystemDataset(fragments, schema, format_, file_system))
+
+
+def _schema(files: Sequence[DataFile]) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """Read all schemas, several at a time, and find the one that all fit into."""
+    import pyarrow as pa  # noqa: PLC0415 - as above
+
+    from servo.storage.tables import ParquetFile  # noqa: PLC0415 - imports pyarrow
+
+    schemas = all_at_once(
+        lambda file: ParquetFile(file.place, file.place.uri).schema().remove_metadata(), files
+    )
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise UnreadableInput(f"partitions have columns of types that do not fit together: {error}") from None
+
+
+def _warning(asset: Asset, missing: Sequence[Made], name: str) -> str | None:
+    if not missing:
+        return None
+    some = ", ".join(str(made.shown) for made in missing[:3])
+    return (
+        f"{len(missing)} of {len(asset.made)} partitions of {asset.name} are left out, "
+        f"of which there is no {name}: {some}{', …' if len(missing) > 3 else ''}"
+    )
