@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from servo import storage
-from servo.checking import Gate, gate, run_checks
+from servo.checking import Gate, gate
 from servo.results import Materialization
 from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
 from servo.runner.faults import storing
@@ -169,6 +169,8 @@ class Publication:
         return found
 
     def _check(self, checks: list[dict[str, Any]], value: object) -> None:
+        from servo.checking.running import run_checks  # noqa: PLC0415 - only for assets that have any
+
         try:
             self._outcomes += run_checks(
                 checks, value, previous=self._previous_rows, resolve=self._resolve, ctx=self._ctx
