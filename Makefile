@@ -9,6 +9,8 @@ export PATH := $(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 VENV := $(CURDIR)/.venv
 PYTHON := $(VENV)/bin/python
+# Python outside of python/, as seen from there.
+ELSEWHERE := ../scripts ../examples ../crates/servo-cli/templates
 
 # One step after another, also under `make -j`: cargo uses the cores by itself.
 .NOTPARALLEL:
@@ -23,7 +25,8 @@ setup: ## install what is missing: system packages, .venv, cargo-nextest
 build: ## build the release binary
 	cargo build --locked --release
 
-demo: setup ## run the main job in a fresh directory, then query its tables with DuckDB
+demo: ## materialize the flights example for January 2013 in a fresh directory, and query the result
+	@bash scripts/setup.sh demo
 	cargo build --locked --release -p servo-cli
 	@SERVO="$(TARGET)/release/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
 
@@ -35,13 +38,13 @@ test: lint ## everything that must pass before a commit
 lint: setup ## formatting, clippy, ruff and mypy; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
-	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . ../scripts
-	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml --check . ../scripts
-	cd python && "$(PYTHON)" -m mypy --strict src tests ../scripts
+	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . $(ELSEWHERE)
+	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml --check . $(ELSEWHERE)
+	cd python && "$(PYTHON)" -m mypy --strict src tests $(ELSEWHERE)
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all
-	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml . ../scripts
+	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml . $(ELSEWHERE)
 
 bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)

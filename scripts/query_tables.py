@@ -33,6 +33,7 @@ PRIMARY_KEYS = {
     "partition_status": ["asset_key", "partition_key"],
     "dynamic_partitions": ["name", "partition"],
     "dynamic_partition_sets": ["name"],
+    "quarantine": ["asset_key", "materialization_id"],
 }
 
 RUNS = """

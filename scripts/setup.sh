@@ -3,11 +3,13 @@
 #   system packages   a C compiler, pkg-config, python3 with venv (apt-get, as root or with passwordless sudo)
 #   cargo-nextest     with cargo install
 #   .venv             the Python package of this repository and what its tests use
+# `setup.sh demo` leaves out what only tests and lints need, and installs what examples/flights needs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 readonly PYTHON_FLOOR="3.11"
 venv=.venv
+purpose=${1:-tests}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { printf 'setup: %s\n' "$@" >&2; exit 1; }
@@ -68,12 +70,14 @@ found=$(cargo --version | cut -d' ' -f2)
 if [ "$(printf '%s\n%s\n' "$wanted" "$found" | sort -V | head -n 1)" != "$wanted" ]; then
   die "Rust $wanted or newer is needed, cargo is $found; run: rustup update stable"
 fi
-for component in fmt clippy; do
-  cargo "$component" --version >/dev/null 2>&1 && continue
-  have rustup || die "cargo $component is missing and there is no rustup to add it"
-  rustup component add "${component/#fmt/rustfmt}"
-done
-cargo nextest --version >/dev/null 2>&1 || { say "installing cargo-nextest"; cargo install --locked cargo-nextest; }
+if [ "$purpose" = tests ]; then
+  for component in fmt clippy; do
+    cargo "$component" --version >/dev/null 2>&1 && continue
+    have rustup || die "cargo $component is missing and there is no rustup to add it"
+    rustup component add "${component/#fmt/rustfmt}"
+  done
+  cargo nextest --version >/dev/null 2>&1 || { say "installing cargo-nextest"; cargo install --locked cargo-nextest; }
+fi
 
 # --- Python ------------------------------------------------------------------------------------------------
 
@@ -88,17 +92,28 @@ if ! "$venv/bin/python" -c '' 2>/dev/null; then
   fi
 fi
 
-# Installed once per content of these files.
-stamp="$venv/.installed"
-state=$(cat python/pyproject.toml python/requirements-test.txt | sha256sum | cut -d' ' -f1)
-if [ "$(cat "$stamp" 2>/dev/null)" != "$state" ]; then
-  say "installing Python packages"
+# Installed once per content of these files. What the example needs is part of what tests need.
+digest() { cat "$@" | sha256sum | cut -d' ' -f1; }
+is_installed() { [ "$(cat "$venv/.installed-$1" 2>/dev/null)" = "$2" ]; }
+
+of_tests=$(digest python/pyproject.toml python/requirements-test.txt examples/flights/requirements.txt)
+if [ "$purpose" = demo ]; then
+  state=$(digest python/pyproject.toml examples/flights/requirements.txt)
+  packages=(-e python -r examples/flights/requirements.txt)
+else
+  state=$of_tests
   packages=(-e "python[dev]" -r python/requirements-test.txt)
+fi
+if ! is_installed tests "$of_tests" && ! is_installed "$purpose" "$state"; then
+  say "installing Python packages"
   if have uv; then
-    uv pip install --quiet --python "$venv/bin/python" "${packages[@]}"
+    install=(uv pip install --quiet --python "$venv/bin/python")
   else
     "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip >/dev/null
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${packages[@]}"
+    install=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
   fi
-  printf '%s\n' "$state" >"$stamp"
+  "${install[@]}" "${packages[@]}" ||
+    die "these Python packages cannot be installed: ${packages[*]}" \
+      "they come from PyPI, or from the index that pip or uv is set up for; the reason is above"
+  printf '%s\n' "$state" >"$venv/.installed-$purpose"
 fi

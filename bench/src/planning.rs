@@ -1,5 +1,7 @@
 //! How long it takes to plan, to name partitions, and to map them. Also how long a project of 10,000 assets takes to scan.
 
+use std::collections::BTreeMap;
+
 use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -134,7 +136,8 @@ fn plan(
     selection: &str,
     partitions: PartitionChoice,
 ) -> anyhow::Result<(Duration, usize, usize)> {
-    let request = PlanRequest { selection: Selection::parse(selection)?, partitions };
+    let request =
+        PlanRequest { selection: Selection::parse(selection)?, partitions, config: BTreeMap::new() };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
     let at = Moment::from(Timestamp::MAX);
     let context = PlanContext {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use servo_core::{TaskKey, TenantId, WorkspaceId};
-use servo_engine::{Plan, Report, Settings, TaskOptions, TaskRequest};
+use servo_engine::{Plan, Progress, Report, Settings, TaskOptions, TaskRequest};
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
-use servo_worker::{Executor, TaskFunction};
-use tokio::task::JoinSet;
+use servo_worker::{Executor, Slots, TaskFunction};
+use tokio::sync::watch;
 
 pub(crate) fn tenant() -> TenantId {
     TenantId::parse("bench").expect("a valid name")
@@ -28,7 +28,7 @@ struct Nothing;
 
 #[async_trait]
 impl TaskFunction for Nothing {
-    async fn run(&self, _task: &Envelope) -> Report {
+    async fn run(&self, _task: &Envelope, _progress: &watch::Sender<Option<Progress>>) -> Report {
         Report::succeeded()
     }
 }
@@ -36,7 +36,7 @@ impl TaskFunction for Nothing {
 /// A workspace at work.
 pub(crate) struct Stage {
     pub(crate) workspace: Workspace,
-    _slots: JoinSet<()>,
+    _slots: Slots,
 }
 
 pub(crate) fn config(queue: &Arc<LocalQueue>) -> Config {

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from typing import TYPE_CHECKING, Any, Self
 
 from scanning import SOURCE, write
@@ -25,18 +26,20 @@ MODULE = "import servo\n"
 class Runner:
     """A runner, and this test as its supervisor."""
 
-    def __init__(self, project: Path, **environment: str) -> None:
-        """Start it for a project, which is not loaded yet."""
+    def __init__(self, project: Path, *options: str, stdout: int | None = None, **environment: str) -> None:
+        """Start it for a project, which is not loaded yet; options are of Python."""
         self.project = project
         self.frames: list[Frame] = []
         ours, theirs = socket.socketpair()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end, as below
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LC_"))}
+        lifeline, self._lifeline = os.pipe()
+        program = [sys.executable, *(options or ("-m", "servo.runner"))]
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-m", "servo.runner", "--fd", str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [*program, "--fd", str(theirs.fileno()), "--lifeline", str(lifeline)],
+                pass_fds=[theirs.fileno(), lifeline],
                 start_new_session=True,
                 cwd="/",
                 env={
@@ -46,9 +49,10 @@ class Runner:
                     **environment,
                 },
                 stdin=subprocess.PIPE,
-                stdout=self._output,
+                stdout=self._output if stdout is None else stdout,
                 stderr=self._errors,
             )
+        os.close(lifeline)
         self.socket = ours
         # A test that waits for ever is worse than one that fails.
         self.socket.settimeout(120)
@@ -63,6 +67,7 @@ class Runner:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self.let_go()
         if self.process.stdin is not None:
             self.process.stdin.close()
         self._output.close()
@@ -103,6 +108,12 @@ class Runner:
         """Let it end, and give its exit code."""
         self.send("exit")
         return self.process.wait(timeout=120)
+
+    def let_go(self) -> None:
+        """Let go of the lifeline, as the kernel does for a supervisor that has died."""
+        lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)
 
     def of_type(self, kind: str) -> list[Frame]:
         """Give the frames of a type that came so far."""
@@ -170,10 +181,10 @@ def request(project: Path, function: str, **fields: Any) -> Frame:  # noqa: ANN4
     }
 
 
-def started(directory: Path, text: str, **environment: str) -> Runner:
+def started(directory: Path, text: str, *, stdout: int | None = None, **environment: str) -> Runner:
     """Start a runner that has loaded a project with one module, `demo`, which imports servo."""
     module = text if "import servo" in text else MODULE + text
-    runner = Runner(write(directory, {"demo.py": module}), **environment)
+    runner = Runner(write(directory, {"demo.py": module}), stdout=stdout, **environment)
     assert runner.wait_for("hello")["protocol"] == 1
     loaded = runner.load()
     assert loaded == {"type": "loaded", "errors": []}, loaded
@@ -203,3 +214,17 @@ def piece(directory: Path, content: bytes | None, format_: str = "json") -> Fram
     if content is not None:
         (folder / f"data.{format_}").write_bytes(content)
     return {"partition": None, "uri": str(folder), "format": format_, "materialization_id": "M"}
+
+
+def until_gone(process: int) -> None:
+    """Wait until a process has ended, whether or not its parent has noticed."""
+    while _is_running(process):
+        time.sleep(0.01)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:  # noqa: PTH123 - not a file of ours
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

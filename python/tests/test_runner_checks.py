@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from running import error_of, piece, started
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def check(name: str = "row_count", **fields: object) -> dict[str, object]:
+def check(name: str = "row_count", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - as the contract has it
     return {"name": name, "type": "row_count", "spec": {"min": 2}, **fields}
 
 
@@ -81,6 +81,53 @@ def test_a_check_before_the_function_keeps_it_from_running(tmp_path: Path) -> No
         assert "nothing was made" in error["message"]
         assert [output["state"] for output in finished["outputs"]] == ["DISCARDED"]
         assert runner.output == ""
+
+
+RATIO: dict[str, Any] = {"type": "row_count", "spec": {"min_ratio_ppm": 500_000, "max_ratio_ppm": 2_000_000}}
+
+
+def test_a_ratio_is_of_the_rows_of_the_materialization_before(tmp_path: Path) -> None:
+    text = """
+@servo.asset
+def flights(ctx):
+    return [1] * ctx.config["rows"]
+"""
+    before = str(tmp_path / "lake/final/default.flights")
+    rows = {2: True, 4: True, 8: True, 1: False, 9: False}
+    with started(tmp_path, text) as runner:
+        runner.run("flights", config={"rows": 4})
+        for number, (count, passes) in enumerate(rows.items()):
+            places = {"final": str(tmp_path / "lake/next" / str(number)), "previous": {"uri": before}}
+            options = {"default/flights": {**places, "checks": [check(**RATIO, blocking=True)]}}
+            finished = runner.run("flights", options=options, config={"rows": count})
+            assert (finished["outcome"] == "SUCCEEDED") is passes
+            (outcome,) = finished["outputs"][0]["checks"]
+            assert outcome["metadata"] == {"row_count": str(count), "previous_row_count": "4"}
+            assert passes or "are wanted, with 4 before" in outcome["message"]
+
+
+def test_without_rows_before_there_is_no_ratio(tmp_path: Path) -> None:
+    with started(tmp_path, FLIGHTS) as runner:
+        for number, previous in enumerate((None, {"uri": str(tmp_path / "gone")})):
+            places = {"final": str(tmp_path / "lake/final" / str(number)), "previous": previous}
+            options = {"default/flights": {**places, "checks": [check(**RATIO)]}}
+            (outcome,) = runner.run("flights", options=options)["outputs"][0]["checks"]
+            assert (outcome["passed"], outcome["metadata"]) == (True, {"row_count": "1"})
+
+
+def test_a_materialization_before_that_is_damaged_is_no_reason_to_pass(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before/_commit.json").write_text("{")
+    options: dict[str, Any] = {"default/flights": {"previous": {"uri": str(tmp_path / "before")}}}
+    with started(tmp_path, FLIGHTS) as runner:
+        # Who does not ask for the rows before does not mind.
+        options["default/flights"]["checks"] = [check()]
+        (outcome,) = runner.run("flights", options=options)["outputs"][0]["checks"]
+        assert outcome["message"] == "1 row, at least 2 are wanted"
+        options["default/flights"]["checks"] = [check(**RATIO, blocking=True)]
+        error = error_of(runner.run("flights", options=options, attempt=2))
+        assert error["code"] == "CHECK_FAILED"
+        assert "_commit.json in" in error["message"]
 
 
 def test_a_check_of_a_function(tmp_path: Path) -> None:

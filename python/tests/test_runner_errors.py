@@ -268,14 +268,60 @@ def test_a_file_of_an_input_that_is_damaged(tmp_path: Path, content: bytes, form
     assert "raw.flights cannot be read for the parameter flights" in error["message"]
 
 
+def test_an_input_without_a_record_was_never_made(tmp_path: Path) -> None:
+    found = piece(tmp_path, b"[1]")
+    del found["format"]
+    error = needing(tmp_path, found)
+    assert error["code"] == "MISSING_INPUT"
+    assert f"there is no data in {tmp_path / 'made'}: it is gone, or was never committed" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "message"),
+    [
+        ("data.json", b"[1,2,3", "DATA_CORRUPTION", "it has 6 bytes, 7 were committed"),
+        ("data.json", b"[1,2,4]", "DATA_CORRUPTION", "it is not what was committed"),
+        ("data.json", b"", "DATA_CORRUPTION", "it has 0 bytes, 7 were committed"),
+        ("data.json", None, "MISSING_INPUT", "the file is gone"),
+        ("_commit.json", b"", "DATA_CORRUPTION", "_commit.json in "),
+        ("_commit.json", b"[]", "DATA_CORRUPTION", "it does not say what is there"),
+        ("_commit.json", None, "MISSING_INPUT", "it is gone, or was never committed"),
+    ],
+)
+def test_a_directory_that_is_damaged_is_noticed(
+    tmp_path: Path, name: str, content: bytes | None, code: str, message: str
+) -> None:
+    text = """
+@servo.asset
+def flights():
+    return [1, 2, 3]
+@servo.asset
+def made(flights: list):
+    return sum(flights)
+"""
+    directory = tmp_path / "lake/final/default.flights"
+    entry = {"parameter": "flights", "asset": "default/flights", "single": True}
+    inputs = [{**entry, "pieces": [{"uri": str(directory)}]}]
+    with started(tmp_path, text) as runner:
+        assert runner.run("flights")["outcome"] == "SUCCEEDED"
+        assert runner.run("made", inputs=inputs)["outcome"] == "SUCCEEDED"
+        (directory / name).unlink()
+        if content is not None:
+            (directory / name).write_bytes(content)
+        error = error_of(runner.run("made", inputs=inputs, attempt=2))
+        assert error["code"] == code
+        assert message in error["message"]
+
+
 def test_an_input_of_another_kind(tmp_path: Path) -> None:
     assert needing(tmp_path, piece(tmp_path, b"[1]"), kind="set")["code"] == "SCHEMA_VIOLATION"
 
 
-def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("value", "place"), [("1", "final"), ("'x' * 2_000_000", "staging")])
+def test_an_output_that_cannot_be_written(tmp_path: Path, value: str, place: str) -> None:
     (tmp_path / "file").write_text("in the way")
-    places = {"default/made": {"staging": str(tmp_path / "file" / "staging")}}
-    with started(tmp_path, "@servo.asset\ndef made():\n    return 1\n") as runner:
+    places = {"default/made": {place: str(tmp_path / "file" / place)}}
+    with started(tmp_path, f"@servo.asset\ndef made():\n    return {value}\n") as runner:
         error = error_of(runner.run("made", options=places))
         assert (error["code"], error["retriable"]) == ("INTERNAL_ERROR", True)
         assert "default.made cannot be stored" in error["message"]

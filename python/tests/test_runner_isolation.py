@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from running import request, started, stored
+from running import request, started, stored, until_gone
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,8 +106,7 @@ def slow(ctx):
         runner.process.terminate()
         assert runner.process.wait(timeout=120) == -signal.SIGTERM
         assert runner.receive() is None
-        while _is_running(child):
-            time.sleep(0.01)
+        until_gone(child)
 
 
 def test_a_supervisor_that_leaves_ends_both(tmp_path: Path) -> None:
@@ -125,13 +123,4 @@ def talks(ctx):
         child = int(runner.wait_for("log")["message"])
         runner.socket.close()
         assert runner.process.wait(timeout=120) == 0
-        while _is_running(child):
-            time.sleep(0.01)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        with open(f"/proc/{process}/stat", encoding="ascii") as file:  # noqa: PTH123 - not a file of ours
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+        until_gone(child)

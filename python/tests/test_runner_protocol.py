@@ -101,7 +101,10 @@ def test_a_connection_that_ends_inside_of_a_frame_ends_the_runner(tmp_path: Path
         assert "the connection ended" in runner.errors
 
 
-@pytest.mark.parametrize("arguments", [[], ["--fd"], ["--fd", "x"], ["--fd=99"], ["3"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--fd"], ["--fd", "x"], ["--fd=99"], ["3"], ["--fd=0", "--lifeline=99"], ["--fd=0", "--life=0"]],
+)
 def test_a_wrong_command_line_is_explained(arguments: list[str]) -> None:
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-m", "servo.runner", *arguments],
@@ -111,7 +114,7 @@ def test_a_wrong_command_line_is_explained(arguments: list[str]) -> None:
         env={**os.environ, "PYTHONPATH": str(SOURCE)},
     )
     assert done.returncode == 2
-    assert "usage: python -m servo.runner --fd N" in done.stderr
+    assert "usage: python -m servo.runner --fd N [--lifeline M]" in done.stderr
 
 
 def test_greeting_imports_next_to_nothing() -> None:
@@ -127,7 +130,8 @@ def test_greeting_imports_next_to_nothing() -> None:
         check=True,
         env=environment,
     )
-    ours = {"servo", "servo.runner", "servo.runner.frames", "servo.runner.loop", "__future__"}
+    names = ("process", "runner", "runner.frames", "runner.loop", "runner.marks")
+    ours = {"servo", "__future__", *(f"servo.{name}" for name in names)}
     assert set(loaded.stdout.split()) - set(bare.stdout.split()) <= ours
 
 
@@ -192,6 +196,79 @@ def talks():
         lines = runner.output.split("\n")
         assert lines[-2:] == ["line 99999", "no line break"]
         assert len(lines) == 100_001
+
+
+def test_a_mark_follows_all_that_an_attempt_has_printed(tmp_path: Path) -> None:
+    text = """
+import subprocess, sys
+@servo.asset
+def talks():
+    print("one")
+    print("half", end="", flush=True)
+    subprocess.run(["echo", " a line"])
+    sys.stderr.write("no end")
+@servo.asset
+def fails():
+    raise ValueError("x")
+"""
+    with started(tmp_path, text) as runner:
+        runner.run("talks", mark=True, attempt_id="A1")
+        runner.run("fails", mark=True, attempt_id="A2")
+        runner.run("talks", mark=True, attempt_id="A3", isolation="process")
+        runner.run("talks", attempt_id="A4")
+        assert runner.exit() == 0
+        mark = "\x01servo end A{}\n"
+        said = "one\nhalf a line\n"
+        assert runner.output == said + mark.format(1) + mark.format(2) + said + mark.format(3) + said
+        assert (
+            runner.errors == "no end" + mark.format(1) + mark.format(2) + "no end" + mark.format(3) + "no end"
+        )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "os.dup2(os.open('mine', os.O_CREAT | os.O_WRONLY), 1)",
+        "os.close(1); os.open('mine', os.O_CREAT | os.O_WRONLY)",
+        "sys.stdout.close()",
+        "sys.stdout = sys.stderr = None",
+        "os.set_blocking(1, False); print('x' * 100_000)",
+    ],
+)
+def test_marks_arrive_whatever_user_code_does_to_its_streams(tmp_path: Path, body: str) -> None:
+    text = f"import os, sys\n@servo.asset\ndef meddles():\n    {body}\n"
+    with started(tmp_path, text) as runner:
+        for attempt in ("A1", "A2"):
+            runner.send("run", **request(tmp_path, "meddles", mark=True, attempt_id=attempt))
+            runner.wait_for("finished")
+        assert runner.exit() == 0
+        assert [line[1:] for line in runner.output.split("\n") if line[:1] == "\x01"] == [
+            "servo end A1",
+            "servo end A2",
+        ]
+        mine = tmp_path / "mine"
+        assert not mine.exists() or "servo end" not in mine.read_text()
+
+
+def test_a_full_pipe_that_does_not_block_loses_nothing(tmp_path: Path) -> None:
+    text = """
+import os, sys
+@servo.asset
+def talks():
+    os.set_blocking(1, False)
+    os.write(1, b"x" * 65_536)  # fills the pipe
+    sys.stdout.reconfigure(line_buffering=False)
+    print("the end")
+"""
+    reader, writer = os.pipe()
+    with started(tmp_path, text, stdout=writer) as runner:
+        os.close(writer)
+        runner.send("run", **request(tmp_path, "talks", mark=True))
+        with os.fdopen(reader, "rb") as output:
+            assert output.read(65_536) == b"x" * 65_536
+            runner.wait_for("finished")
+            assert output.readline() + output.readline() == b"the end\n\x01servo end A1\n"
+        assert runner.exit() == 0
 
 
 def test_programs_that_user_code_starts_do_not_inherit_the_connection(tmp_path: Path) -> None:

@@ -122,6 +122,42 @@ def test_what_was_read_is_counted(tmp_path: Path) -> None:
         assert told["bytes_read"] == 1234
 
 
+def test_what_is_not_said_of_an_input_is_read_from_its_directory(tmp_path: Path) -> None:
+    text = """
+import pathlib
+@servo.asset
+def table():
+    import pyarrow
+    return pyarrow.table({"a": [1, 2]})
+@servo.asset
+def text():
+    return "text"
+@servo.asset
+def raw():
+    return b"raw"
+@servo.asset
+def elsewhere():
+    pathlib.Path("elsewhere.json").write_text("[7]")
+    return servo.Materialization(uri=str(pathlib.Path("elsewhere.json").absolute()))
+@servo.asset
+def all_of_them(table: "pyarrow.Table", text, raw, elsewhere, nothing):
+    return [table.num_rows, text, raw.decode(), elsewhere, nothing]
+"""
+    names = ("table", "text", "raw", "elsewhere")
+    with started(tmp_path, text) as runner:
+        for name in names:
+            only_output(runner.run(name))
+        pieces: dict[str, dict[str, Any]] = {
+            name: {"uri": str(tmp_path / "lake/final" / f"default.{name}")} for name in names
+        }
+        pieces["nothing"] = {"uri": None, "format": "none"}
+        finished = runner.run("all_of_them", inputs=[data(name, each) for name, each in pieces.items()])
+        only_output(finished)
+        assert stored(tmp_path, "default.all_of_them") == [2, "text", "raw", [7], None]
+        sizes = [(tmp_path / "lake/final" / f"default.{name}").glob("data.*") for name in names[:3]]
+        assert finished["usage"]["bytes_read"] == sum(file.stat().st_size for each in sizes for file in each)
+
+
 def test_more_than_one_partition(tmp_path: Path) -> None:
     text = "@servo.asset\ndef weekly(days: dict[str, list[int]]):\n    return days\n"
     with started(tmp_path, text) as runner:
@@ -219,7 +255,8 @@ def wrong(ctx):
 @pytest.mark.parametrize(
     ("body", "format_", "uri"),
     [
-        ("return None", "none", ...),
+        ("return None", "none", None),
+        ("return servo.Materialization(row_count=3)", "none", None),
         ("return servo.Materialization(uri='s3://lake/x.parquet')", "external", "s3://lake/x.parquet"),
         ("return b'bytes'", "bin", ...),
         ("return servo.Output('default.made', 'text')", "json", ...),
@@ -229,9 +266,13 @@ def test_what_is_returned(tmp_path: Path, body: str, format_: str, uri: object) 
     with started(tmp_path, f"@servo.asset\ndef made():\n    {body}\n") as runner:
         output = only_output(runner.run("made"))
         assert output["format"] == format_
-        if uri is not ...:
-            assert output["uri"] == uri
-        assert (tmp_path / "lake/final/default.made/_commit.json").is_file()
+        assert output["uri"] == (str(tmp_path / "lake/final/default.made") if uri is ... else uri)
+        # Of nothing, nothing is kept.
+        assert (tmp_path / "lake").exists() is (format_ != "none")
+        if format_ != "none":
+            record = json.loads((tmp_path / "lake/final/default.made/_commit.json").read_text())
+            assert (record["format"], record["attempt_id"]) == (format_, "A1")
+            assert not (tmp_path / "lake/staging").exists()
 
 
 @pytest.mark.parametrize(

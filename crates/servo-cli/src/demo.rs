@@ -6,11 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest,
+    TriggerRun,
 };
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
 use servo_worker::{Executor, TaskFunction};
+use tokio::sync::watch;
 
 use crate::location::Location;
 use crate::output::Format;
@@ -32,7 +34,7 @@ struct Steps;
 
 #[async_trait]
 impl TaskFunction for Steps {
-    async fn run(&self, task: &Envelope) -> Report {
+    async fn run(&self, task: &Envelope, _progress: &watch::Sender<Option<Progress>>) -> Report {
         if task.task_key.as_str() == FLAKY && task.attempt == 1 {
             return Report::failed(TaskError::new(
                 ErrorCode::NetworkError,

@@ -9,6 +9,7 @@ use servo_core::{TenantId, WorkspaceId};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
 use servo_store::Layout;
+use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
 
@@ -31,6 +32,11 @@ pub(crate) struct Location {
 impl Location {
     fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
+    }
+
+    /// What attempts have printed.
+    pub(crate) fn logs(&self) -> LogFiles {
+        LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
     }
 
     /// The stores of a workspace that may be new.

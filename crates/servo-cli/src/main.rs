@@ -1,21 +1,31 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod assets;
+mod control;
 mod demo;
 mod deploy;
 mod describe;
 mod graph;
+mod init;
 mod known;
+mod live;
 mod location;
+mod logs;
+mod materialize;
 mod output;
 mod partitions;
 mod plan;
 mod project;
 mod projections;
+mod quarantine;
 mod reconcile;
 mod runs;
 mod select;
+mod session;
 mod sql;
+mod style;
+mod summary;
+mod view;
 
 use std::process::ExitCode;
 
@@ -40,6 +50,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Begin a project that runs at once.
+    #[command(after_help = "Example:\n  servo init weather && cd weather && servo materialize '*' --latest")]
+    Init(init::Options),
+    /// Make data: run what is selected, show how it goes, end with it.
+    #[command(
+        after_help = "Examples:\n  servo materialize analytics.delays --partition 2013-01-15\n  servo materialize '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo materialize '*' --latest --config least=20 --json"
+    )]
+    Materialize(materialize::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
     Asset(assets::Command),
@@ -60,6 +78,9 @@ enum Command {
     /// Look at runs.
     #[command(subcommand)]
     Run(runs::Command),
+    /// Look at what checks have blocked, and decide about it.
+    #[command(subcommand)]
+    Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
@@ -94,6 +115,9 @@ fn main() -> ExitCode {
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
         match cli.command {
+            Command::Init(options) => init::run(&options, format),
+            Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
+            Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,

@@ -1,5 +1,6 @@
 //! `servo plan`: what would run, in which order, and why each task is in it. Changes nothing.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use servo_core::partitions::Moment;
@@ -55,6 +56,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let request = PlanRequest {
         selection: select::parse(&options.selection)?,
         partitions: options.partitions.choice(),
+        config: BTreeMap::new(),
     };
     let context = PlanContext {
         tenant: &location.tenant,

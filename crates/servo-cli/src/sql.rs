@@ -3,7 +3,7 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
-use servo_worker::project::{ScanError, has_sdk};
+use servo_worker::project::{StartError, has_sdk};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::location::Location;
@@ -56,7 +56,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let python = interpreter.display().to_string();
     let status = command.status().with_context(|| format!("starting {python}"))?;
     if status.code() == Some(1) && !has_sdk(&interpreter, std::path::Path::new(".")) {
-        return Err(ScanError::NoSdk { python }.into());
+        return Err(StartError::NoSdk { python }.into());
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use servo_core::{
-    AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp, fingerprint,
+    AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp,
+    fingerprint,
 };
 
 use crate::definitions::AssetDef;
 use crate::event::{Outcome, Progress, Trigger};
 use crate::failure::TaskError;
+use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 
 /// Something for the engine to decide about.
@@ -24,6 +26,8 @@ pub enum Input {
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
     ChangePartitions(ChangePartitions),
+    /// Decide about what a check had blocked.
+    Review(Review),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// A worker is about to begin an attempt.
@@ -55,17 +59,24 @@ pub struct Report {
     pub outcome: Outcome,
     pub error: Option<Arc<TaskError>>,
     pub materialization_id: Option<MaterializationId>,
+    pub outputs: Arc<[OutputReport]>,
+    pub usage: Option<Usage>,
 }
 
 impl Report {
+    /// An end of which nothing more is known.
+    pub fn new(outcome: Outcome) -> Self {
+        Self { outcome, error: None, materialization_id: None, outputs: Arc::default(), usage: None }
+    }
+
     /// A plain success.
     pub fn succeeded() -> Self {
-        Self { outcome: Outcome::Succeeded, error: None, materialization_id: None }
+        Self::new(Outcome::Succeeded)
     }
 
     /// A failure.
     pub fn failed(error: TaskError) -> Self {
-        Self { outcome: Outcome::Failed, error: Some(Arc::new(error)), materialization_id: None }
+        Self { error: Some(Arc::new(error)), ..Self::new(Outcome::Failed) }
     }
 }
 
@@ -165,6 +176,26 @@ pub struct ChangePartitions {
     pub remove: Vec<String>,
     /// Who asks.
     pub actor: String,
+}
+
+/// Decide about what a check had blocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Review {
+    pub asset: AssetKey,
+    pub materialization_id: MaterializationId,
+    pub verdict: Verdict,
+    pub actor: String,
+    pub reason: String,
+}
+
+/// What a review comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It counts after all.
+    Approve,
+    /// It is thrown away.
+    Reject,
 }
 
 /// What the engine answers.

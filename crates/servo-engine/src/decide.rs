@@ -2,6 +2,7 @@
 
 mod deploy;
 mod partitions;
+mod review;
 
 use std::sync::Arc;
 
@@ -58,6 +59,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Cancel(command) => cancel(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
+        Input::Review(command) => review::review(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(run, task, attempt, worker))
@@ -206,7 +208,7 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
     }
     if run.cancel.is_some() {
         return Decision::record(
-            ended(attempt, &Report { outcome: Outcome::Cancelled, error: None, materialization_id: None }),
+            ended(attempt, &Report::new(Outcome::Cancelled)),
             Err(Refusal::Cancelled { task_key: task_key() }),
         );
     }
@@ -253,6 +255,8 @@ fn ended(attempt: &Attempt, report: &Report) -> EventData {
         outcome: report.outcome,
         error: report.error.clone(),
         materialization_id: report.materialization_id,
+        outputs: report.outputs.clone(),
+        usage: report.usage,
     })
 }
 
@@ -284,7 +288,7 @@ fn reported_before(state: &State, event: &EventData) -> bool {
 }
 
 fn workers_lost(state: &State, prefix: &str) -> Decision {
-    let interrupted = Report { outcome: Outcome::Interrupted, error: None, materialization_id: None };
+    let interrupted = Report::new(Outcome::Interrupted);
     let mut events = Vec::new();
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {

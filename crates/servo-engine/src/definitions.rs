@@ -147,6 +147,25 @@ impl Definitions {
         alone.into_iter().chain(others.map(|(other, _)| other))
     }
 
+    /// What assets that one function makes read, each once. Outputs of one function do not wait for each other.
+    pub fn deps_together(&self, positions: &[u32]) -> Vec<&Dep> {
+        let mut deps: Vec<&Dep> = Vec::new();
+        for &position in positions {
+            for dep in &self.asset(position).deps {
+                let is_inside = dep.asset != position && positions.contains(&dep.asset);
+                let is_known = |known: &&Dep| {
+                    known.asset == dep.asset
+                        && known.parameter == dep.parameter
+                        && Arc::ptr_eq(&known.mapping, &dep.mapping)
+                };
+                if !is_inside && !deps.iter().any(is_known) {
+                    deps.push(dep);
+                }
+            }
+        }
+        deps
+    }
+
     /// The schedules, by name.
     pub fn schedules(&self) -> &[ScheduleDef] {
         &self.schedules

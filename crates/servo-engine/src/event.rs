@@ -5,6 +5,7 @@
 
 mod definitions;
 mod dispatch;
+mod materializations;
 mod partitions;
 mod runs;
 mod tasks;
@@ -13,6 +14,7 @@ mod wire;
 
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
+pub use materializations::{MaterializationApproved, MaterializationRejected};
 pub use partitions::DynamicPartitionsChanged;
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered, Trigger};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
@@ -151,6 +153,10 @@ events! {
     AssetsDeployed = 30,
     /// Keys of dynamic partitions were added or removed.
     DynamicPartitionsChanged = 31,
+    /// What a check had blocked counts after all.
+    MaterializationApproved = 40,
+    /// What a check had blocked is thrown away.
+    MaterializationRejected = 41,
 }
 
 /// The version this build writes for every event kind.

@@ -118,11 +118,14 @@ pub struct TaskError {
     /// Type of the exception, which `retry_on` and `no_retry_on` name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
+    /// Where it was raised, as Python writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceback: Option<String>,
 }
 
 impl TaskError {
     /// An error without an exception type.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), error_type: None }
+        Self { code, message: message.into(), error_type: None, traceback: None }
     }
 }

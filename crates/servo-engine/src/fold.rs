@@ -7,9 +7,11 @@ mod cancel;
 mod definitions;
 mod dispatch;
 mod materializations;
+mod outputs;
 mod partitions;
 mod propagate;
 mod retention;
+mod reviews;
 mod runs;
 mod tasks;
 mod timers;
@@ -79,6 +81,8 @@ impl State {
             EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),
             EventData::AssetsDeployed(payload) => definitions::deployed(self, at, payload),
             EventData::DynamicPartitionsChanged(payload) => partitions::changed(self, at, payload),
+            EventData::MaterializationApproved(payload) => reviews::approved(self, at, payload),
+            EventData::MaterializationRejected(payload) => reviews::rejected(self, payload),
             EventData::Unknown(_) => {
                 self.head.unknown_events += 1;
                 Applied::No(Ignored::UnknownEvent)

@@ -31,6 +31,7 @@ pub mod event;
 mod failure;
 mod fold;
 mod lifecycle;
+pub mod outputs;
 mod plan;
 pub mod planner;
 mod refusal;
@@ -39,15 +40,18 @@ pub mod rows;
 mod settings;
 mod state;
 mod step;
+pub mod work;
 
-pub use command::{Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, TriggerRun};
+pub use command::{
+    Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, Review, TriggerRun, Verdict,
+};
 pub use derive::{fingerprint_prefix, idempotency_hash};
 pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use lifecycle::{
-    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
-    TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, OutputState, Resolution, RunState,
+    RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use refusal::{Refusal, RefusalKind};
@@ -56,6 +60,6 @@ pub use rows::{Delta, HotRows};
 pub use settings::Settings;
 pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    RestoreError, RetryTimer, Run, State, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
 };
 pub use step::{Dispatch, Effect, Engine, Step};

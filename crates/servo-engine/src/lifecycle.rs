@@ -229,3 +229,33 @@ named_enum! {
         LastAttemptFailed = "LAST_ATTEMPT_FAILED",
     }
 }
+
+named_enum! {
+    /// The form of stored data.
+    DataFormat {
+        /// A table.
+        Parquet = "parquet",
+        /// A JSON value.
+        Json = "json",
+        /// Bytes as they are.
+        Bin = "bin",
+        /// Whatever a resource of the project has stored.
+        Io = "io",
+        /// Lies somewhere else, in a place that the function named.
+        External = "external",
+        /// The function only did something.
+        None = "none",
+    }
+}
+
+named_enum! {
+    /// What became of an output.
+    OutputState {
+        /// It is stored, and counts if the attempt does.
+        Committed = "COMMITTED",
+        /// A check blocked it, and it is kept for review.
+        Quarantined = "QUARANTINED",
+        /// A check blocked it, and nobody keeps it.
+        Discarded = "DISCARDED",
+    }
+}

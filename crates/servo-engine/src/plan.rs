@@ -44,6 +44,9 @@ pub struct TaskOptions {
     /// Further assets that the same task materializes, beside that of its key and for the same partition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<AssetKey>,
+    /// Values of its configuration that differ from the declared ones, as JSON texts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, String>,
 }
 
 /// One task of a normalized plan.

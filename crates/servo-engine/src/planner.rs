@@ -5,6 +5,7 @@
 //! asked for, and what `+` adds for those that mappings name.
 
 mod choose;
+mod config;
 mod error;
 mod follow;
 mod inputs;
@@ -21,7 +22,7 @@ pub use choose::Chosen;
 pub use error::{MissingUpstream, PlanningError};
 pub use inputs::PlannedInput;
 
-use crate::definitions::{AssetDef, Definitions};
+use crate::definitions::{Asset, AssetDef, Definitions};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use lookup::Lookup;
 
@@ -32,6 +33,8 @@ pub struct PlanRequest {
     pub selection: Selection,
     /// Which of their partitions.
     pub partitions: PartitionChoice,
+    /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
+    pub config: BTreeMap<String, String>,
 }
 
 /// Which partitions, as people write them. Together they are the union.
@@ -129,7 +132,8 @@ pub fn plan(
     context: &PlanContext<'_>,
 ) -> Result<Planned, PlanningError> {
     let (assets, external) = select(definitions, request, context)?;
-    let groups = groups(definitions, &assets);
+    config::check(definitions, &assets, &request.config)?;
+    let groups = groups(definitions, &assets, &request.config);
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
@@ -237,7 +241,11 @@ struct Group {
     options: TaskOptions,
 }
 
-fn groups(definitions: &Definitions, planned: &[PlannedAsset]) -> Vec<Group> {
+fn groups(
+    definitions: &Definitions,
+    planned: &[PlannedAsset],
+    config: &BTreeMap<String, String>,
+) -> Vec<Group> {
     let find = |position: u32| {
         planned.binary_search_by_key(&position, |planned| planned.asset).ok().map(|found| &planned[found])
     };
@@ -248,8 +256,12 @@ fn groups(definitions: &Definitions, planned: &[PlannedAsset]) -> Vec<Group> {
         if together.first() != Some(&asset.asset) {
             continue;
         }
-        let others = together[1..].iter().map(|other| definitions.asset(*other).key.clone()).collect();
-        let options = options(&definitions.asset(asset.asset).def, others);
+        let made: Vec<&Asset> = together.iter().map(|asset| definitions.asset(*asset)).collect();
+        let others = made[1..].iter().map(|other| other.key.clone()).collect();
+        let options = TaskOptions {
+            config: config::of(&made, config),
+            ..options(&definitions.asset(asset.asset).def, others)
+        };
         // Outputs of one function may be needed for different partitions; each partition is one task of all.
         let others = together[1..].iter().filter_map(|other| find(*other));
         let partitions = others.fold(asset.partitions.clone(), |all, other| all.union(&other.partitions));
@@ -267,6 +279,7 @@ fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
         worker_queue: def.queue.as_deref().map(Into::into),
         compute: def.compute.clone(),
         outputs,
+        config: BTreeMap::new(),
     }
 }
 

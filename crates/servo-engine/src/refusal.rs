@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId, TaskKey};
+use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
 
 /// What kind of no it is; decides HTTP status, exit code and retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,11 @@ pub enum Refusal {
     BadAsset { key: String, problem: String },
     #[error("the project has {count} assets, at most {limit} are allowed; split it over several workspaces")]
     TooManyAssets { count: usize, limit: usize },
+    #[error(
+        "{asset} has no materialization {materialization_id} that waits for review; \
+         `servo quarantine list` shows what does"
+    )]
+    NotInQuarantine { asset: AssetKey, materialization_id: MaterializationId },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -69,7 +74,9 @@ impl Refusal {
     /// What kind of no it is.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } => RefusalKind::NotFound,
+            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } | Refusal::NotInQuarantine { .. } => {
+                RefusalKind::NotFound
+            }
             Refusal::RunKeyConflict { .. }
             | Refusal::RunEnded { .. }
             | Refusal::ForceTooSoon { .. }

@@ -5,11 +5,13 @@
 
 mod definitions;
 mod delta;
+mod materializations;
 mod partitions;
 
 pub use definitions::{AssetDefinitionRow, DeploymentRow};
 pub use delta::{Delta, GoneKeys, Head, HotRows};
-pub use partitions::{DynamicPartitionRow, MaterializationRow, PartitionSetRow, PartitionStatusRow};
+pub use materializations::{CheckResultRow, Discard, MaterializationRow, QuarantineRow};
+pub use partitions::{DynamicPartitionRow, PartitionSetRow, PartitionStatusRow};
 
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
 
@@ -96,6 +98,12 @@ pub struct TaskRow {
     /// What a worker reported after the task had been cancelled.
     pub late_outcome: Option<String>,
     pub materialization_id: Option<MaterializationId>,
+    /// JSON list of what became of each asset.
+    pub outputs: Option<String>,
+    /// JSON of what the newest attempt has used.
+    pub usage: Option<String>,
+    /// JSON list of the attempts that ended without ending it, oldest first.
+    pub past_attempts: Option<String>,
     pub row_version: EventId,
 }
 

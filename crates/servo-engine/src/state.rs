@@ -10,6 +10,7 @@ mod definitions;
 mod dynamic;
 mod index;
 mod partition_status;
+mod quarantine;
 mod run;
 mod snapshot;
 mod statuses;
@@ -20,7 +21,7 @@ pub use index::{Deadline, TaskRef};
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
 pub use snapshot::RestoreError;
-pub use task::{RetryTimer, Task};
+pub use task::{PastAttempt, RetryTimer, Task};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,12 +35,13 @@ pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
+pub(crate) use quarantine::Quarantine;
 pub(crate) use snapshot::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
-use crate::definitions::AssetDef;
-use crate::rows::{Delta, Head};
+use crate::definitions::{AssetDef, Definitions};
+use crate::rows::{Delta, Head, QuarantineRow};
 use crate::settings::Settings;
 
 /// The state of one workspace.
@@ -56,6 +58,8 @@ pub struct State {
     pub(crate) definitions: Deployed,
     pub(crate) dynamic: DynamicPartitions,
     pub(crate) statuses: Statuses,
+    /// What waits for review.
+    pub(crate) quarantine: Quarantine,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) index: Index,
@@ -81,6 +85,7 @@ impl State {
             definitions: Deployed::default(),
             dynamic: DynamicPartitions::default(),
             statuses: Statuses::default(),
+            quarantine: Quarantine::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             index: Index::default(),
@@ -162,6 +167,16 @@ impl State {
     /// The definition of an asset that is deployed.
     pub fn definition(&self, asset: &AssetKey) -> Option<&Arc<AssetDef>> {
         self.definitions.get(asset)
+    }
+
+    /// The deployed assets with everything that follows from them; none if they make no sense to this version.
+    pub fn checked_definitions(&self) -> Option<Arc<Definitions>> {
+        self.definitions.checked()
+    }
+
+    /// What waits for review, by asset and materialization: at most one for each partition.
+    pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
+        self.quarantine.rows()
     }
 
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.

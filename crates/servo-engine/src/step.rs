@@ -11,6 +11,7 @@ use crate::derive::next_event_id;
 use crate::event::{Event, EventData};
 use crate::refusal::Refusal;
 use crate::state::State;
+use crate::work::Work;
 
 /// Controllers react to each other at most this often within a step; what is left comes with the next one.
 const MAX_ROUNDS: usize = 8;
@@ -24,6 +25,8 @@ pub struct Dispatch {
     pub queue: Arc<str>,
     /// Longest it may run.
     pub timeout: Option<Millis>,
+    /// What it does; none if what it makes is not deployed.
+    pub work: Option<Arc<Work>>,
 }
 
 /// Something to do in the world once the batch is durable (P4). Every effect is idempotent.
@@ -144,7 +147,7 @@ impl Engine {
         if let EventData::DispatchRequested(request) = &event.data {
             let wanted = self.state.runs.get(&request.run_id).and_then(|run| {
                 let task = &run.tasks[run.position(&request.task_key)? as usize];
-                dispatcher::dispatch(run, task)
+                dispatcher::dispatch(&self.state, run, task)
             });
             step.effects.extend(wanted.map(Effect::Enqueue));
         }

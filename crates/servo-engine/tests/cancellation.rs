@@ -122,7 +122,7 @@ fn a_result_in_a_cancelling_run_is_late_and_never_promoted() {
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::TimedOut, Outcome::Interrupted] {
         let mut world = running();
         world.cancel(false).expect("cancelled");
-        let report = Report { outcome, error: None, materialization_id: materialization };
+        let report = Report { materialization_id: materialization, ..Report::new(outcome) };
         assert_eq!(world.finish("a", report.clone()), Ok(Reply::Late));
         let task = world.task("a");
         assert_eq!(task.state, TaskState::Cancelled);

@@ -6,22 +6,25 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId, Timestamp,
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId,
+    Timestamp,
 };
-use servo_engine::definitions::{AssetDef, Location};
+use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
     AssetsDeployed, DecodeError, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished,
-    TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, UnknownEvent,
-    decode_batch, encode_batch,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, PlanCreated,
+    RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued,
+    TimerFired, TimerKind, TimerRequested, UnknownEvent, decode_batch, encode_batch,
 };
+use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::{
-    Applied, ErrorCode, Event, EventData, EventKind, Ignored, Outcome, Progress, Report, RetryPolicy,
-    RunState, Settings, TaskError, TaskOptions, TaskState, Trigger,
+    Applied, DataFormat, ErrorCode, Event, EventData, EventKind, Ignored, Outcome, OutputState, Progress,
+    Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskState, Trigger,
 };
 use support::{World, empty_state, event, key, plan_of, task, user_error};
 
@@ -80,6 +83,7 @@ fn options() -> TaskOptions {
         worker_queue: Some("big".into()),
         compute: None,
         outputs: Vec::new(),
+        config: BTreeMap::new(),
     }
 }
 
@@ -98,7 +102,7 @@ fn expected(kind: EventKind) -> Vec<EventData> {
                 request_fingerprint: fingerprint("a"),
                 trigger,
                 priority: 0,
-                labels: std::collections::BTreeMap::new(),
+                labels: BTreeMap::new(),
             };
             let labels = [("team".to_owned(), "ops \"one\"".to_owned())].into();
             vec![
@@ -203,6 +207,8 @@ fn expected(kind: EventKind) -> Vec<EventData> {
                     outcome,
                     error: error.map(Arc::new),
                     materialization_id,
+                    outputs: Arc::default(),
+                    usage: None,
                 })
             };
             let mut list = vec![
@@ -246,7 +252,7 @@ fn expected(kind: EventKind) -> Vec<EventData> {
                 upsert: vec![asset(1, full), asset(2, plain)],
                 removed: vec![],
             };
-            let removed = vec![servo_core::AssetKey::parse("raw.events").expect("a key")];
+            let removed = vec![AssetKey::parse("raw.events").expect("a key")];
             let second = AssetsDeployed {
                 number: 2,
                 digest: "sha256:01".into(),
@@ -272,8 +278,132 @@ fn expected(kind: EventKind) -> Vec<EventData> {
                 change(3, &["acme"], &["größe \"one\""]),
             ]
         }
+        EventKind::MaterializationApproved => {
+            let review = |reason: &str| {
+                EventData::MaterializationApproved(MaterializationApproved {
+                    asset_key: asset(),
+                    materialization_id: materialization_of(attempt_id),
+                    actor: "zoë@example.org".to_owned(),
+                    reason: reason.to_owned(),
+                })
+            };
+            vec![review(""), review("a holiday: \"few\" flights")]
+        }
+        EventKind::MaterializationRejected => {
+            let review = |reason: &str| {
+                EventData::MaterializationRejected(MaterializationRejected {
+                    asset_key: asset(),
+                    materialization_id: materialization_of(attempt_id),
+                    actor: "zoë@example.org".to_owned(),
+                    reason: reason.to_owned(),
+                })
+            };
+            vec![review(""), review("rows are missing")]
+        }
     }
 }
+
+fn asset() -> AssetKey {
+    AssetKey::new("raw", "events").expect("an asset")
+}
+
+/// What kinds that were there before came to say later, each in a file of its own.
+fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
+    let run_id = run();
+    let retried = |from_failure| {
+        EventData::RunRequested(RunRequested {
+            run_key: "retry:1".into(),
+            run_id,
+            request_fingerprint: fingerprint("c"),
+            trigger: Trigger::Retry { actor: "me".to_owned(), of: RunId::from_u128(7), from_failure },
+            priority: 0,
+            labels: BTreeMap::new(),
+        })
+    };
+    let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
+    let configured = TaskOptions { config: config.into(), ..TaskOptions::default() };
+    let plan = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id: plan_id(),
+        fingerprint: fingerprint("d"),
+        tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
+    });
+    vec![
+        ("PlanCreated_config.json", vec![plan]),
+        ("RunRequested_retry.json", vec![retried(false), retried(true)]),
+        ("TaskFinished_outputs.json", finished_with_outputs()),
+    ]
+}
+
+fn finished_with_outputs() -> Vec<EventData> {
+    let texts = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let full = OutputReport {
+        asset: asset(),
+        state: OutputState::Committed,
+        uri: Some("s3://elsewhere/größe".to_owned()),
+        format: Some(DataFormat::Parquet),
+        row_count: Some(842),
+        byte_size: Some(18_446_744_073_709_551_615),
+        content_hash: Some("sha256:00ff".to_owned()),
+        schema_hash: Some("sha256:01".to_owned()),
+        schema: Some(texts(&[("carrier", "string"), ("delay", "double")])),
+        metadata: texts(&[("note", "\"a \\\"good\\\" day\""), ("skipped", "3")]),
+        checks: CHECKS
+            .iter()
+            .zip([Severity::Info, Severity::Warning, Severity::Error, Severity::Critical].iter().cycle())
+            .map(|(kind, severity)| CheckReport {
+                name: format!("{kind:?}"),
+                kind: *kind,
+                passed: *severity != Severity::Critical,
+                severity: *severity,
+                blocking: (*severity == Severity::Info).then_some(true),
+                message: (*severity == Severity::Critical).then(|| "3 of 842 rows".to_owned()),
+                metadata: texts(&[("failed", "3")]),
+                duration_ms: 12,
+            })
+            .collect(),
+    };
+    let plain = |state, format| OutputReport { format, ..OutputReport::new(asset(), state) };
+    let formats = DataFormat::ALL.iter().map(|format| plain(OutputState::Committed, Some(*format)));
+    let states = OutputState::ALL.iter().map(|state| plain(*state, None));
+    let usage = Usage { cpu_ms: 1_200, max_rss_bytes: 1 << 30, bytes_read: 0, bytes_written: 77 };
+    let traced = TaskError {
+        error_type: Some("ValueError".to_owned()),
+        traceback: Some("Traceback (most recent call last):\n  File \"a.py\", line 1".to_owned()),
+        ..TaskError::new(ErrorCode::CheckFailed, "row_count did not pass")
+    };
+    let finished = |outcome, error: Option<TaskError>, outputs: Vec<OutputReport>, usage| {
+        EventData::TaskFinished(TaskFinished {
+            run_id: run(),
+            task_key: key("a"),
+            attempt: 1,
+            attempt_id: attempt_id(),
+            outcome,
+            error: error.map(Arc::new),
+            materialization_id: Some(materialization_of(attempt_id())),
+            outputs: outputs.into(),
+            usage,
+        })
+    };
+    vec![
+        finished(Outcome::Succeeded, None, vec![full], Some(usage)),
+        finished(Outcome::Succeeded, None, formats.collect(), Some(Usage::default())),
+        finished(Outcome::Failed, Some(traced), states.collect(), None),
+    ]
+}
+
+const CHECKS: [CheckKind; 8] = [
+    CheckKind::RowCount,
+    CheckKind::NotNull,
+    CheckKind::Unique,
+    CheckKind::Freshness,
+    CheckKind::Schema,
+    CheckKind::AcceptedValues,
+    CheckKind::Sql,
+    CheckKind::Python,
+];
 
 const CODES: [ErrorCode; 18] = [
     ErrorCode::NetworkError,
@@ -334,18 +464,23 @@ fn write_the_files_that_are_missing() {
         let events = (0u64..).zip(expected(*kind)).map(|(i, data)| event(data, AT, i)).collect();
         write(format!("{}.json", kind.name()), &[events]);
     }
+    for (name, payloads) in expected_later() {
+        let events = (0u64..).zip(payloads).map(|(i, data)| event(data, AT, i)).collect();
+        write(name.to_owned(), &[events]);
+    }
     write("whole_run.jsonl".to_owned(), &whole_run().log);
 }
 
 #[test]
 fn every_event_kind_of_version_1_loads_and_says_what_it_always_said() {
-    for kind in EventKind::ALL {
-        let name = format!("{}.json", kind.name());
+    let first = EventKind::ALL.iter().map(|kind| (format!("{}.json", kind.name()), expected(*kind)));
+    let later = expected_later().into_iter().map(|(name, payloads)| (name.to_owned(), payloads));
+    for (name, expected) in first.chain(later) {
         let events = load(&name);
         let payloads: Vec<EventData> = events.iter().map(|event| event.data.clone()).collect();
-        assert_eq!(payloads, expected(*kind), "{name}");
+        assert_eq!(payloads, expected, "{name}");
         for event in &events {
-            assert_eq!(event.data.kind(), *kind);
+            assert!(name.starts_with(event.data.kind().name()), "{name}");
             assert_eq!(event.at, AT);
             assert_eq!(
                 event.idempotency_key,
@@ -370,6 +505,7 @@ fn the_corpus_has_a_file_for_every_kind_and_no_other() {
         .collect();
     found.sort();
     let mut wanted: Vec<String> = EventKind::ALL.iter().map(|kind| format!("{}.json", kind.name())).collect();
+    wanted.extend(expected_later().into_iter().map(|(name, _)| name.to_owned()));
     wanted.extend(
         [
             "bad_payload.json",
@@ -454,6 +590,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (22, "TaskFinished"),
         (30, "AssetsDeployed"),
         (31, "DynamicPartitionsChanged"),
+        (40, "MaterializationApproved"),
+        (41, "MaterializationRejected"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
@@ -504,6 +642,11 @@ fn names_of_states_and_reasons_never_change() {
         names(servo_engine::DataStatus::ALL.iter().map(|s| s.name()).collect()),
         "NEVER_MATERIALIZED MATERIALIZED LAST_ATTEMPT_FAILED"
     );
+    assert_eq!(
+        names(DataFormat::ALL.iter().map(|s| s.name()).collect()),
+        "parquet json bin io external none"
+    );
+    assert_eq!(names(OutputState::ALL.iter().map(|s| s.name()).collect()), "COMMITTED QUARANTINED DISCARDED");
     for state in TaskState::ALL {
         assert_eq!(TaskState::from_name(state.name()), Some(*state));
     }

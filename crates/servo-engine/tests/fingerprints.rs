@@ -30,6 +30,7 @@ fn rich() -> Vec<TaskRequest> {
         worker_queue: Some("größe".into()),
         compute: None,
         outputs: vec![],
+        config: BTreeMap::new(),
     };
     vec![
         task("extract", &[], options),

@@ -83,7 +83,8 @@ fn request(
     partitions: PartitionChoice,
     known: &Known,
 ) -> Result<Planned, PlanningError> {
-    let request = PlanRequest { selection: Selection::parse(selection).unwrap(), partitions };
+    let request =
+        PlanRequest { selection: Selection::parse(selection).unwrap(), partitions, config: BTreeMap::new() };
     let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
     let at = Moment::from(Timestamp::MAX);
     let context = PlanContext {

@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{AssetKey, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::{
     AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
-    PartitionSetRow, PartitionStatusRow, RunRow, TaskRow, TimerRow,
+    PartitionSetRow, PartitionStatusRow, QuarantineRow, RunRow, TaskRow, TimerRow,
 };
-use servo_engine::{Event, EventData, Input, Settings, State};
+use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
 
@@ -59,6 +59,9 @@ fn same(found: &HotRows, expected: &HotRows) -> Result<(), TestCaseError> {
 /// queues about different tasks, or from the queue and the worker about one attempt, are concurrent.
 fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> bool {
     let (a, b) = (Place::of(first), Place::of(second));
+    if is_review(first) && is_report(second) || is_report(first) && is_review(second) {
+        return false;
+    }
     if a.run != b.run {
         return true;
     }
@@ -119,9 +122,21 @@ impl Place {
             // Deployments follow each other, and so do changes of partitions; both race with everything else.
             EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
             EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
+            // Reviews were decided knowing every report before them.
+            EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
+                run(RunId::from_u128(3))
+            }
             EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
+}
+
+fn is_review(data: &EventData) -> bool {
+    matches!(data, EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_))
+}
+
+fn is_report(data: &EventData) -> bool {
+    matches!(data, EventData::TaskFinished(_))
 }
 
 fn upstream_of(events: &[Event]) -> Upstream {
@@ -190,6 +205,7 @@ struct Tables {
     definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
     deployments: BTreeMap<u64, DeploymentRow>,
     statuses: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
+    quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
 }
 
 impl Tables {
@@ -218,6 +234,11 @@ impl Tables {
         self.outbox.extend(delta.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
         self.deployed_rows(&delta.asset_definitions, &delta.deployments);
         self.partition_rows(&delta.dynamic_partitions, &delta.partition_sets, &delta.partition_status);
+        self.quarantine_rows(&delta.quarantine);
+    }
+
+    fn quarantine_rows(&mut self, rows: &[QuarantineRow]) {
+        self.quarantine.extend(rows.iter().map(|r| ((r.asset_key.clone(), r.materialization_id), r.clone())));
     }
 
     fn deployed_rows(&mut self, definitions: &[AssetDefinitionRow], deployments: &[DeploymentRow]) {
@@ -225,7 +246,7 @@ impl Tables {
         self.deployments.extend(deployments.iter().map(|r| (r.number, r.clone())));
     }
 
-    fn sizes(&self) -> [usize; 9] {
+    fn sizes(&self) -> [usize; 10] {
         [
             self.runs.len(),
             self.tasks.len(),
@@ -236,6 +257,7 @@ impl Tables {
             self.statuses.len(),
             self.definitions.len(),
             self.deployments.len(),
+            self.quarantine.len(),
         ]
     }
 
@@ -247,6 +269,7 @@ impl Tables {
         self.outbox.retain(|k, _| !delta.gone.outbox.contains(k));
         self.deployments.retain(|k, _| !delta.gone.deployments.contains(k));
         self.partitions.retain(|k, _| !delta.gone.dynamic_partitions.contains(k));
+        self.quarantine.retain(|k, _| !delta.gone.quarantine.contains(k));
     }
 
     fn of(rows: &HotRows) -> Self {
@@ -262,6 +285,7 @@ impl Tables {
         tables.outbox.extend(rows.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
         tables.deployed_rows(&rows.asset_definitions, &rows.deployments);
         tables.partition_rows(&rows.dynamic_partitions, &rows.partition_sets, &rows.partition_status);
+        tables.quarantine_rows(&rows.quarantine);
         tables
     }
 }
@@ -367,6 +391,7 @@ proptest! {
                     delta.partition_status.len(),
                     delta.asset_definitions.len(),
                     delta.deployments.len(),
+                    delta.quarantine.len(),
                 ],
                 "each row once"
             );
@@ -395,6 +420,70 @@ proptest! {
         let mut state = sim.engine.state().clone();
         prop_assert!(state.take_delta().is_empty(), "nothing changed since");
     }
+
+    #[test]
+    fn what_counts_or_waits_is_never_removed_and_everything_else_is(story in stories()) {
+        let mut sim = Sim::play(&story);
+        sim.settle();
+        sim.take_delta();
+        let deltas = || sim.deltas.iter();
+        let discards = |reviewed: bool| -> BTreeSet<(AttemptId, AssetKey)> {
+            let discards = deltas().flat_map(|delta| &delta.discards).filter(|it| it.reviewed == reviewed);
+            discards.flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone()))).collect()
+        };
+        let (removed, rejected) = (discards(false), discards(true));
+        let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
+            .flat_map(|delta| &delta.materializations)
+            .map(|row| (row.attempt_id, row.asset_key.clone()))
+            .collect();
+        let attempt = |id: MaterializationId| AttemptId::from_u128(id.to_u128());
+        let mut set_aside: BTreeSet<(AttemptId, AssetKey)> = BTreeSet::new();
+        for delta in deltas() {
+            set_aside.extend(delta.quarantine.iter().map(|r| (attempt(r.materialization_id), r.asset_key.clone())));
+            set_aside.extend(delta.gone.quarantine.iter().map(|(asset, id)| (attempt(*id), asset.clone())));
+        }
+        let waits: BTreeSet<(AttemptId, AssetKey)> = sim.engine.state().quarantine()
+            .map(|r| (attempt(r.materialization_id), r.asset_key.clone()))
+            .collect();
+        prop_assert!(counts.is_disjoint(&removed) && counts.is_disjoint(&rejected) && counts.is_disjoint(&waits));
+        prop_assert!(waits.is_disjoint(&removed) && waits.is_disjoint(&rejected));
+        for output in &set_aside {
+            let ends = [&waits, &rejected, &counts].iter().filter(|ends| ends.contains(output)).count();
+            prop_assert_eq!(ends, 1, "it waits, was thrown away or counts: {:?}", output);
+        }
+        let rows = sim.engine.state().rows();
+        let tasks = rows.tasks.iter().chain(deltas().flat_map(|delta| &delta.ended_tasks));
+        let succeeded: BTreeSet<AttemptId> =
+            tasks.filter(|row| row.state == TaskState::Succeeded).filter_map(|row| row.attempt_id).collect();
+        for (attempt, assets) in begun(&sim.events()).into_iter().filter(|(id, _)| !succeeded.contains(id)) {
+            for asset in assets {
+                let output = (attempt, asset);
+                prop_assert!(removed.contains(&output) || set_aside.contains(&output), "{output:?} stays for ever");
+            }
+        }
+    }
+}
+
+/// Attempts that workers began, with the assets that they were to make.
+fn begun(events: &[Event]) -> Vec<(AttemptId, BTreeSet<AssetKey>)> {
+    let mut outputs: BTreeMap<(RunId, TaskKey), BTreeSet<AssetKey>> = BTreeMap::new();
+    let mut begun = Vec::new();
+    for event in events {
+        match &event.data {
+            EventData::PlanCreated(plan) => {
+                outputs.extend(plan.tasks.iter().map(|spec| {
+                    let assets = spec.options.outputs.iter().cloned().chain([spec.task_key.asset()]);
+                    ((plan.run_id, spec.task_key.clone()), assets.collect())
+                }));
+            }
+            EventData::TaskStarted(start) => {
+                let assets = outputs.get(&(start.run_id, start.task_key.clone())).expect("it was planned");
+                begun.push((start.attempt_id, assets.clone()));
+            }
+            _ => {}
+        }
+    }
+    begun
 }
 
 /// Without this the properties could hold because nothing happens.
@@ -457,8 +546,19 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
             "AddedAndRemoved",
             "TooManyPartitionChanges",
             "TooManyPartitions",
+            "NotInQuarantine",
         ]
         .map(str::to_owned),
+    );
+    wanted.push("usage".to_owned());
+    wanted.extend(
+        OutputState::ALL
+            .iter()
+            .flat_map(|state| [format!("output {state} SUCCEEDED"), format!("output {state} FAILED")]),
+    );
+    wanted.extend(
+        ["execution_failed", "timed_out", "heartbeat_timeout", "dispatch_ack_timeout", "interrupted"]
+            .map(|reason| format!("past {reason}")),
     );
     wanted.extend(
         [

@@ -8,6 +8,7 @@ mod support;
 mod table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
 use servo_engine::event::{
@@ -17,10 +18,11 @@ use servo_engine::event::{
 };
 use servo_engine::{
     Attempt, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunState, Settings,
-    State, Trigger, TriggerRun,
+    State, Trigger, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, user_error,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, reviewed,
+    user_error,
 };
 
 fn request() -> TriggerRun {
@@ -118,6 +120,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             outcome,
             error,
             materialization_id: None,
+            outputs: Arc::default(),
+            usage: None,
         })
     };
     let fired = |timer_type: TimerKind, fire_at| {
@@ -176,6 +180,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     }
     add("AssetsDeployed", deployed(1), now);
     add("DynamicPartitionsChanged", partitions_changed(1), now);
+    add("MaterializationApproved", reviewed(Verdict::Approve), now);
+    add("MaterializationRejected", reviewed(Verdict::Reject), now);
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list

@@ -18,10 +18,11 @@ use servo_engine::event::{
 };
 use servo_engine::{
     Applied, Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
-    RetryPolicy, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun,
+    RetryPolicy, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, task, user_error,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, reviewed, task,
+    user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -154,6 +155,8 @@ fn finished(attempt: &Attempt, outcome: Outcome) -> EventData {
         outcome,
         error,
         materialization_id: None,
+        outputs: Arc::default(),
+        usage: None,
     })
 }
 
@@ -288,6 +291,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("TaskFinished, unknown task".into(), finished(&nobody, Outcome::Succeeded), now));
     list.push(("AssetsDeployed".into(), deployed(1), now));
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
+    list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
+    list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list

@@ -26,6 +26,10 @@ impl<'a> Batch<'a> {
     /// A column by its name, checked against the type its field needs.
     pub(crate) fn column<T: Field>(&self, name: &'static str) -> Result<Column<'a, T>, Error> {
         let Some(array) = self.rows.column_by_name(name) else {
+            // Files of earlier versions lack the columns that tables have gained since.
+            if T::from_value(None).is_some() {
+                return Ok(Column { array: None, name, batch: *self });
+            }
             return Err(Error::damaged(self.file, format!("column `{name}` is missing")));
         };
         let wanted = T::Value::data_type();
@@ -39,24 +43,25 @@ impl<'a> Batch<'a> {
                 format!("column `{name}` is no {}", type_name::<<T::Value as Value>::Array>()),
             )
         })?;
-        Ok(Column { array, name, batch: *self })
+        Ok(Column { array: Some(array), name, batch: *self })
     }
 }
 
 /// A typed column of a [`Batch`].
 pub(crate) struct Column<'a, T: Field> {
-    array: &'a <T::Value as Value>::Array,
+    /// None: there is no such column in the file.
+    array: Option<&'a <T::Value as Value>::Array>,
     name: &'static str,
     batch: Batch<'a>,
 }
 
 impl<T: Field> Column<'_, T> {
     pub(crate) fn get(&self, row: usize) -> Result<T, Error> {
-        let value = if self.array.is_null(row) {
-            None
-        } else {
-            Some(T::Value::read(self.array, row).map_err(|problem| self.error(row, &problem))?)
-        };
+        let value = self
+            .array
+            .filter(|array| !array.is_null(row))
+            .map(|array| T::Value::read(array, row).map_err(|problem| self.error(row, &problem)))
+            .transpose()?;
         T::from_value(value).ok_or_else(|| self.error(row, "is null, and must not be"))
     }
 

@@ -15,8 +15,8 @@ use crate::files::Files;
 use crate::manifest::{FileRef, Manifest};
 use crate::table::{DELETED, HotTable, Table};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses, Runs,
-    Tasks, Timers,
+    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses,
+    Quarantine, Runs, Tasks, Timers,
 };
 
 /// What deltas change in a hot table, each key once.
@@ -136,6 +136,7 @@ hot_tables! {
     dynamic_partitions: DynamicPartitions,
     partition_sets: PartitionSets,
     partition_status: PartitionStatuses,
+    quarantine: Quarantine,
 }
 
 /// A hot table, by key.

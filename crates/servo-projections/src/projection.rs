@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
-use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow};
+use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow, QuarantineRow};
 use servo_store::{Blobs, Layout};
 
 use crate::error::Error;
@@ -12,7 +12,7 @@ use crate::hot::{self, HotTables};
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
-use crate::tables::{DynamicPartitions, PartitionStatuses};
+use crate::tables::{DynamicPartitions, PartitionStatuses, Quarantine};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -41,6 +41,11 @@ impl Projection {
     /// What it is a view of.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
+    }
+
+    /// What waits for review, by asset and materialization.
+    pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
+        hot::merged::<Quarantine>(&self.files, &self.manifest).await
     }
 
     /// What is known of every partition, sorted by asset and partition.

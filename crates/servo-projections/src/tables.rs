@@ -1,10 +1,12 @@
 //! The tables: a line per column. Names and types are a contract with everybody who queries the files.
 
 mod definitions;
+mod materializations;
 mod partitions;
 
 pub(crate) use definitions::{AssetDefinitions, Deployments};
-pub(crate) use partitions::{DynamicPartitions, Materializations, PartitionSets, PartitionStatuses};
+pub(crate) use materializations::{CheckResults, Materializations, Quarantine};
+pub(crate) use partitions::{DynamicPartitions, PartitionSets, PartitionStatuses};
 
 use arrow_array::ArrayRef;
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
@@ -22,7 +24,7 @@ use crate::table::{ColumnSpec, HistoryTable, HotTable, Table, hot_table, table};
 use crate::value::{Field, Value};
 
 /// Every table, in the order in which people are shown them.
-pub const TABLES: [&str; 14] = [
+pub const TABLES: [&str; 16] = [
     Runs::NAME,
     Tasks::NAME,
     Edges::NAME,
@@ -32,6 +34,8 @@ pub const TABLES: [&str; 14] = [
     Deployments::NAME,
     PartitionStatuses::NAME,
     Materializations::NAME,
+    CheckResults::NAME,
+    Quarantine::NAME,
     DynamicPartitions::NAME,
     PartitionSets::NAME,
     RunKeys::NAME,
@@ -113,6 +117,9 @@ table! {
         error_code: Option<String>;
         late_outcome: Option<String>;
         materialization_id: Option<MaterializationId>, unique;
+        outputs: Option<String>, unique;
+        usage: Option<String>, unique;
+        past_attempts: Option<String>;
         row_version: EventId, unique;
     }
 }

@@ -17,8 +17,8 @@ use servo_core::{
 };
 use servo_engine::event::TimerKind;
 use servo_engine::{
-    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
-    TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason,
+    TaskState, TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -138,6 +138,7 @@ named_values!(
     OutboxStatus,
     AttemptOutcome,
     DataStatus,
+    DataFormat,
 );
 
 /// Keys that are shown in another form than they are stored in.

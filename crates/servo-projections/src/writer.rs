@@ -19,8 +19,8 @@ use crate::request_keys::oldest_kept;
 use crate::settled::history_key;
 use crate::table::{HistoryTable, HotTable, SCHEMA_VERSION, Shape, Table};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
-    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
+    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
+    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
 };
 
 /// Writes the files of one workspace.
@@ -115,6 +115,7 @@ impl Writer {
         self.add_hot::<DynamicPartitions>(draft, &mut tables, keys, keys_gone, delta).await?;
         self.add_hot::<PartitionSets>(draft, &mut tables, &delta.partition_sets, &[], delta).await?;
         self.add_hot::<PartitionStatuses>(draft, &mut tables, &delta.partition_status, &[], delta).await?;
+        self.add_hot::<Quarantine>(draft, &mut tables, &delta.quarantine, &gone.quarantine, delta).await?;
         if !tables.is_empty() {
             let rows = tables.values().flatten().map(|file| file.rows).sum();
             let (first_seq, last_seq) = (draft.watermarks.last_seq + 1, delta.head.seq);
@@ -137,6 +138,7 @@ impl Writer {
         self.add_settled::<RunKeyConflicts>(draft, &delta.run_key_conflicts, Grouping::Large).await?;
         self.add_settled::<Idempotency>(draft, &delta.idempotency, Grouping::Large).await?;
         self.add_settled::<Materializations>(draft, &delta.materializations, Grouping::Large).await?;
+        self.add_settled::<CheckResults>(draft, &delta.check_results, Grouping::Large).await?;
         draft.watermarks = Watermarks::new(delta.head, now);
         forget_requests(draft);
         Ok(())

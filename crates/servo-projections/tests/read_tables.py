@@ -26,6 +26,7 @@ KEYS = {
     "partition_status": ["asset_key", "partition_key"],
     "dynamic_partitions": ["name", "partition"],
     "dynamic_partition_sets": ["name"],
+    "quarantine": ["asset_key", "materialization_id"],
 }
 
 

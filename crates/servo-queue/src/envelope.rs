@@ -6,6 +6,8 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId, to_canonical_string};
 
+use servo_engine::work::Work;
+
 use crate::keyring::{AuthError, Keyring};
 
 const WHAT: &str = "task envelope";
@@ -29,6 +31,9 @@ pub struct Envelope {
     pub attempt_id: AttemptId,
     /// `dispatch:{run}:{task}:{attempt}`.
     pub dispatch_id: String,
+    /// What it does; none if what it would make is not deployed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Arc<Work>>,
     /// Longest the attempt may run.
     pub timeout_ms: Option<Millis>,
     /// How often to report.

@@ -36,6 +36,7 @@ fn envelope() -> Envelope {
         attempt_id: claims.attempt_id,
         dispatch_id: servo_core::dispatch_id(claims.run_id, &claims.task_key, 2),
         timeout_ms: None,
+        work: None,
         heartbeat_interval_ms: Millis::from_secs(30),
         task_token: keys().mint(&claims),
         expires_at: claims.expires_at,

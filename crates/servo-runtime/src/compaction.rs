@@ -13,6 +13,8 @@ use servo_projections::{Compactor, Manifest};
 use servo_store::{ErrorKind, Log};
 use tokio::runtime::Handle;
 
+use crate::data::Data;
+
 /// What readers need to know about the tables.
 #[derive(Debug, Default)]
 pub(crate) struct Published {
@@ -106,6 +108,7 @@ impl Inner {
 
 pub(crate) struct Compaction {
     pub(crate) compactor: Compactor,
+    pub(crate) data: Option<Data>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) handle: Handle,
@@ -119,6 +122,9 @@ impl Compaction {
     pub(crate) fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
         while let Ok(delta) = deltas.recv() {
             let mut wait = Duration::from_millis(100);
+            if !self.follow(&delta) {
+                return;
+            }
             let (head, mut changes) = (delta.head, *delta);
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
@@ -144,6 +150,23 @@ impl Compaction {
                 }
             }
         }
+    }
+
+    /// Data follows the log before the tables do. A failure is tried again until it is time to stop; then the tables
+    /// stay behind, so that the next start does it again.
+    fn follow(&self, delta: &Delta) -> bool {
+        let Some(data) = &self.data else { return true };
+        let mut wait = Duration::from_millis(100);
+        while let Err(error) = self.handle.block_on(data.follow(delta)) {
+            tracing::error!(%error, "data could not follow the log, it will be tried again");
+            if self.stopping.load(Ordering::Acquire) {
+                self.published.broken.store(true, Ordering::Release);
+                return false;
+            }
+            std::thread::sleep(wait);
+            wait = (wait * 2).min(Duration::from_secs(5));
+        }
+        true
     }
 
     fn truncate_log(&self, projected: u64) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::Settings;
 use servo_queue::{Keyring, TaskQueue};
-use servo_store::{Blobs, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
+use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::clock::SystemClock;
 
@@ -20,6 +20,8 @@ pub struct Stores {
     pub blobs: Arc<dyn Blobs>,
     /// Names of all of it.
     pub layout: Layout,
+    /// The data of assets; none if nothing that runs here stores any.
+    pub data: Option<DataRoot>,
 }
 
 impl Stores {
@@ -28,7 +30,8 @@ impl Stores {
         let layout = Layout::new(tenant, workspace);
         let log = Arc::new(FileLog::open(root, &layout)?);
         let blobs = Arc::new(FileBlobs::new(root, &layout));
-        Ok(Self { log, blobs, layout })
+        let data = DataRoot::directory(root, &layout).ok();
+        Ok(Self { log, blobs, layout, data })
     }
 
     /// The same, to look at only; works beside a running writer.
@@ -40,7 +43,8 @@ impl Stores {
         let layout = Layout::new(tenant, workspace);
         let log = Arc::new(FileLog::open_read_only(root, &layout)?);
         let blobs = Arc::new(FileBlobs::new(root, &layout));
-        Ok(Self { log, blobs, layout })
+        let data = DataRoot::directory(root, &layout).ok();
+        Ok(Self { log, blobs, layout, data })
     }
 }
 

@@ -91,6 +91,7 @@ impl Effects {
                 attempt: attempt.attempt,
                 attempt_id: attempt.attempt_id,
                 dispatch_id,
+                work: dispatch.work.clone(),
                 timeout_ms: dispatch.timeout,
                 heartbeat_interval_ms: self.heartbeat_interval,
                 expires_at,

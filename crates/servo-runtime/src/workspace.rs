@@ -4,22 +4,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use servo_core::{Clock, EventId, RunId};
+use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, State, TriggerRun,
+    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, Review, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
+use servo_store::PutIds;
 use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
 use crate::config::{Config, Stores};
+use crate::data::Data;
 use crate::effects::Effects;
 use crate::engine_loop::EngineLoop;
-use crate::error::Error;
+use crate::error::{Error, RequestError};
 use crate::messages::Message;
 use crate::ownership;
 use crate::recovery::recover;
@@ -36,11 +39,13 @@ pub(crate) struct Inner {
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn PutIds>,
     keys: Keyring,
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    data: Option<Data>,
     /// Closes when the last thread has ended.
     working: watch::Receiver<()>,
     /// Gives the lease up when the threads have ended.
@@ -123,8 +128,10 @@ impl Workspace {
             published: published.clone(),
             engine: inputs.downgrade(),
         });
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
+            data: data.clone(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
             handle: handle.clone(),
@@ -170,8 +177,10 @@ impl Workspace {
                 published,
                 cache,
                 clock: config.clock.clone(),
+                ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
                 stopping,
+                data,
                 closed,
                 working: still_working,
                 threads: Mutex::new(threads),
@@ -206,6 +215,22 @@ impl Workspace {
     /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
     pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Reply, Error> {
         self.ask(Input::ChangePartitions(request)).await
+    }
+
+    /// Decides about what a check had blocked; answers when the decision is durable.
+    pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+        let (asset, id) = (review.asset.clone(), review.materialization_id);
+        let waiting = self.read(move |state| {
+            let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
+            found.map(|row| row.partition_key.clone())
+        });
+        if let (Verdict::Approve, Some(partition), Some(data)) =
+            (review.verdict, waiting.await?, &self.inner.data)
+        {
+            let approved = data.approve(&review.asset, partition.as_ref(), id).await;
+            approved.map_err(|error| RequestError::Review(error.to_string()))?;
+        }
+        self.ask(Input::Review(review)).await
     }
 
     /// A worker is about to begin; an error means that it must not.
@@ -250,6 +275,16 @@ impl Workspace {
         });
         self.send(Message::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
+    }
+
+    /// The time, by the clock of this workspace.
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// An id that was never given before.
+    pub(crate) fn new_id(&self) -> PutId {
+        self.inner.ids.next()
     }
 
     /// Whether it takes requests.

@@ -138,6 +138,7 @@ fn the_process_that_is_killed() {
             log: Arc::new(log.unwrap()),
             blobs: Arc::new(FileBlobs::with_files(shared, &root, &layout())),
             layout: layout(),
+            data: None,
         };
         let stage = Stage::open(stores, |config| {
             config.settings = settings();

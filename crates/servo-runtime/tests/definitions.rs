@@ -50,11 +50,7 @@ async fn by_hand(root: &Path) -> Stage {
 }
 
 fn produced(n: u128) -> Report {
-    Report {
-        outcome: Outcome::Succeeded,
-        error: None,
-        materialization_id: Some(MaterializationId::from_parts(1, n)),
-    }
+    Report { materialization_id: Some(MaterializationId::from_parts(1, n)), ..Report::succeeded() }
 }
 
 fn a() -> AssetKey {
@@ -68,7 +64,7 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     stage.workspace.deploy(deploy("d1", vec![definition("a", "one"), definition("b", "one")])).await.unwrap();
     stage.workspace.change_partitions(customers(&["acme", "zenith"], &[])).await.unwrap();
     materialize(&stage, "first", produced(1)).await;
-    let failed = Report { outcome: Outcome::Cancelled, error: None, materialization_id: None };
+    let failed = Report::new(Outcome::Cancelled);
     materialize(&stage, "second", failed).await;
     stage.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
     stage.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();

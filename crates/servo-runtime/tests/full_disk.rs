@@ -62,7 +62,7 @@ impl Disk {
                 let options = FileLogOptions::default();
                 let log = FileLog::open_with(files.clone(), directory.path(), &layout(), options).unwrap();
                 let blobs = FileBlobs::with_files(files, directory.path(), &layout());
-                Stores { log: Arc::new(log), blobs: Arc::new(blobs), layout: layout() }
+                Stores { log: Arc::new(log), blobs: Arc::new(blobs), layout: layout(), data: None }
             }
         }
     }

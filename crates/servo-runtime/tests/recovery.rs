@@ -44,7 +44,12 @@ async fn work(stage: &Stage) {
 fn with_small_segments(root: &Path) -> Stores {
     let options = FileLogOptions { segment_bytes: 4_000 };
     let log = FileLog::open_with(Arc::new(OsFiles), root, &layout(), options).unwrap();
-    Stores { log: Arc::new(log), blobs: Arc::new(FileBlobs::new(root, &layout())), layout: layout() }
+    Stores {
+        log: Arc::new(log),
+        blobs: Arc::new(FileBlobs::new(root, &layout())),
+        layout: layout(),
+        data: None,
+    }
 }
 
 #[tokio::test]

@@ -5,9 +5,15 @@
 
 use std::fmt;
 
-use servo_core::{TenantId, WorkspaceId};
+use servo_core::{
+    AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, TenantId, WorkspaceId, cloud_task_id,
+    sha256_hex,
+};
 
 use crate::Seq;
+
+/// Longer partition keys are hashed: a name of a file has at most 255 bytes.
+const LONGEST_NAME: usize = 200;
 
 /// What a Parquet file of a table is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +127,56 @@ impl Layout {
     /// One Parquet file of a table.
     pub fn table_file(&self, table: &str, kind: TableFileKind, id: impl fmt::Display) -> String {
         format!("{}/{table}/{}-{id}.parquet", self.state_dir(), kind.as_str())
+    }
+
+    /// Home of an asset, or of one of its partitions: where its materializations are.
+    pub fn data_home(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> String {
+        let asset = format!("assets/{}", asset.canonical());
+        match partition.map(PartitionKey::canonical) {
+            None => asset,
+            Some(key) if key.len() <= LONGEST_NAME => format!("{asset}/partitions/{key}"),
+            Some(key) => format!("{asset}/partitions/sha256-{}", sha256_hex(key.as_bytes())),
+        }
+    }
+
+    /// Directory of a materialization.
+    pub fn materialization(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> String {
+        format!("{}/materializations/{id}", self.data_home(asset, partition))
+    }
+
+    /// Directory of what a check has blocked.
+    pub fn quarantine(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> String {
+        format!("{}/quarantine/{id}", self.data_home(asset, partition))
+    }
+
+    /// Says which materialization is the latest, for people and tools.
+    pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> String {
+        format!("{}/latest.json", self.data_home(asset, partition))
+    }
+
+    /// Directory of what the attempts of a run write before it counts.
+    pub fn staging_of(&self, run: RunId) -> String {
+        format!("staging/{run}")
+    }
+
+    /// Directory of what an attempt writes before it counts.
+    pub fn staging(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
+        format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
+    }
+
+    /// What the code of an attempt has printed.
+    pub fn attempt_log(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
+        format!("logs/{run}/{}/attempt={attempt}.jsonl", cloud_task_id('t', task.as_str()))
     }
 
     /// The `n`th record of a lease.

@@ -40,6 +40,7 @@
 mod blobs;
 #[cfg(feature = "testing")]
 pub mod conformance;
+mod data;
 mod error;
 mod file_blobs;
 mod file_log;
@@ -58,6 +59,7 @@ mod put_ids;
 pub mod testing;
 
 pub use blobs::{BlobError, Blobs, PutOutcome};
+pub use data::{DataError, DataRoot};
 pub use error::{AppendError, Damage, ErrorKind, OpenError, ReadError};
 pub use file_blobs::FileBlobs;
 pub use file_log::{FileLog, FileLogOptions};

@@ -26,13 +26,19 @@ pub struct StoreUrlError {
     source: Box<dyn StdError + Send + Sync>,
 }
 
+impl StoreUrlError {
+    pub(crate) fn new(url: &str, source: Box<dyn StdError + Send + Sync>) -> Self {
+        Self { url: redact(url), source }
+    }
+}
+
 /// Opens `s3://bucket/path`, `gs://…`, `az://…`, `file:///directory` or `memory:///`. Settings come from the
 /// environment (`AWS_…`, `GOOGLE_…`, `AZURE_…`) and from `options`, which win.
 pub fn open_object_store(
     url: &str,
     options: impl IntoIterator<Item = (String, String)>,
 ) -> Result<(Arc<dyn ObjectStore>, Path), StoreUrlError> {
-    let refuse = |source: Box<dyn StdError + Send + Sync>| StoreUrlError { url: redact(url), source };
+    let refuse = |source| StoreUrlError::new(url, source);
     let refused = |error: Error| refuse(error.into());
     let parsed = Url::parse(url).map_err(|error| refuse(error.into()))?;
     // Errors and logs show URLs.

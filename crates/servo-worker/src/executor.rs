@@ -1,32 +1,46 @@
-//! The in-process executor: for tests, benchmarks, and work that needs no interpreter.
+//! The executor: takes tasks of a queue, and watches over whoever does them.
+
+mod slots;
 
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
 use servo_core::{AttemptId, Clock};
-use servo_engine::{ErrorCode, Outcome, Reply, Report, TaskError};
+use servo_engine::{ErrorCode, Outcome, Progress, Reply, Report, TaskError};
 use servo_queue::{Envelope, Keyring, LocalQueue, SignedEnvelope};
 use servo_runtime::Error;
-use tokio::task::JoinSet;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::callbacks::Callbacks;
+use slots::Phase;
+pub use slots::Slots;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// New progress is told at once, but not more often than this.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
+/// How long an attempt that has to stop may take to do so.
+const STOP_LIMIT: Duration = Duration::from_secs(2);
 
 /// The work itself.
 #[async_trait]
 pub trait TaskFunction: Send + Sync + 'static {
-    /// Does one attempt, without blocking its thread. A panic is a failure of the task, not of the executor.
-    async fn run(&self, task: &Envelope) -> Report;
+    /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of the
+    /// executor.
+    async fn run(&self, task: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report;
+
+    /// Ends an attempt that `run` is at, which is dropped when this returns. What needs no time to stop needs no more.
+    async fn stop(&self, _task: &Envelope) {}
 }
 
-/// Runs tasks of one queue inside this process, several at a time.
+/// Runs tasks of one queue, several at a time.
 pub struct Executor {
     /// Where messages come from.
     pub queue: Arc<LocalQueue>,
@@ -47,24 +61,24 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// Starts the slots. They end when the set is dropped.
-    pub fn start(self) -> JoinSet<()> {
-        let shared = Arc::new((self, AtWork::default()));
-        let mut slots = JoinSet::new();
-        for _ in 0..shared.0.slots {
-            let shared = shared.clone();
-            slots.spawn(async move {
-                let (executor, at_work) = &*shared;
-                loop {
-                    let message = executor.queue.take(&executor.queue_name).await;
-                    executor.handle(&message, at_work).await;
-                }
-            });
-        }
-        slots
+    /// Starts the slots.
+    pub fn start(self) -> Slots {
+        Slots::start(self)
     }
 
-    async fn handle(&self, message: &SignedEnvelope, at_work: &AtWork) {
+    /// Takes tasks one after another, until the slots close.
+    async fn serve(&self, at_work: &AtWork, mut phase: watch::Receiver<Phase>) {
+        loop {
+            let message = tokio::select! {
+                biased;
+                () = Phase::Draining.reached(&mut phase) => return,
+                message = self.queue.take(&self.queue_name) => message,
+            };
+            self.handle(&message, at_work, &mut phase).await;
+        }
+    }
+
+    async fn handle(&self, message: &SignedEnvelope, at_work: &AtWork, phase: &mut watch::Receiver<Phase>) {
         let envelope = match self.keys.open(message, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
@@ -82,33 +96,53 @@ impl Executor {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
             return;
         }
-        let report = self.work(&envelope).await;
+        let report = self.work(&envelope, phase).await;
         if let Err(error) = insist(|| self.callbacks.finished(token, report.clone())).await {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
         }
     }
 
-    /// Runs the function beside its heartbeats, its timeout and the wish to cancel.
-    async fn work(&self, envelope: &Envelope) -> Report {
+    /// Runs the function beside its heartbeats, its timeout, the wish to cancel and the end of the worker.
+    async fn work(&self, envelope: &Envelope, phase: &mut watch::Receiver<Phase>) -> Report {
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
+        let (progress, made) = watch::channel(None);
+        let mut run = pin!(AssertUnwindSafe(self.function.run(envelope, &progress)).catch_unwind());
+        let outcome = tokio::select! {
+            done = &mut run => return reported(done),
+            () = sleep(limit.min(LONGEST_TIMEOUT)) => Outcome::TimedOut,
+            () = self.heartbeats(envelope, made) => Outcome::Cancelled,
+            () = Phase::Stopping.reached(phase) => Outcome::Interrupted,
+        };
         tokio::select! {
-            done = AssertUnwindSafe(self.function.run(envelope)).catch_unwind() => done.unwrap_or_else(|panic| {
-                Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
-            }),
-            () = tokio::time::sleep(limit.min(LONGEST_TIMEOUT)) => ended(Outcome::TimedOut),
-            () = self.heartbeats(envelope) => ended(Outcome::Cancelled),
+            _too_late = &mut run => {}
+            _slow = timeout(STOP_LIMIT, self.function.stop(envelope)) => {}
         }
+        Report::new(outcome)
     }
 
-    /// Reports regularly; ends when the work must stop.
-    async fn heartbeats(&self, envelope: &Envelope) {
+    /// Reports regularly, and when there is something new; ends when the work must stop.
+    async fn heartbeats(&self, envelope: &Envelope, mut made: watch::Receiver<Option<Progress>>) {
         let period = Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1));
+        let mut regular = Instant::now() + period;
+        let mut earliest = Instant::now();
         loop {
-            tokio::time::sleep(period).await;
-            let stop = match self.callbacks.heartbeat(&envelope.task_token, None).await {
+            let progress = tokio::select! {
+                () = sleep_until(regular) => None,
+                Ok(()) = made.changed() => {
+                    sleep_until(earliest.min(regular)).await;
+                    made.borrow_and_update().clone()
+                }
+            };
+            let answer = self.callbacks.heartbeat(&envelope.task_token, progress).await;
+            regular = Instant::now() + period;
+            earliest = Instant::now() + PROGRESS_PAUSE;
+            let stop = match answer {
                 Ok(Reply::Heartbeat { should_cancel }) => should_cancel,
                 Ok(_) => false,
-                Err(error) => !error.is_transient(),
+                Err(error) => {
+                    made.mark_changed();
+                    !error.is_transient()
+                }
             };
             if stop {
                 return;
@@ -151,8 +185,10 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     format!("the task panicked: {}", text.unwrap_or("without a message"))
 }
 
-fn ended(outcome: Outcome) -> Report {
-    Report { outcome, error: None, materialization_id: None }
+fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
+    done.unwrap_or_else(|panic| {
+        Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
+    })
 }
 
 /// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
@@ -165,7 +201,7 @@ where
     loop {
         match call().await {
             Err(error) if error.is_transient() => {
-                tokio::time::sleep(pause).await;
+                sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
             outcome => return outcome,

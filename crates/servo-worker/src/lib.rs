@@ -1,12 +1,27 @@
 //! Runs tasks: takes envelopes from a queue, asks before it begins, reports until it is heard.
 //!
-//! This crate owns the worker's side of the contract ([`Callbacks`]), the executor that runs tasks inside the
-//! process ([`Executor`]), and everything that starts Python ([`project`]). It refuses to plan. The executor goes through the same envelopes, tokens and reports as
-//! any other worker (P10): it only lacks an interpreter.
+//! **Owns** the worker's side of the contract ([`Callbacks`]), the executor that watches over tasks ([`Executor`]), and
+//! everything that starts Python: projects and their interpreter ([`project`]), the processes that run tasks
+//! ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
+//!
+//! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work whatever
+//! it does (P9).
+//!
+//! **Guarantees** that a process that was started ends with this one, together with all that it has started; that an
+//! attempt is reported when its log is complete and nothing of it is left in staging; and that the in-process functions of
+//! tests go through the same envelopes, tokens and reports as Python does (P10).
 
 mod callbacks;
+mod data;
 mod executor;
+mod logs;
 pub mod project;
+mod runner;
+mod runners;
+mod work;
 
 pub use callbacks::Callbacks;
-pub use executor::{Executor, TaskFunction};
+pub use data::Places;
+pub use executor::{Executor, Slots, TaskFunction};
+pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
+pub use runners::{RunnerSettings, Runners};

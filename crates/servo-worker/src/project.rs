@@ -2,13 +2,16 @@
 
 mod interpreter;
 mod scan;
+mod start;
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 pub use interpreter::{NoInterpreter, interpreter_near};
+pub(crate) use scan::Answer;
 pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};
+pub use start::StartError;
 
 /// The file that makes a directory a project.
 pub const FILE: &str = "servo.toml";
@@ -85,7 +88,8 @@ impl Project {
             file,
             message: error.to_string().trim_end().to_owned(),
         })?;
-        Ok(Self { root: root.to_owned(), python: read.project.python, storage: read.project.storage })
+        let Section { python, storage } = read.project;
+        Ok(Self { root: root.to_owned(), python, storage })
     }
 
     /// The directory with the file.

@@ -39,7 +39,12 @@ def flush() -> None:
     """Write out what was printed, as far as that is possible."""
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            try:
+                stream.flush()
+            except BlockingIOError:
+                # A program that had the same stream has left it so.
+                os.set_blocking(stream.fileno(), True)
+                stream.flush()
         except (OSError, ValueError, AttributeError):
             continue
 

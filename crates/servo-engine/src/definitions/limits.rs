@@ -72,7 +72,7 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         }
     }
     let mut names = BTreeSet::new();
-    for check in &asset.checks {
+    for check in asset.checks.iter() {
         let place = check.location.as_ref().unwrap_or(&asset.location);
         let mut about = About { report: about.report, location: place, subject: about.subject.clone() };
         if !names.insert(&check.name) {

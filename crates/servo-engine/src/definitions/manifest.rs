@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
@@ -63,7 +64,7 @@ pub struct AssetDef {
     #[serde(default, skip_serializing_if = "is_default")]
     pub deps: Vec<DepDef>,
     #[serde(default, skip_serializing_if = "is_default")]
-    pub checks: Vec<CheckDef>,
+    pub checks: Arc<[CheckDef]>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Option<RetryPolicy>,
     #[serde(default, skip_serializing_if = "is_default")]

@@ -17,6 +17,15 @@ pub enum Trigger {
         /// Who asked.
         actor: String,
     },
+    /// Somebody asked for another try of a run that had ended.
+    Retry {
+        /// Who asked.
+        actor: String,
+        /// The run before.
+        of: RunId,
+        /// Only what had not succeeded.
+        from_failure: bool,
+    },
 }
 
 /// Somebody or something asked for a run.

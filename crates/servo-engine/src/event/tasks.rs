@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, MaterializationId, RunId, TaskKey, Timestamp};
 
 use crate::failure::TaskError;
+use crate::outputs::{OutputReport, Usage};
 
 /// How an attempt ended, in the worker's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -85,6 +86,16 @@ pub struct TaskFinished {
     /// What it produced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialization_id: Option<MaterializationId>,
+    /// What became of each asset; empty if the worker knows only that it is done.
+    #[serde(default, skip_serializing_if = "no_outputs")]
+    pub outputs: Arc<[OutputReport]>,
+    /// What it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+fn no_outputs(outputs: &Arc<[OutputReport]>) -> bool {
+    outputs.is_empty()
 }
 
 impl TaskStarted {

@@ -1,7 +1,7 @@
 //! Cancellation (ADR-052): what has not begun is cancelled at once, what a worker holds is cancelled through the
 //! worker, and what a silent worker holds can be forced.
 
-use super::{Applied, At, Ignored, propagate};
+use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::settings::Settings;
@@ -51,6 +51,8 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force:
     for task in 0..count {
         let Some(subject) = state.runs.get(&run).map(|r| &r.tasks[task as usize]) else { return };
         let Some(reason) = ends_now(subject, reason, force, at.time, &state.settings) else { continue };
+        let given_up = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
+        let attempt = subject.attempt;
         state.change_task(run, task, at.id, |task| {
             if task.outbox_status() == Some(OutboxStatus::Pending) {
                 task.set_outbox(OutboxStatus::Failed);
@@ -58,6 +60,9 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force:
             task.cancel_timer();
             task.enter(TaskState::Cancelled, reason, at.time);
         });
+        if let Some(attempt_id) = given_up {
+            outputs::discard(state, run, task, attempt, attempt_id);
+        }
         ended.push(task);
     }
     for task in ended {

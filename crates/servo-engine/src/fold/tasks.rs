@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, RunId};
 
-use super::{Applied, At, Ignored, materializations, propagate, retention};
+use super::{Applied, At, Ignored, materializations, outputs, propagate, retention};
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
@@ -63,8 +63,12 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     let Some(position) = run.position(&payload.task_key) else { return Applied::No(Ignored::UnknownTask) };
     let task = &run.tasks[position as usize];
     if !task.is_attempt(payload.attempt, payload.attempt_id) {
+        let is_superseded = payload.attempt < task.attempt;
         // Nothing changes, but the second report of it is refused by its key (ADR-034).
-        retention::remember(state, at, key);
+        let is_news = retention::remember(state, at, key);
+        if is_superseded && is_news {
+            outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
+        }
         return Applied::No(Ignored::StaleAttempt);
     }
     if !task.has_open_attempt() {
@@ -76,10 +80,11 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
             return Applied::No(Ignored::Duplicate);
         }
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+        outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
     let end = match payload.outcome {
-        Outcome::Succeeded => End::Succeeded(payload.materialization_id),
+        Outcome::Succeeded => End::Succeeded(materializations::named(task, payload)),
         Outcome::Failed => End::Failed(payload.error.clone(), TransitionReason::ExecutionFailed),
         Outcome::TimedOut => {
             let error = payload.error.clone().unwrap_or_else(|| {
@@ -94,8 +99,16 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         }
     };
     let cancelling = run.cancel.is_some();
-    if cancelling && payload.outcome != Outcome::Cancelled {
-        state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+    state.change_task(payload.run_id, position, at.id, |task| {
+        task.usage = payload.usage;
+        if !cancelling {
+            task.outputs = payload.outputs.clone();
+        } else if payload.outcome != Outcome::Cancelled {
+            task.late_outcome = Some(payload.outcome);
+        }
+    });
+    if !cancelling {
+        outputs::reported(state, at, payload);
     }
     end_attempt(state, at, payload.run_id, position, end);
     let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
@@ -126,7 +139,15 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     });
     let max_interruptions = state.settings.max_interruptions;
     let mut ended = false;
+    let mut wasted = None;
     state.change_task(run, position, at.id, |task| {
+        // What nobody began has stored nothing.
+        let is_wasted = match &end {
+            End::Succeeded(_) => cancel_reason.is_some(),
+            End::Failed(..) | End::Lost(_) => true,
+            End::Untaken => false,
+        };
+        wasted = task.attempt_id.filter(|_| is_wasted).map(|id| (task.attempt, id));
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
                 End::Lost(_) | End::Untaken => OutboxStatus::Failed,
@@ -176,7 +197,13 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             }
         }
         ended = task.state.is_terminal();
+        if !ended {
+            task.remember_attempt(at.time);
+        }
     });
+    if let Some((attempt, attempt_id)) = wasted {
+        outputs::discard(state, run, position, attempt, attempt_id);
+    }
     if ended {
         materializations::task_ended(state, at, run, position);
         propagate::task_ended(state, at, run, position);

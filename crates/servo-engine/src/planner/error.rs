@@ -45,6 +45,14 @@ pub enum PlanningError {
     /// Partitions were asked for, and nothing selected has any.
     #[error("nothing that is selected has partitions; leave out the partition")]
     NoPartitions,
+    /// A configuration value that nothing takes.
+    #[error("{}", unknown_config(.name, .known))]
+    UnknownConfig {
+        /// Its name.
+        name: String,
+        /// What the selected assets take.
+        known: Vec<String>,
+    },
     /// More tasks than a run may have.
     #[error(
         "the plan has {count} tasks and a run may have {limit}; narrow the selection or the partitions, or raise max_tasks_per_run"
@@ -107,4 +115,11 @@ fn do_not_exist(missing: &[MissingUpstream], more: u64) -> String {
         text.push_str(&format!("\n  and {more} more"));
     }
     text
+}
+
+fn unknown_config(name: &str, known: &[String]) -> String {
+    match known {
+        [] => format!("config {name}: nothing that is selected takes any configuration"),
+        _ => format!("config {name}: nothing that is selected takes it; there is {}", known.join(", ")),
+    }
 }

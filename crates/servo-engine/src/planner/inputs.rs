@@ -1,7 +1,6 @@
 //! What each task waits for inside the run, and what it reads from outside it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use servo_core::partitions::{MappingAt, PartitionSet};
 use servo_core::{MaterializationId, PartitionKey};
@@ -50,7 +49,11 @@ pub(super) fn wire(
     let deps: Vec<Vec<(&Dep, MappingAt<'_>)>> = groups
         .iter()
         .map(|group| {
-            deps_of(definitions, group).into_iter().map(|dep| (dep, dep.mapping.at(context.at))).collect()
+            definitions
+                .deps_together(&group.assets)
+                .into_iter()
+                .map(|dep| (dep, dep.mapping.at(context.at)))
+                .collect()
         })
         .collect();
     let mut wiring = Wiring {
@@ -76,25 +79,6 @@ pub(super) fn wire(
         return Ok(wired);
     }
     Err(PlanningError::Missing { missing: wiring.missing, more: wiring.more })
-}
-
-/// What a group reads, each once. Outputs of one function do not wait for each other.
-fn deps_of<'d>(definitions: &'d Definitions, group: &Group) -> Vec<&'d Dep> {
-    let mut deps: Vec<&Dep> = Vec::new();
-    for &position in &group.assets {
-        for dep in &definitions.asset(position).deps {
-            let is_inside = dep.asset != position && group.assets.contains(&dep.asset);
-            let is_known = |known: &&Dep| {
-                known.asset == dep.asset
-                    && known.parameter == dep.parameter
-                    && Arc::ptr_eq(&known.mapping, &dep.mapping)
-            };
-            if !is_inside && !deps.iter().any(is_known) {
-                deps.push(dep);
-            }
-        }
-    }
-    deps
 }
 
 /// The materialized partitions of an asset by their indexes; those that are no partitions any more are left out.

@@ -1,11 +1,11 @@
 //! The state in memory as rows, and what changes in it.
 
-use servo_core::{EventId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, RunId, TaskKey, Timestamp};
 
 use super::{
-    AssetDefinitionRow, DeploymentRow, DynamicPartitionRow, EdgeRow, IdempotencyEntry, IdempotencyRow,
-    MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow, RunKeyConflictRow, RunKeyEntry,
-    RunKeyRow, RunRow, TaskRow, TimerRow,
+    AssetDefinitionRow, CheckResultRow, DeploymentRow, Discard, DynamicPartitionRow, EdgeRow,
+    IdempotencyEntry, IdempotencyRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow,
+    QuarantineRow, RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow, TaskRow, TimerRow,
 };
 
 /// How far the fold has come.
@@ -36,6 +36,7 @@ pub struct HotRows {
     pub dynamic_partitions: Vec<DynamicPartitionRow>,
     pub partition_sets: Vec<PartitionSetRow>,
     pub partition_status: Vec<PartitionStatusRow>,
+    pub quarantine: Vec<QuarantineRow>,
     pub run_keys: Vec<RunKeyEntry>,
     pub idempotency: Vec<IdempotencyEntry>,
 }
@@ -54,6 +55,8 @@ pub struct GoneKeys {
     pub deployments: Vec<u64>,
     /// Name, key.
     pub dynamic_partitions: Vec<(String, String)>,
+    /// Asset, materialization.
+    pub quarantine: Vec<(AssetKey, MaterializationId)>,
 }
 
 /// What changed since the last [`crate::State::take_delta`].
@@ -81,6 +84,8 @@ pub struct Delta {
     pub partition_sets: Vec<PartitionSetRow>,
     /// As above.
     pub partition_status: Vec<PartitionStatusRow>,
+    /// As above.
+    pub quarantine: Vec<QuarantineRow>,
     /// Hot rows that left memory. A key here is never in the lists above.
     pub gone: GoneKeys,
     /// Final rows of ended runs that left memory.
@@ -99,6 +104,10 @@ pub struct Delta {
     pub idempotency: Vec<IdempotencyRow>,
     /// New materializations.
     pub materializations: Vec<MaterializationRow>,
+    /// New results of checks.
+    pub check_results: Vec<CheckResultRow>,
+    /// Files that will never count. Not part of any table: they are removed before the tables say that they are gone.
+    pub discards: Vec<Discard>,
 }
 
 impl Delta {
@@ -116,6 +125,7 @@ impl Delta {
             dynamic_partitions: Vec::new(),
             partition_sets: Vec::new(),
             partition_status: Vec::new(),
+            quarantine: Vec::new(),
             gone: GoneKeys::default(),
             ended_runs: Vec::new(),
             ended_tasks: Vec::new(),
@@ -125,6 +135,8 @@ impl Delta {
             run_key_conflicts: Vec::new(),
             idempotency: Vec::new(),
             materializations: Vec::new(),
+            check_results: Vec::new(),
+            discards: Vec::new(),
         }
     }
 
@@ -140,6 +152,7 @@ impl Delta {
             && self.dynamic_partitions.is_empty()
             && self.partition_sets.is_empty()
             && self.partition_status.is_empty()
+            && self.quarantine.is_empty()
             && self.gone == GoneKeys::default()
             && self.ended_runs.is_empty()
             && self.ended_deployments.is_empty()
@@ -147,5 +160,7 @@ impl Delta {
             && self.run_key_conflicts.is_empty()
             && self.idempotency.is_empty()
             && self.materializations.is_empty()
+            && self.check_results.is_empty()
+            && self.discards.is_empty()
     }
 }

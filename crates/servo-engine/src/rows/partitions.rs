@@ -1,8 +1,9 @@
 //! Rows about partitions: which there are, and what is known of their data.
 
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
 
 use crate::lifecycle::{AttemptOutcome, DataStatus};
+use crate::outputs::DataFormat;
 
 /// One row of `dynamic_partitions`: a key that is there now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct PartitionStatusRow {
     /// Follows from the other columns; here for those who query.
     pub status: DataStatus,
     pub last_materialization_id: Option<MaterializationId>,
+    /// The form of its data.
+    pub last_materialization_format: Option<DataFormat>,
     pub last_materialization_at: Option<Timestamp>,
     pub last_materialization_run_id: Option<RunId>,
     pub last_materialization_event_id: Option<EventId>,
@@ -46,21 +49,5 @@ pub struct PartitionStatusRow {
     pub last_attempt_at: Timestamp,
     pub last_attempt_run_id: RunId,
     /// The event that ended the last attempt.
-    pub row_version: EventId,
-}
-
-/// One row of `materializations`. Written once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct MaterializationRow {
-    pub materialization_id: MaterializationId,
-    /// A task with several outputs has a row for each.
-    pub asset_key: AssetKey,
-    pub partition_key: Option<PartitionKey>,
-    pub run_id: RunId,
-    pub task_key: TaskKey,
-    pub attempt: u32,
-    pub attempt_id: AttemptId,
-    pub materialized_at: Timestamp,
     pub row_version: EventId,
 }

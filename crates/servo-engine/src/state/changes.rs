@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use servo_core::{AssetKey, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
+use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
 
 use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
-    Delta, DeploymentRow, GoneKeys, IdempotencyRow, MaterializationRow, RunKeyConflictRow, RunKeyRow,
+    CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationRow,
+    RunKeyConflictRow, RunKeyRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -30,6 +31,10 @@ pub(crate) struct Changes {
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     pub(crate) materializations: Vec<MaterializationRow>,
+    pub(crate) check_results: Vec<CheckResultRow>,
+    /// What came to wait for review, or was reviewed.
+    pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
+    pub(crate) discards: Vec<Discard>,
     /// Ended runs that left memory.
     pub(crate) ended: Vec<Run>,
     pub(crate) run_keys: Vec<RunKeyRow>,
@@ -101,6 +106,8 @@ pub(super) fn take(state: &mut State) -> Delta {
         run_key_conflicts: changes.conflicts,
         idempotency: changes.idempotency,
         materializations: changes.materializations,
+        check_results: changes.check_results,
+        discards: changes.discards,
         ..Delta::empty(state.head)
     };
     delta.asset_definitions.extend(changes.definitions.iter().filter_map(|key| state.definitions.row(key)));
@@ -114,6 +121,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         }
     }
     delta.partition_sets.extend(changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name)));
+    for key in changes.quarantine {
+        match state.quarantine.get(&key.0, key.1) {
+            Some(row) => delta.quarantine.push(row.clone()),
+            None => delta.gone.quarantine.push(key),
+        }
+    }
     let statuses = changes.statuses.iter();
     delta
         .partition_status

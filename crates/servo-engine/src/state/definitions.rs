@@ -1,12 +1,12 @@
 //! What is deployed: the newest deployment, and every asset that ever was (ADR-057).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
 
 use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 
 use super::RestoreError;
-use crate::definitions::AssetDef;
+use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
 use crate::rows::{AssetDefinitionRow, DeploymentRow};
 
@@ -53,6 +53,8 @@ pub(crate) struct Deployed {
     assets: BTreeMap<AssetKey, Defined>,
     /// How many are not removed.
     live: u32,
+    /// The deployed assets with everything that follows from them, once somebody has asked.
+    checked: OnceLock<Option<Arc<Definitions>>>,
 }
 
 impl Deployed {
@@ -76,12 +78,38 @@ impl Deployed {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
 
+    /// The deployed assets, checked; none if they do not make sense to this version.
+    pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
+        self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
+    }
+
+    /// What was deployed, as it was declared. Only the names of resources are known here.
+    fn manifest(&self) -> Manifest {
+        let resources: BTreeSet<&String> =
+            self.iter().flat_map(|(_, asset, _)| asset.resources.iter().chain(&asset.io)).collect();
+        Manifest {
+            manifest_version: MANIFEST_VERSION,
+            project: self
+                .deployment
+                .as_ref()
+                .map_or_else(String::new, |deployment| deployment.project.clone()),
+            assets: self.iter().map(|(_, asset, _)| AssetDef::clone(asset)).collect(),
+            schedules: Vec::new(),
+            sensors: Vec::new(),
+            resources: resources
+                .into_iter()
+                .map(|name| ResourceDef { name: name.clone(), kind: String::new() })
+                .collect(),
+        }
+    }
+
     /// The id of an asset that is or was deployed.
     pub(crate) fn id(&self, key: &AssetKey) -> Option<AssetId> {
         self.assets.get(key).map(|asset| asset.id)
     }
 
     pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId) {
+        self.checked.take();
         for asset in &payload.upsert {
             let defined = Defined {
                 id: asset.asset_id(),

@@ -8,6 +8,7 @@ use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Time
 
 use super::RestoreError;
 use crate::lifecycle::{AttemptOutcome, DataStatus};
+use crate::outputs::DataFormat;
 use crate::rows::PartitionStatusRow;
 
 /// A good materialization. Ids are kept as bytes, which pack more tightly than numbers.
@@ -17,17 +18,30 @@ pub struct Materialized {
     run_id: [u8; 16],
     event_id: [u8; 16],
     at: Timestamp,
+    format: Option<DataFormat>,
 }
 
 impl Materialized {
     /// What an attempt produced.
-    pub fn new(id: MaterializationId, run_id: RunId, at: Timestamp, event_id: EventId) -> Self {
+    pub fn new(
+        id: MaterializationId,
+        format: Option<DataFormat>,
+        run_id: RunId,
+        at: Timestamp,
+        event_id: EventId,
+    ) -> Self {
         Self {
             id: id.to_u128().to_be_bytes(),
             run_id: run_id.to_u128().to_be_bytes(),
             event_id: event_id.to_u128().to_be_bytes(),
             at,
+            format,
         }
+    }
+
+    /// The form of its data; none if nobody said.
+    pub fn format(&self) -> Option<DataFormat> {
+        self.format
     }
 
     /// What the worker called it.
@@ -164,6 +178,7 @@ pub(super) fn row(
         partition_key: partition,
         status: status.status(),
         last_materialization_id: latest.map(Materialized::id),
+        last_materialization_format: latest.and_then(Materialized::format),
         last_materialization_at: latest.map(Materialized::at),
         last_materialization_run_id: latest.map(Materialized::run_id),
         last_materialization_event_id: latest.map(Materialized::event_id),
@@ -187,7 +202,9 @@ pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, Resto
         row.last_materialization_at,
         row.last_materialization_event_id,
     ) {
-        (Some(id), Some(run_id), Some(at), Some(event)) => Some(Materialized::new(id, run_id, at, event)),
+        (Some(id), Some(run_id), Some(at), Some(event)) => {
+            Some(Materialized::new(id, row.last_materialization_format, run_id, at, event))
+        }
         (None, None, None, None) => None,
         _ => {
             let partition = row.partition_key.as_ref().map_or("", PartitionKey::canonical);

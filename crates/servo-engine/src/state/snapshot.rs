@@ -7,8 +7,8 @@ use servo_core::{Fingerprint, RunId, TaskKey, TenantId, WorkspaceId, cloud_task_
 
 use super::task::Outbox;
 use super::{
-    Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, RetryTimer, Run,
-    RunKeyIndex, State, Statuses, Task, TaskRef, index,
+    Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer,
+    Run, RunKeyIndex, State, Statuses, Task, TaskRef, index,
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
@@ -102,6 +102,9 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         error_code: task.error.as_ref().map(|e| e.code.name()),
         late_outcome: task.late_outcome.map(outcome_name),
         materialization_id: task.materialization,
+        outputs: (!task.outputs.is_empty()).then(|| json(&task.outputs)),
+        usage: task.usage.as_ref().map(json),
+        past_attempts: (!task.past_attempts.is_empty()).then(|| json(&task.past_attempts)),
         row_version: task.version,
     }
 }
@@ -188,6 +191,7 @@ impl State {
             dynamic_partitions: self.dynamic.rows(),
             partition_sets: self.dynamic.set_rows(),
             partition_status: self.statuses.rows(),
+            quarantine: self.quarantine.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             idempotency: self.idempotency.entries(),
         };
@@ -219,6 +223,7 @@ impl State {
         state.run_keys = RunKeyIndex::restore(rows.run_keys);
         state.idempotency = IdempotencyIndex::restore(rows.idempotency);
         state.statuses = Statuses::restore(rows.partition_status)?;
+        state.quarantine = Quarantine::restore(rows.quarantine);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in rows.runs {
             let run = restore_run(row)?;
@@ -344,6 +349,10 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
     })
 }
 
+fn parsed<T: serde::de::DeserializeOwned>(text: Option<&str>) -> Result<Option<T>, serde_json::Error> {
+    text.map(serde_json::from_str).transpose()
+}
+
 fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
     let misfit = |field: &str, problem: String| RestoreError {
         table: "tasks",
@@ -360,6 +369,9 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         .as_deref()
         .map(|name| serde_json::from_str(&json(&name)).map_err(|e| misfit("late_outcome", e.to_string())))
         .transpose()?;
+    let outputs = parsed(row.outputs.as_deref()).map_err(|e| misfit("outputs", e.to_string()))?;
+    let usage = parsed(row.usage.as_deref()).map_err(|e| misfit("usage", e.to_string()))?;
+    let past = parsed(row.past_attempts.as_deref()).map_err(|e| misfit("past_attempts", e.to_string()))?;
     Ok(Task {
         options: serde_json::from_str(&row.options)
             .map(Arc::new)
@@ -388,6 +400,9 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         error,
         late_outcome,
         materialization: row.materialization_id,
+        outputs: outputs.unwrap_or_default(),
+        usage,
+        past_attempts: past.unwrap_or_default(),
         outbox: None,
         timer: None,
         version: row.row_version,

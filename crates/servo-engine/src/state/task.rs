@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
+use serde::{Deserialize, Serialize};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::failure::TaskError;
 use crate::lifecycle::{OutboxStatus, TaskState, TimerState, TransitionReason};
+use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
 use crate::settings::Settings;
+
+/// Past attempts that are remembered; a task that no worker takes may have many.
+const MAX_PAST_ATTEMPTS: usize = 50;
 
 /// The timer that ends a retry wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +29,31 @@ pub struct RetryTimer {
 pub(crate) struct Outbox {
     pub(crate) status: OutboxStatus,
     pub(crate) created_at: Timestamp,
+}
+
+/// An attempt that ended without ending its task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastAttempt {
+    /// Its number.
+    pub attempt: u32,
+    /// Its token.
+    pub attempt_id: AttemptId,
+    /// Why it ended.
+    pub reason: TransitionReason,
+    /// When a worker began it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Who ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<Arc<str>>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Arc<TaskError>>,
+    /// What it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// One task of a run.
@@ -77,6 +107,13 @@ pub struct Task {
     pub late_outcome: Option<Outcome>,
     /// What it produced.
     pub materialization: Option<MaterializationId>,
+    /// What became of each asset in the newest attempt that said so.
+    pub outputs: Arc<[OutputReport]>,
+    /// What that attempt has used.
+    pub usage: Option<Usage>,
+    /// The attempts that ended without ending it, oldest first: all but the newest one, and that one too while it waits for
+    /// the next.
+    pub past_attempts: Vec<PastAttempt>,
     pub(crate) outbox: Option<Outbox>,
     pub(crate) timer: Option<RetryTimer>,
     /// Newest event that changed it.
@@ -117,6 +154,9 @@ impl Task {
             error: None,
             late_outcome: None,
             materialization: None,
+            outputs: Arc::default(),
+            usage: None,
+            past_attempts: Vec::new(),
             outbox: None,
             timer: None,
             version,
@@ -147,6 +187,11 @@ impl Task {
             | TaskState::Failed
             | TaskState::Succeeded => false,
         }
+    }
+
+    /// The assets that it makes, that of its key first.
+    pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
+        std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
     }
 
     /// Where the newest attempt is on its way to the queue.
@@ -204,6 +249,25 @@ impl Task {
         if state != TaskState::RetryWait {
             self.retry_at = None;
         }
+    }
+
+    /// Keeps what is known of the newest attempt, which has ended and did not end the task.
+    pub(crate) fn remember_attempt(&mut self, ended_at: Timestamp) {
+        let Some(attempt_id) = self.attempt_id else { return };
+        if self.past_attempts.len() >= MAX_PAST_ATTEMPTS {
+            self.past_attempts.remove(0);
+        }
+        self.past_attempts.push(PastAttempt {
+            attempt: self.attempt,
+            attempt_id,
+            reason: self.reason,
+            started_at: self.started_at,
+            ended_at,
+            worker_id: self.worker.clone(),
+            error: self.error.clone().filter(|_| self.state == TaskState::RetryWait),
+            usage: self.usage.take(),
+        });
+        self.outputs = Arc::default();
     }
 
     pub(crate) fn set_outbox(&mut self, status: OutboxStatus) {

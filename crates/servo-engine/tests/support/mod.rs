@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetId, EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_core::{
+    AssetId, AssetKey, EventId, MaterializationId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+};
 use servo_engine::definitions::AssetDef;
-use servo_engine::event::{AssetsDeployed, DeployedAsset};
+use servo_engine::event::{AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected};
 use servo_engine::{
     Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Refusal, Reply, Report,
     Run, RunState, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TriggerRun,
+    Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -59,7 +62,7 @@ pub(crate) fn crash() -> Report {
 }
 
 pub(crate) fn ended_as(outcome: Outcome) -> Report {
-    Report { outcome, error: None, materialization_id: None }
+    Report::new(outcome)
 }
 
 /// An event outside any engine, with an id after everything a test emits.
@@ -236,6 +239,27 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
         added: vec![format!("customer {number}")],
         removed: vec![],
     })
+}
+
+/// The review of something that nobody put aside.
+pub(crate) fn reviewed(verdict: Verdict) -> EventData {
+    let asset_key = AssetKey::new("t", "a").expect("an asset");
+    let materialization_id = MaterializationId::from_parts(1, 1);
+    let (actor, reason) = ("me".to_owned(), String::new());
+    match verdict {
+        Verdict::Approve => EventData::MaterializationApproved(MaterializationApproved {
+            asset_key,
+            materialization_id,
+            actor,
+            reason,
+        }),
+        Verdict::Reject => EventData::MaterializationRejected(MaterializationRejected {
+            asset_key,
+            materialization_id,
+            actor,
+            reason,
+        }),
+    }
 }
 
 /// An asset of namespace `t`, as a manifest declares it.

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp};
 use servo_engine::controllers::dispatcher;
+use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, DataStatus, Deploy, Effect, Engine, ErrorCode, Event, EventData,
-    Input, Outcome, PartitionCounts, Plan, Reply, Report, RetryPolicy, Settings, State, TaskError,
-    TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun,
+    Attempt, CancelRun, ChangePartitions, DataFormat, DataStatus, Deploy, Effect, Engine, ErrorCode, Event,
+    EventData, Input, Materialized, Outcome, OutputState, PartitionCounts, Plan, Reply, Report, RetryPolicy,
+    Review, Settings, State, TaskError, TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun, Verdict,
 };
 
 use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
@@ -67,6 +69,7 @@ pub(crate) fn plan_for(graph: &Graph) -> Plan {
             outputs: (0..pick % 3)
                 .map(|n| AssetKey::new("t", &format!("also_{n}")).expect("a key"))
                 .collect(),
+            config: BTreeMap::new(),
         },
     });
     plan_of(tasks.collect())
@@ -154,13 +157,18 @@ impl Sim {
                 if how % 8 != 0 {
                     self.running.remove(i);
                 }
-                Input::Finished(attempt, report(how))
+                let report = self.report(&attempt, how);
+                Input::Finished(attempt, report)
             }),
             // A report without a start: the start was lost on the way.
-            23 => pick(self.queue.len()).map(|i| Input::Finished(self.queue[i].clone(), report(how))),
+            23 => pick(self.queue.len()).map(|i| {
+                let attempt = self.queue[i].clone();
+                let report = self.report(&attempt, how);
+                Input::Finished(attempt, report)
+            }),
             // The same message once more.
             24..=25 => pick(self.sent.len()).map(|i| self.sent[i].clone()),
-            26 => pick(self.runs.len()).filter(|_| how % 6 == 0).map(|i| {
+            26 if how % 6 == 0 => pick(self.runs.len()).map(|i| {
                 Input::Cancel(CancelRun {
                     run_id: self.runs[i],
                     actor: "me".to_owned(),
@@ -168,9 +176,11 @@ impl Sim {
                     force: how % 4 == 0,
                 })
             }),
+            26 if how % 6 == 1 => self.review(whom, how),
             27 if how % 4 == 0 => Some(Input::WorkersLost(format!("w{}/", how % 3).into())),
             27 if how % 4 == 1 => Some(deploy(whom)),
             27 if how % 4 == 2 => Some(change_partitions(whom, how >> 2 | (whom >> 2) as u8 & 0xc0)),
+            27 => self.review(whom, how),
             28 => Some(Input::Sweep),
             29 => {
                 self.queue.clear();
@@ -212,6 +222,71 @@ impl Sim {
             BTreeMap::new(),
             timeout,
         ))
+    }
+
+    /// What waits for review is approved or rejected; now and then something that does not wait.
+    fn review(&self, whom: u16, how: u8) -> Option<Input> {
+        let waiting: Vec<_> = self.engine.state().quarantine().collect();
+        let row = waiting.get(usize::from(whom) % waiting.len().max(1))?;
+        let stranger = how.is_multiple_of(16).then_some(MaterializationId::from_parts(1, 1));
+        Some(Input::Review(Review {
+            asset: row.asset_key.clone(),
+            materialization_id: stranger.unwrap_or(row.materialization_id),
+            verdict: if how & 32 == 0 { Verdict::Approve } else { Verdict::Reject },
+            actor: "me".to_owned(),
+            reason: String::new(),
+        }))
+    }
+
+    /// How an attempt ends: well or not, with or without a word about its outputs.
+    fn report(&self, attempt: &Attempt, how: u8) -> Report {
+        let failed = |code| Report::failed(TaskError::new(code, "boom"));
+        let named = MaterializationId::from_parts(u64::from(how), 7);
+        let report = match how % 11 {
+            0 => Report { materialization_id: Some(named), ..Report::succeeded() },
+            1..=3 => Report { outputs: self.outputs(attempt, how / 11), ..Report::succeeded() },
+            4 => Report::succeeded(),
+            5 => failed(ErrorCode::UserCodeException),
+            6 => Report { outputs: self.outputs(attempt, how / 11), ..failed(ErrorCode::CheckFailed) },
+            7 => failed(ErrorCode::WorkerCrash),
+            8 => Report::new(Outcome::TimedOut),
+            9 => Report::new(Outcome::Interrupted),
+            _ => Report::new(Outcome::Cancelled),
+        };
+        let usage = Usage { cpu_ms: u64::from(how), ..Usage::default() };
+        Report { usage: (!how.is_multiple_of(3)).then_some(usage), ..report }
+    }
+
+    /// An output for each asset of the task, now and then for one more or one less, in any state.
+    fn outputs(&self, attempt: &Attempt, pick: u8) -> Arc<[OutputReport]> {
+        let task = self.engine.state().task(attempt.run_id, &attempt.task_key);
+        let others = task.map_or(&[][..], |task| &task.options.outputs);
+        let stranger = pick.is_multiple_of(5).then(|| AssetKey::new("t", "stranger").expect("a key"));
+        let assets = std::iter::once(attempt.task_key.asset()).chain(others.iter().cloned()).chain(stranger);
+        let left_out = usize::from(pick.is_multiple_of(7));
+        assets
+            .skip(left_out)
+            .zip(pick..)
+            .map(|(asset, pick)| {
+                let state = [OutputState::Committed, OutputState::Quarantined, OutputState::Discarded];
+                let check = |passed| CheckReport {
+                    name: format!("check {pick}"),
+                    kind: CheckKind::Unique,
+                    passed,
+                    severity: Severity::Error,
+                    blocking: None,
+                    message: None,
+                    metadata: BTreeMap::new(),
+                    duration_ms: u64::from(pick),
+                };
+                OutputReport {
+                    format: pick.is_multiple_of(2).then_some(DataFormat::Parquet),
+                    row_count: Some(u64::from(pick)),
+                    checks: (0..pick % 3).map(|n| check(n == 0)).collect(),
+                    ..OutputReport::new(asset, state[usize::from(pick) % 3])
+                }
+            })
+            .collect()
     }
 
     fn hand_out(&mut self) {
@@ -268,6 +343,11 @@ impl Sim {
                 if let Some(late) = task.late_outcome {
                     self.seen.insert(format!("late {late:?}"));
                 }
+                self.seen.extend(task.usage.map(|_| "usage".to_owned()));
+                let outputs = task.outputs.iter();
+                self.seen.extend(outputs.map(|out| format!("output {} {}", out.state, task.state)));
+                let past = task.past_attempts.iter();
+                self.seen.extend(past.map(|past| format!("past {}", past.reason)));
             }
         }
     }
@@ -336,21 +416,6 @@ fn change_partitions(whom: u16, how: u8) -> Input {
     Input::ChangePartitions(change)
 }
 
-pub(crate) fn report(how: u8) -> Report {
-    let materialized = MaterializationId::from_parts(u64::from(how), 7);
-    let failed = |code| Report::failed(TaskError::new(code, "boom"));
-    let plain = |outcome| Report { outcome, error: None, materialization_id: None };
-    match how % 11 {
-        0..=3 => Report { materialization_id: Some(materialized), ..Report::succeeded() },
-        4 => Report::succeeded(),
-        5..=6 => failed(ErrorCode::UserCodeException),
-        7 => failed(ErrorCode::WorkerCrash),
-        8 => plain(Outcome::TimedOut),
-        9 => plain(Outcome::Interrupted),
-        _ => plain(Outcome::Cancelled),
-    }
-}
-
 /// What must be true after every step, whatever happened.
 pub(crate) fn check_invariants(state: &State) {
     let mut outstanding = 0;
@@ -387,9 +452,18 @@ pub(crate) fn check_invariants(state: &State) {
                 assert_eq!(Some(cause), smallest_failure_before(run, position));
             }
             assert_eq!(task.finished_at.is_some(), task.state.is_terminal());
+            let past: Vec<u32> = task.past_attempts.iter().map(|past| past.attempt).collect();
+            assert!(past.is_sorted_by(|a, b| a < b), "{past:?}");
+            assert!(past.last().is_none_or(|last| *last <= task.attempt), "{past:?}");
         }
     }
     check_partitions(state);
+    let mut reviewable = BTreeSet::new();
+    for row in state.quarantine() {
+        assert!(reviewable.insert((&row.asset_key, &row.partition_key)), "one for each partition");
+        let latest = state.latest(&row.asset_key, row.partition_key.as_ref());
+        assert_ne!(latest.map(Materialized::id), Some(row.materialization_id), "it waits or it counts");
+    }
     assert_eq!(state.active_runs(), active);
     assert_eq!(state.outstanding(), outstanding);
     assert!(outstanding <= state.settings().max_concurrent_tasks);

@@ -68,6 +68,7 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::AddedAndRemoved { .. } => "added and removed",
                 Refusal::TooManyPartitionChanges { .. } => "too many changes",
                 Refusal::TooManyPartitions { .. } => "too many partitions",
+                Refusal::NotInQuarantine { .. } => "not in quarantine",
                 Refusal::Quota { .. } => "quota",
             };
             format!("{:?}: {what}", refusal.kind())

@@ -21,6 +21,8 @@ pub(crate) struct Counts {
     #[serde(default)]
     pub(crate) materializations: u64,
     #[serde(default)]
+    pub(crate) check_results: u64,
+    #[serde(default)]
     pub(crate) deployments: u64,
 }
 

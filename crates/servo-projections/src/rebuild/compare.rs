@@ -13,8 +13,8 @@ use crate::manifest::Manifest;
 use crate::settled::Cursor;
 use crate::table::{HotTable, Table};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses, Runs,
-    Tasks, Timers,
+    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses,
+    Quarantine, Runs, Tasks, Timers,
 };
 
 /// Differing keys shown per table.
@@ -126,6 +126,7 @@ pub(super) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck
         compare_rows::<DynamicPartitions>(&expected.dynamic_partitions, &found.dynamic_partitions),
         compare_rows::<PartitionSets>(&expected.partition_sets, &found.partition_sets),
         compare_rows::<PartitionStatuses>(&expected.partition_status, &found.partition_status),
+        compare_rows::<Quarantine>(&expected.quarantine, &found.quarantine),
     ];
     for (table, same) in [
         ("watermarks", expected.head == found.head),

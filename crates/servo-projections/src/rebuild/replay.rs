@@ -12,7 +12,7 @@ use super::{RebuildOptions, Workshop, aborted, refused, view};
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::table::{SCHEMA_VERSION, Table};
-use crate::tables::{Deployments, Edges, Materializations, RunKeyConflicts, Runs, Tasks};
+use crate::tables::{CheckResults, Deployments, Edges, Materializations, RunKeyConflicts, Runs, Tasks};
 use crate::writer::Writer;
 
 /// Events folded at most between two flushes: bounds memory whatever the size of batches.
@@ -171,6 +171,7 @@ impl<'a> Shadow<'a> {
         counts.edges += delta.ended_edges.len() as u64;
         counts.conflicts += delta.run_key_conflicts.len() as u64;
         counts.materializations += delta.materializations.len() as u64;
+        counts.check_results += delta.check_results.len() as u64;
         counts.deployments += delta.ended_deployments.len() as u64;
         self.saved.through = delta.head.seq;
         let before = std::mem::replace(&mut self.saved.shadow, shadow);
@@ -197,6 +198,7 @@ impl<'a> Shadow<'a> {
             (Edges::NAME, counts.edges),
             (RunKeyConflicts::NAME, counts.conflicts),
             (Materializations::NAME, counts.materializations),
+            (CheckResults::NAME, counts.check_results),
             (Deployments::NAME, counts.deployments),
         ] {
             let found: u64 = shadow.settled(table).iter().map(|file| file.rows).sum();

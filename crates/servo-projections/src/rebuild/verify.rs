@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use servo_engine::event::decode_batch;
-use servo_engine::rows::MaterializationRow;
+use servo_engine::rows::{CheckResultRow, MaterializationRow};
 use servo_engine::{Delta, HotRows, State};
 use servo_store::Log;
 
@@ -16,7 +16,7 @@ use crate::request_keys::oldest_kept;
 use crate::settled::history_key;
 use crate::table::{HistoryTable, Table};
 use crate::tables::{
-    Deployments, Edges, Idempotency, Materializations, RunKeyConflicts, RunKeys, Runs, Tasks,
+    CheckResults, Deployments, Edges, Idempotency, Materializations, RunKeyConflicts, RunKeys, Runs, Tasks,
 };
 
 /// What a verification found.
@@ -80,6 +80,7 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
             conflicts,
             idempotency,
             materializations,
+            check_results,
             deployments,
         } = expected;
         let found = Projection { files: files.clone(), manifest: manifest.clone().into() }.hot_rows().await?;
@@ -95,6 +96,7 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
             .tables
             .push(compare_settled(&files, &manifest, idempotency, |row| row.created_at >= oldest).await?);
         report.tables.push(compare_settled(&files, &manifest, materializations, |_| true).await?);
+        report.tables.push(compare_settled(&files, &manifest, check_results, |_| true).await?);
         report.tables.push(compare_settled(&files, &manifest, deployments, |_| true).await?);
     }
     Ok(report)
@@ -109,6 +111,7 @@ struct Expected {
     conflicts: Digests<RunKeyConflicts>,
     idempotency: Digests<Idempotency>,
     materializations: Digests<Materializations>,
+    check_results: Digests<CheckResults>,
     deployments: Digests<Deployments>,
 }
 
@@ -140,6 +143,9 @@ async fn replay(
         materializations: Digests::new(|row: &MaterializationRow| {
             format!("{} {:?}", row.row_version, row.asset_key)
         }),
+        check_results: Digests::new(|row: &CheckResultRow| {
+            format!("{} {:?} {}", row.row_version, row.asset_key, row.check_name)
+        }),
         deployments: Digests::new(history_text::<Deployments>),
     };
     let mut take = |delta: &Delta| {
@@ -150,6 +156,7 @@ async fn replay(
         expected.conflicts.add(&delta.run_key_conflicts, |_| true);
         expected.idempotency.add(&delta.idempotency, |row| row.created_at >= oldest);
         expected.materializations.add(&delta.materializations, |_| true);
+        expected.check_results.add(&delta.check_results, |_| true);
         expected.deployments.add(&delta.ended_deployments, |_| true);
     };
     let mut batches = log.read(1);

@@ -1,8 +1,9 @@
 //! Tables about partitions: which there are, and what is known of their data.
 
 use arrow_array::ArrayRef;
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
-use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionSetRow, PartitionStatusRow};
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+use servo_engine::outputs::DataFormat;
+use servo_engine::rows::{DynamicPartitionRow, PartitionSetRow, PartitionStatusRow};
 use servo_engine::{AttemptOutcome, DataStatus};
 
 use crate::batch::Batch;
@@ -41,6 +42,7 @@ table! {
         partition_key: Option<PartitionKey>, unique;
         status: DataStatus;
         last_materialization_id: Option<MaterializationId>, unique;
+        last_materialization_format: Option<DataFormat>;
         last_materialization_at: Option<Timestamp>, unique;
         last_materialization_run_id: Option<RunId>;
         last_materialization_event_id: Option<EventId>, unique;
@@ -56,18 +58,3 @@ hot_table!(
     key (asset_key, partition_key) = (asset_key: AssetKey, partition_key: Option<PartitionKey>),
     rank |_| 0
 );
-
-table! {
-    /// One row per asset of each good materialization.
-    Materializations = "materializations", MaterializationRow, placed by row_version, at |row| row.materialized_at; columns {
-        materialization_id: MaterializationId, unique;
-        asset_key: AssetKey;
-        partition_key: Option<PartitionKey>;
-        run_id: RunId;
-        task_key: TaskKey;
-        attempt: u32;
-        attempt_id: AttemptId, unique;
-        materialized_at: Timestamp, unique;
-        row_version: EventId, unique;
-    }
-}

@@ -83,6 +83,9 @@ fn delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
         status.row_version = version;
         delta.partition_status.push(status);
         delta.materializations.push(generator.materialization());
+        delta.check_results.push(generator.check_result());
+        let waiting = servo_engine::rows::QuarantineRow { row_version: version, ..generator.quarantine() };
+        delta.quarantine.push(waiting);
     }
     let newest = servo_engine::rows::DeploymentRow {
         number: seq,
@@ -94,6 +97,7 @@ fn delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
     delta.gone.runs.extend(model.runs.keys().next());
     delta.gone.timers.extend(model.timers.keys().next().cloned());
     delta.gone.dynamic_partitions.extend(model.dynamic_partitions.keys().next().cloned());
+    delta.gone.quarantine.extend(model.quarantine.keys().next().cloned());
     delta
 }
 
@@ -136,6 +140,7 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
         ("partition_status", hot.partition_status.len()),
         ("dynamic_partitions", hot.dynamic_partitions.len()),
         ("dynamic_partition_sets", hot.partition_sets.len()),
+        ("quarantine", hot.quarantine.len()),
     ] {
         assert_eq!(seen[table]["rows"].as_array().unwrap().len(), rows, "{table}");
     }

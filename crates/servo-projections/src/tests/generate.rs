@@ -6,12 +6,13 @@ use servo_core::{
 };
 use servo_engine::event::TimerKind;
 use servo_engine::rows::{
-    AssetDefinitionRow, DeploymentRow, DynamicPartitionRow, EdgeRow, IdempotencyRow, MaterializationRow,
-    OutboxRow, PartitionSetRow, PartitionStatusRow, RunKeyConflictRow, RunKeyRow, RunRow, TaskRow, TimerRow,
+    AssetDefinitionRow, CheckResultRow, DeploymentRow, DynamicPartitionRow, EdgeRow, IdempotencyRow,
+    MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow, QuarantineRow, RunKeyConflictRow,
+    RunKeyRow, RunRow, TaskRow, TimerRow,
 };
 use servo_engine::{
-    AttemptOutcome, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason, TaskState,
-    TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason,
+    TaskState, TimerState, TransitionReason,
 };
 
 const TEXTS: [&str; 8] =
@@ -159,6 +160,9 @@ impl Generator {
             error_code: self.maybe(Self::text),
             late_outcome: self.maybe(Self::text),
             materialization_id: self.maybe(|g| MaterializationId::from_u128(g.wide())),
+            outputs: self.maybe(Self::text),
+            usage: self.maybe(Self::text),
+            past_attempts: self.maybe(Self::text),
             row_version: self.event(),
         }
     }
@@ -311,6 +315,7 @@ impl Generator {
             partition_key: self.maybe(Self::partition),
             status: self.pick(DataStatus::ALL),
             last_materialization_id: self.maybe(|g| MaterializationId::from_u128(g.wide())),
+            last_materialization_format: self.maybe(|g| g.pick(DataFormat::ALL)),
             last_materialization_at: self.maybe(Self::at),
             last_materialization_run_id: self.maybe(Self::run_id),
             last_materialization_event_id: self.maybe(Self::event),
@@ -331,6 +336,50 @@ impl Generator {
             attempt: self.int(),
             attempt_id: AttemptId::from_u128(self.wide()),
             materialized_at: self.at(),
+            format: self.maybe(|g| g.pick(DataFormat::ALL)),
+            uri: self.maybe(Self::text),
+            row_count: self.maybe(Self::number),
+            byte_size: self.maybe(Self::number),
+            content_hash: self.maybe(Self::text),
+            schema_hash: self.maybe(Self::text),
+            schema: self.maybe(Self::text),
+            metadata: self.maybe(Self::text),
+            code_version: self.maybe(Self::text),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn check_result(&mut self) -> CheckResultRow {
+        CheckResultRow {
+            asset_key: self.asset(),
+            partition_key: self.maybe(Self::partition),
+            check_name: self.text(),
+            check_type: self.text(),
+            passed: self.below(2) == 0,
+            severity: self.text(),
+            blocking: self.maybe(|g| g.below(2) == 0),
+            message: self.maybe(Self::text),
+            metadata: self.text(),
+            duration_ms: self.number(),
+            materialization_id: MaterializationId::from_u128(self.wide()),
+            run_id: self.run_id(),
+            task_key: self.task_key(),
+            attempt: self.int(),
+            checked_at: self.at(),
+            row_version: self.event(),
+        }
+    }
+
+    pub(super) fn quarantine(&mut self) -> QuarantineRow {
+        QuarantineRow {
+            asset_key: self.asset(),
+            materialization_id: MaterializationId::from_u128(self.wide()),
+            partition_key: self.maybe(Self::partition),
+            run_id: self.run_id(),
+            task_key: self.task_key(),
+            attempt: self.int(),
+            quarantined_at: self.at(),
+            output: self.text(),
             row_version: self.event(),
         }
     }

@@ -15,8 +15,8 @@ use crate::error::Error;
 use crate::files::{decode_whole, verify_whole};
 use crate::table::{SCHEMA_VERSION, Table};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
-    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
+    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
+    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
 };
 
 fn check<T: Table>(seed: u64, count: usize, make: impl Fn(&mut Generator) -> T::Row) {
@@ -53,6 +53,8 @@ proptest! {
         check::<PartitionSets>(seed, count, Generator::partition_set);
         check::<PartitionStatuses>(seed, count, Generator::partition_status);
         check::<Materializations>(seed, count, Generator::materialization);
+        check::<CheckResults>(seed, count, Generator::check_result);
+        check::<Quarantine>(seed, count, Generator::quarantine);
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{AssetKey, EventId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 use servo_engine::rows::{
     AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, Head, HotRows, IdempotencyEntry,
-    OutboxRow, PartitionSetRow, PartitionStatusRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
+    OutboxRow, PartitionSetRow, PartitionStatusRow, QuarantineRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
 };
 use servo_store::{Blobs, CountingPutIds, FileBlobs, Layout, MemoryBlobs};
 
@@ -85,6 +85,7 @@ pub(super) struct Model {
     pub(super) dynamic_partitions: BTreeMap<(String, String), DynamicPartitionRow>,
     pub(super) partition_sets: BTreeMap<String, PartitionSetRow>,
     pub(super) partition_status: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
+    pub(super) quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
     pub(super) run_keys: Vec<RunKeyEntry>,
     pub(super) idempotency: Vec<IdempotencyEntry>,
 }
@@ -98,6 +99,10 @@ impl Model {
         self.outbox.retain(|key, _| !delta.gone.outbox.contains(key));
         self.deployments.retain(|key, _| !delta.gone.deployments.contains(key));
         self.dynamic_partitions.retain(|key, _| !delta.gone.dynamic_partitions.contains(key));
+        self.quarantine.retain(|key, _| !delta.gone.quarantine.contains(key));
+        let waiting = delta.quarantine.iter();
+        self.quarantine
+            .extend(waiting.map(|row| ((row.asset_key.clone(), row.materialization_id), row.clone())));
         self.runs.extend(delta.runs.iter().map(|row| (row.run_id, row.clone())));
         self.tasks.extend(delta.tasks.iter().map(|row| ((row.run_id, row.task_key.clone()), row.clone())));
         self.edges.extend(delta.edges.iter().map(|row| {
@@ -143,6 +148,7 @@ impl Model {
             dynamic_partitions: self.dynamic_partitions.values().cloned().collect(),
             partition_sets: self.partition_sets.values().cloned().collect(),
             partition_status: self.partition_status.values().cloned().collect(),
+            quarantine: self.quarantine.values().cloned().collect(),
             run_keys: self.run_keys.clone(),
             idempotency: self.idempotency.clone(),
         }

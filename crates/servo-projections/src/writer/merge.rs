@@ -13,8 +13,8 @@ use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles};
 use crate::settled::{ChainCursor, MergeCursor, Roll, Rows};
 use crate::table::{HistoryTable, HotTable, Shape, Table};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
-    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
+    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
+    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
 };
 use crate::tiers::next_merge;
 
@@ -37,6 +37,7 @@ impl Writer {
         merged |= self.merge_settled::<RunKeyConflicts>(draft).await?;
         merged |= self.merge_settled::<Idempotency>(draft).await?;
         merged |= self.merge_settled::<Materializations>(draft).await?;
+        merged |= self.merge_settled::<CheckResults>(draft).await?;
         Ok(merged)
     }
 
@@ -64,6 +65,7 @@ impl Writer {
         self.merge_table::<DynamicPartitions>(draft, &mut base, &mut rest).await?;
         self.merge_table::<PartitionSets>(draft, &mut base, &mut rest).await?;
         self.merge_table::<PartitionStatuses>(draft, &mut base, &mut rest).await?;
+        self.merge_table::<Quarantine>(draft, &mut base, &mut rest).await?;
         let (l0_id, snapshot_id) = (self.put_ids.next(), self.put_ids.next());
         let first_seq = draft.l0_deltas.first().map_or(0, |delta| delta.first_seq);
         let last_seq = draft.l0_deltas.last().map_or(0, |delta| delta.last_seq);

@@ -20,8 +20,8 @@ use servo_projections::rebuild::{VerifyReport, Workshop, verify};
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, Error, Host, RunDetail, Stores, SystemClock, Workspace};
 use servo_store::{Layout, Log, MemoryBlobs, MemoryLog, PutIds, Record, SystemPutIds};
-use servo_worker::{Callbacks, Executor, TaskFunction};
-use tokio::task::JoinSet;
+use servo_worker::{Callbacks, Executor, Slots, TaskFunction};
+use tokio::sync::watch;
 
 /// Longest that anything in these tests may take before they fail.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -115,7 +115,7 @@ struct Actor(Arc<Script>);
 
 #[async_trait]
 impl TaskFunction for Actor {
-    async fn run(&self, envelope: &Envelope) -> Report {
+    async fn run(&self, envelope: &Envelope, _progress: &watch::Sender<Option<Progress>>) -> Report {
         let script = &self.0;
         let key = &envelope.task_key;
         let times = {
@@ -220,7 +220,7 @@ pub struct Stage {
     pub queue: Arc<LocalQueue>,
     pub script: Arc<Script>,
     pub acknowledged: Arc<Acknowledged>,
-    slots: JoinSet<()>,
+    slots: Slots,
 }
 
 impl Stage {
@@ -305,14 +305,14 @@ impl Stage {
 
     /// Stops the workers, then the workspace.
     pub async fn close(self) {
-        let Self { workspace, mut slots, .. } = self;
-        slots.shutdown().await;
+        let Self { workspace, slots, .. } = self;
+        slots.abort().await;
         within(workspace.shutdown()).await.unwrap();
     }
 
     /// Stops the workers only.
-    pub async fn close_workers(mut self) {
-        self.slots.shutdown().await;
+    pub async fn close_workers(self) {
+        self.slots.abort().await;
     }
 
     /// The state in memory, as rows. All of it is durable.
@@ -352,7 +352,7 @@ pub fn directory(root: &Path) -> Stores {
 pub fn memory() -> (MemoryLog, Stores) {
     let log = MemoryLog::new();
     let blobs = Arc::new(MemoryBlobs::in_memory(&layout()));
-    (log.clone(), Stores { log: Arc::new(log), blobs, layout: layout() })
+    (log.clone(), Stores { log: Arc::new(log), blobs, layout: layout(), data: None })
 }
 
 pub fn task(name: &str) -> TaskKey {

@@ -10,7 +10,7 @@ use servo_core::sha256_hex;
 use servo_engine::definitions::Manifest;
 
 use super::Project;
-use super::interpreter::NoInterpreter;
+use super::start::StartError;
 
 /// What a project declares.
 #[derive(Debug, Clone)]
@@ -24,23 +24,9 @@ pub struct Scanned {
 /// Why it is not known what a project declares.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// There is nothing to run it with.
-    #[error(transparent)]
-    NoInterpreter(#[from] NoInterpreter),
     /// The interpreter does not start.
-    #[error("{python} cannot be started: {source}")]
-    Start {
-        /// The interpreter.
-        python: String,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The interpreter has no SDK.
-    #[error("{python} has no servo package; install it there: {python} -m pip install servo-orchestrator")]
-    NoSdk {
-        /// The interpreter.
-        python: String,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// Modules of the project cannot be imported.
     #[error("{}", modules(.0))]
     Broken(Vec<BrokenModule>),
@@ -119,11 +105,13 @@ fn modules(broken: &[BrokenModule]) -> String {
     text
 }
 
-#[derive(Deserialize)]
-struct Answer<'a> {
+/// What a scan says: the manifest, or what is broken.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Answer {
+    #[serde(default)]
     digest: Option<String>,
-    #[serde(borrow)]
-    manifest: Option<&'a RawValue>,
+    #[serde(default)]
+    manifest: Option<Box<RawValue>>,
     #[serde(default)]
     errors: Vec<BrokenModule>,
 }
@@ -131,7 +119,7 @@ struct Answer<'a> {
 impl Project {
     /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to stderr.
     pub fn scan(&self) -> Result<Scanned, ScanError> {
-        let interpreter = self.interpreter()?;
+        let interpreter = self.interpreter().map_err(StartError::from)?;
         let python = interpreter.display().to_string();
         let output = Command::new(&interpreter)
             .args(["-m", "servo.scan", "--no-report", "--project"])
@@ -141,12 +129,12 @@ impl Project {
             .stderr(Stdio::inherit())
             .spawn()
             .and_then(std::process::Child::wait_with_output)
-            .map_err(|source| ScanError::Start { python: python.clone(), source })?;
+            .map_err(|source| StartError::Spawn { python: python.clone(), source })?;
         if output.stdout.is_empty() {
             return Err(if has_sdk(&interpreter, self.root()) {
                 ScanError::Failed { message: format!("it ended with {} and said nothing", output.status) }
             } else {
-                ScanError::NoSdk { python }
+                StartError::NoSdk { python }.into()
             });
         }
         read(&output.stdout)
@@ -166,23 +154,29 @@ pub fn has_sdk(interpreter: &Path, directory: &Path) -> bool {
 }
 
 fn read(answer: &[u8]) -> Result<Scanned, ScanError> {
-    let failed = |message: String| ScanError::Failed { message };
-    let answer: Answer<'_> =
-        serde_json::from_slice(answer).map_err(|error| failed(format!("its answer is not JSON: {error}")))?;
-    if !answer.errors.is_empty() {
-        return Err(ScanError::Broken(answer.errors));
+    let answer: Answer = serde_json::from_slice(answer)
+        .map_err(|error| ScanError::Failed { message: format!("its answer is not JSON: {error}") })?;
+    answer.understand()
+}
+
+impl Answer {
+    /// The manifest, if it is whole and of this release.
+    pub(crate) fn understand(self) -> Result<Scanned, ScanError> {
+        let failed = |message: String| ScanError::Failed { message };
+        if !self.errors.is_empty() {
+            return Err(ScanError::Broken(self.errors));
+        }
+        let (Some(digest), Some(manifest)) = (self.digest, self.manifest) else {
+            return Err(failed("its answer has no manifest".to_owned()));
+        };
+        let found = format!("sha256:{}", sha256_hex(manifest.get().as_bytes()));
+        if found != digest {
+            return Err(failed(format!("the manifest has digest {found}, not {digest}")));
+        }
+        let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
+            let advice = "install the same release of the SDK and of servo";
+            failed(format!("its manifest is not understood: {error}; {advice}"))
+        })?;
+        Ok(Scanned { manifest, digest })
     }
-    let (Some(digest), Some(manifest)) = (answer.digest, answer.manifest) else {
-        return Err(failed("its answer has no manifest".to_owned()));
-    };
-    let found = format!("sha256:{}", sha256_hex(manifest.get().as_bytes()));
-    if found != digest {
-        return Err(failed(format!("the manifest has digest {found}, not {digest}")));
-    }
-    let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
-        failed(format!(
-            "its manifest is not understood: {error}; install the same release of the SDK and of servo"
-        ))
-    })?;
-    Ok(Scanned { manifest, digest })
 }

@@ -22,7 +22,9 @@ class MissingColumn(Exception):  # noqa: N818 - it is no error of ours
     """A check speaks of a column that is not there."""
 
 
-def row_count(checked: Checked, spec: Mapping[str, Any], previous: int | None) -> CheckResult:
+def row_count(
+    checked: Checked, spec: Mapping[str, Any], count_previous: Callable[[], int | None] | None
+) -> CheckResult:
     """Check the number of rows; ratios only if there were any rows before.
 
     >>> row_count(Checked([1]), {"min": 2}, None)
@@ -31,6 +33,8 @@ def row_count(checked: Checked, spec: Mapping[str, Any], previous: int | None) -
     rows = checked.row_count()
     metadata: dict[str, object] = {"row_count": rows}
     limits = [("at least", spec.get("min"), 1), ("at most", spec.get("max"), -1)]
+    has_ratio = spec.get("min_ratio_ppm") is not None or spec.get("max_ratio_ppm") is not None
+    previous = count_previous() if has_ratio and count_previous is not None else None
     if previous:
         metadata["previous_row_count"] = previous
         limits.append(("at least", _share(previous, spec.get("min_ratio_ppm")), 1))

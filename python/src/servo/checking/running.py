@@ -29,7 +29,7 @@ def run_checks(  # noqa: PLR0913 - all that checks may need
     checks: Sequence[Mapping[str, Any]],
     value: object,
     *,
-    previous: Mapping[str, Any] | None = None,
+    previous: Callable[[], int | None] | None = None,
     resolve: Callable[[str], Callable[..., object]] | None = None,
     ctx: object = None,
     now: dt.datetime | None = None,
@@ -42,7 +42,7 @@ def run_checks(  # noqa: PLR0913 - all that checks may need
     Args:
         checks: Entries of `checks` in the manifest.
         value: What `storage.staged` gave.
-        previous: `{"row_count"}` of the materialization before, if there is one.
+        previous: Gives the number of rows of the materialization before, if there is one and it has any.
         resolve: Gives the function that `module:qualname` names.
         ctx: What functions find in a parameter `ctx` or `context`.
         now: What the age of data is measured from; the time it is, unless given.
@@ -68,13 +68,13 @@ class _Run:
     def __init__(
         self,
         value: object,
-        previous: Mapping[str, Any] | None,
+        previous: Callable[[], int | None] | None,
         resolve: Callable[[str], Callable[..., object]] | None,
         ctx: object,
         now: dt.datetime | None,
     ) -> None:
         self.checked = Checked(value)
-        self.previous_rows = (previous or {}).get("row_count")
+        self.previous = previous
         self.resolve = resolve
         self.ctx = ctx
         self.now = now
@@ -84,7 +84,7 @@ class _Run:
         kind = check["type"]
         spec = check.get("spec", {})
         if kind == "row_count":
-            return builtin.row_count(self.checked, spec, self.previous_rows)
+            return builtin.row_count(self.checked, spec, self.previous)
         if kind == "freshness":
             return builtin.freshness(self.checked, spec, self.now or dt.datetime.now(dt.UTC))
         if kind == "sql":

@@ -6,6 +6,7 @@ import os
 import sys
 
 from servo.runner.frames import Channel, ClosedError, ProtocolError, TooLargeError
+from servo.runner.marks import Marks
 
 # Not imported from `typing`, which is slow to import: type checkers know the name.
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 EXIT_OK = 0
 EXIT_PROTOCOL = 2
+_MILLISECONDS = 2
+"""How long a request may take to follow on another."""
 
 
 class Loop:
@@ -27,12 +30,14 @@ class Loop:
         self._channel = channel
         self._loaded: Loaded | None = None
         self._directory: str | None = None
+        self._is_prepared = False
+        self._marks = Marks()
 
     def run(self) -> int:
         """Greet, answer requests, and give the exit code."""
         try:
             self._channel.send_text("hello", hello())
-            while (frame := self._channel.receive()) is not None and frame["type"] != "exit":
+            while (frame := self._next()) is not None and frame["type"] != "exit":
                 self._answer(frame)
         except ClosedError:
             # Nobody is there to be told anything.
@@ -44,6 +49,13 @@ class Loop:
             if self._loaded is not None:
                 self._loaded.resources.tear_down()
         return EXIT_OK
+
+    def _next(self) -> dict[str, Any] | None:
+        """Wait for a request. If there is time, what tasks need is imported before the first one comes."""
+        if self._loaded is not None and not self._is_prepared and not self._channel.comes(_MILLISECONDS):
+            self._is_prepared = True
+            _prepare()
+        return self._channel.receive()
 
     def _answer(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
@@ -58,7 +70,6 @@ class Loop:
         from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
 
         directory = os.path.abspath(directory)
-        is_new = self._loaded is None
         if self._loaded is None:
             self._loaded = Loaded.from_directory(directory)
             self._directory = directory
@@ -69,8 +80,6 @@ class Loop:
             self._channel.send({"type": "loaded", "errors": [config_failure(problem)]})
             return
         self._channel.send({"type": "loaded", "errors": self._loaded.failures})
-        if is_new:
-            _prepare()
 
     def _scan(self) -> None:
         if self._loaded is None:
@@ -94,9 +103,14 @@ class Loop:
             self._channel.send({"type": "scanned", "errors": [config_failure(problem)]})
 
     def _run(self, frame: dict[str, Any]) -> None:
+        if not self._is_prepared and self._loaded is not None:
+            self._is_prepared = True
+            _prepare()
         from servo.runner.attempts import attempt  # noqa: PLC0415 - as of `_load`
 
         attempt(frame, self._loaded, self._channel)
+        if frame.get("mark"):
+            self._marks.write(str(frame.get("attempt_id", "")))
 
 
 def hello() -> str:
@@ -115,7 +129,7 @@ def hello() -> str:
 
 
 def _prepare() -> None:
-    """Get ready for tasks, after the project is imported and while the supervisor gets ready too."""
+    """Get ready for tasks."""
     import gc  # noqa: PLC0415 - not needed before
 
     import servo.runner.attempts  # noqa: F401, PLC0415 - so that the first task need not

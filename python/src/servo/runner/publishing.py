@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +11,7 @@ from servo.results import Materialization
 from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
 from servo.runner.faults import storing
 from servo.runner.json_values import json_text, json_value
-from servo.storage import Stored
-from servo.storage.errors import CommitConflict
-from servo.storage.formats import METADATA
-from servo.storage.locations import locate
+from servo.storage.records import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,10 +20,13 @@ if TYPE_CHECKING:
     from servo.runner.context import TaskContext
     from servo.runner.masking import Mask
     from servo.runner.requests import OutputRequest, RunRequest
+    from servo.storage import Stored
 
 COMMITTED: Final = "COMMITTED"
 QUARANTINED: Final = "QUARANTINED"
 DISCARDED: Final = "DISCARDED"
+_SMALL: Final = 1024 * 1024
+"""Values of this many bytes go straight to where they are committed, without being staged."""
 
 
 class Publication:
@@ -50,6 +49,9 @@ class Publication:
         self._outcomes: list[CheckOutcome] = []
         self._metadata: dict[str, object] = {}
         self._stored: Stored | None = None
+        self._may_be_staged = False
+        self._fate: str | None = None
+        self._left: str | None = None
 
     def check_inputs(self, data: dict[str, object]) -> None:
         """Run the checks that come before the function, on what it reads."""
@@ -70,7 +72,9 @@ class Publication:
         self._metadata = metadata
         with storing(request.shown, by_user=request.io is not None):
             masked = {mask.text(name): mask.json(json_value(each)) for name, each in metadata.items()}
+            self._may_be_staged = True
             self._stored = self._store(value, masked, mask)
+            self._may_be_staged = self._stored.content is None
             self.byte_size = self._stored.byte_size
             checks = request.checks_of("post")
             checked = storage.staged(value, request.staging, self._stored) if checks else None
@@ -80,45 +84,50 @@ class Publication:
     def _store(self, value: object, metadata: dict[str, object], mask: Mask) -> Stored:
         request, task = self.request, self._task
         if request.io is None:
-            return storage.store(value, request.staging, metadata=metadata)
+            return storage.store(value, request.staging, metadata=metadata, keep=_SMALL)
         from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
 
         resource = managers.manager(request.io, request.shown, self._ctx.resources)
         return managers.store(resource, value, request, task.partition, metadata=metadata, mask=mask)
 
-    def publish(self) -> None:
-        """Commit what is staged, or if a check blocks it, put it aside or throw it away."""
-        request = self.request
+    def publish(self, unsynced: storage.Unsynced) -> None:
+        """Commit what is staged, or if a check blocks it, put it aside or throw it away.
+
+        It does not count before it is synced and `settle` is called.
+        """
+        request, stored = self.request, self._stored
+        if stored is None:
+            return
         with storing(request.shown):
             if not self.is_blocked:
-                self._commit()
-                self.state = COMMITTED
+                # Of a function that returned nothing there is nothing to keep: what is known of it is told.
+                if stored.format != NONE:
+                    self._stored = storage.commit(
+                        stored, request.staging, request.final, self._record(), unsynced
+                    )
+                    self._left = request.final if self._stored is stored else None
+                self._fate = COMMITTED
             elif request.quarantines and request.quarantine_to is not None:
-                storage.quarantine(request.staging, request.quarantine_to, self._reason())
-                self.state = QUARANTINED
+                storage.quarantine(stored, request.staging, request.quarantine_to, self._reason(), unsynced)
+                self._fate = QUARANTINED
             else:
-                storage.discard(request.staging)
-                self.state = DISCARDED
+                self.discard()
 
-    def _commit(self) -> None:
-        request = self.request
-        try:
-            storage.commit(request.staging, request.final, self._record())
-        except CommitConflict:
-            # This attempt was here before and could not tell: what it committed then is what counts.
-            found = storage.committed(request.final)
-            if found is None or found.get("attempt_id") != self._task.attempt_id:
-                raise
-            self._stored = Stored(**json.loads(locate(request.final).join(METADATA).read()))
-            storage.discard(request.staging)
+    def settle(self) -> None:
+        """Let what was published count."""
+        self.state = self._fate or self.state
 
     def discard(self) -> None:
-        """Throw away what is staged, since the task has failed. Failing to changes nothing about that."""
-        if self._stored is not None and self.state is None:
-            # Staging directories of old attempts are collected anyway.
-            with suppress(Exception):
+        """Throw away what was made, since the task has failed. Failing to changes nothing about that."""
+        if self.state is not None:
+            return
+        self.state = DISCARDED
+        # What is left over of old attempts is collected anyway.
+        with suppress(Exception):
+            if self._may_be_staged:
                 storage.discard(self.request.staging)
-        self.state = self.state or DISCARDED
+            if self._left is not None:
+                storage.discard(self._left)
 
     @property
     def is_blocked(self) -> bool:
@@ -140,6 +149,8 @@ class Publication:
         if not self._outcomes and self.state not in {COMMITTED, QUARANTINED}:
             return None
         places = {COMMITTED: self.request.final, QUARANTINED: self.request.quarantine_to}
+        if stored is not None and stored.format == NONE:
+            places[COMMITTED] = None
         found: dict[str, Any] = {
             "asset": self.request.asset,
             "materialization_id": self.request.materialization_id,
@@ -160,16 +171,20 @@ class Publication:
     def _check(self, checks: list[dict[str, Any]], value: object) -> None:
         try:
             self._outcomes += run_checks(
-                checks, value, previous=self.request.previous, resolve=self._resolve, ctx=self._ctx
+                checks, value, previous=self._previous_rows, resolve=self._resolve, ctx=self._ctx
             )
         except Exception as error:
             message = f"the checks of {self.request.shown} cannot be run: {type(error).__name__}: {error}"
             raise TaskError(USER_CODE_EXCEPTION, message) from error
 
+    def _previous_rows(self) -> int | None:
+        """Give how many rows the materialization before has, which only some checks ask for."""
+        uri = (self.request.previous or {}).get("uri")
+        return None if uri is None else storage.committed_row_count(uri)
+
     def _record(self) -> dict[str, object]:
-        """Say what is committed. It has no time, so that the same attempt always says the same."""
+        """Say whose it is. It has no time, so that the same attempt always says the same."""
         task = self._task
-        known = {} if self._stored is None else self._stored.to_json()
         return {
             "asset": self.request.asset,
             "attempt": task.attempt,
@@ -178,7 +193,6 @@ class Publication:
             "partition": None if task.partition is None else task.partition.canonical,
             "run_id": task.run_id,
             "task_key": task.task_key,
-            **{name: known.get(name) for name in ("format", "files", "byte_size", "content_hash")},
         }
 
     def _reason(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ from servo.runner.arguments import arguments
 from servo.runner.calls import call
 from servo.runner.context import Progress, TaskContext
 from servo.runner.errors import INTERNAL_ERROR, USER_CODE_EXCEPTION, TaskError, entry_of, error_entry
-from servo.runner.faults import loading
+from servo.runner.faults import loading, storing
 from servo.runner.publishing import Publication, blocked
 from servo.runner.secrets import resolve
 from servo.runner.usage import Usage
@@ -103,8 +103,16 @@ class Task:
             return
         del data
         self._call(function, given, selected, ctx)
+        unsynced = storage.Unsynced()
+        try:
+            for publication in publications:
+                publication.publish(unsynced)
+            with storing(", ".join(publication.request.shown for publication in publications)):
+                unsynced.sync()
+        finally:
+            unsynced.forget()
         for publication in publications:
-            publication.publish()
+            publication.settle()
 
     def _call(self, function: Function, given: Any, selected: tuple[str, ...], ctx: TaskContext) -> None:  # noqa: ANN401 - Arguments
         def take(asset: str, value: object, metadata: dict[str, object]) -> None:
@@ -116,13 +124,9 @@ class Task:
 
     def _load(self, wanted: InputRequest, function: Function) -> object:
         with loading(wanted.shown, wanted.parameter, by_user=wanted.io is not None):
-            pieces = [
-                storage.Piece(
-                    each.get("partition"), each["uri"], each["format"], each.get("materialization_id")
-                )
-                for each in wanted.pieces
-            ]
-            self._bytes_read += sum(map(_size, wanted.pieces))
+            pieces = [_piece(each) for each in wanted.pieces]
+            known = zip(wanted.pieces, pieces, strict=True)
+            self._bytes_read += sum(_size(wire, piece) for wire, piece in known)
             annotation = function.annotation(wanted.parameter)
             if wanted.io is not None:
                 from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
@@ -147,12 +151,21 @@ def _entry(error: BaseException, loaded: Loaded) -> dict[str, Any]:
         return error_entry(USER_CODE_EXCEPTION, problem)
 
 
-def _size(piece: dict[str, Any]) -> int:
-    """Give the size of a piece: as the supervisor knows it, or of its files if they are on this machine."""
-    known = piece.get("byte_size")
+def _piece(wire: dict[str, Any]) -> storage.Piece:
+    """Read a piece; what the supervisor does not say is found out."""
+    partition, materialization = wire.get("partition"), wire.get("materialization_id")
+    format_ = wire.get("format")
+    if format_ is None:
+        return storage.committed_piece(partition, wire["uri"], materialization)
+    return storage.Piece(partition, wire.get("uri") or "", format_, materialization)
+
+
+def _size(wire: dict[str, Any], piece: storage.Piece) -> int:
+    """Give the size of a piece: as it is known, or of its files if they are on this machine."""
+    known = wire.get("byte_size", piece.byte_size)
     if isinstance(known, int):
         return known
-    directory = piece["uri"].removeprefix("file://")
+    directory = piece.uri.removeprefix("file://")
     try:
         with os.scandir(directory) as entries:
             return sum(entry.stat().st_size for entry in entries if not entry.name.startswith("_"))

@@ -20,10 +20,12 @@ from __future__ import annotations
 
 import atexit
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from servo.storage import records
+from servo.storage.digests import digest_of
 from servo.storage.errors import MissingInput, UnreadableInput, UnsupportedType
 from servo.storage.libraries import needed
 from servo.storage.locations import locate
@@ -36,8 +38,6 @@ if TYPE_CHECKING:
     from servo.storage.locations import Location
     from servo.storage.records import Piece
     from servo.storage.tables import ParquetFile
-
-_DATA = {records.PARQUET: "data.parquet", records.JSON: "data.json", records.BIN: "data.bin"}
 
 _natural: str | None = None
 _downloads: TemporaryDirectory[str] | None = None
@@ -155,6 +155,8 @@ def _table(pieces: Sequence[Piece], want: Wanted) -> Any:  # noqa: ANN401 - as a
     for piece in pieces:
         format_, places = _files(piece)
         if format_ == records.PARQUET:
+            for place in places:
+                _check_size(place, piece)
             found += [tables.ParquetFile(place, piece.shown) for place in places]
         elif format_ == records.JSON:
             rows += _rows(places[0], piece, want)
@@ -191,6 +193,7 @@ def _raw(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401 - as above
 
     path = places[0].local_path()
     if path is not None:
+        _check_size(places[0], piece)
         if not places[0].exists():
             raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone")
         return Path(path)
@@ -214,8 +217,8 @@ def _download(place: Location, piece: Piece) -> str:
 
 def _files(piece: Piece) -> tuple[str, list[Location]]:
     """Find the format of a piece, and the files that its data is in."""
-    if piece.format in _DATA:
-        return piece.format, [locate(piece.uri).join(_DATA[piece.format])]
+    if piece.format in records.DATA:
+        return piece.format, [locate(piece.uri).join(records.DATA[piece.format])]
     if piece.format == records.NONE:
         return piece.format, []
     if piece.format == records.IO:
@@ -241,11 +244,36 @@ def _json(place: Location, piece: Piece) -> Any:  # noqa: ANN401 - as above
 
 def _read(place: Location, piece: Piece) -> bytes:
     try:
-        return place.read()
+        data = place.read()
     except FileNotFoundError:
         raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone") from None
     except OSError as error:
         raise UnreadableInput(f"{piece.shown} cannot be read: {error}") from error
+    _compare(len(data), piece)
+    if piece.content_hash is not None and digest_of(data) != piece.content_hash:
+        raise UnreadableInput(f"{piece.shown} is damaged: it is not what was committed")
+    return data
+
+
+def _check_size(place: Location, piece: Piece) -> None:
+    """Notice a file on this machine that is shorter than it was, before something else reads it."""
+    path = None if piece.byte_size is None else place.local_path()
+    if path is None:
+        return
+    try:
+        size = os.stat(path).st_size
+    except FileNotFoundError:
+        raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone") from None
+    except OSError as error:
+        raise UnreadableInput(f"{piece.shown} cannot be read: {error}") from error
+    _compare(size, piece)
+
+
+def _compare(size: int, piece: Piece) -> None:
+    if piece.byte_size is not None and size != piece.byte_size:
+        raise UnreadableInput(
+            f"{piece.shown} is damaged: it has {size} bytes, {piece.byte_size} were committed"
+        )
 
 
 def _natural_table() -> Wanted:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from servo.storage.digests import digest_of_file
+from servo.storage.digests import digest_of, digest_of_file
 from servo.storage.errors import UnsupportedType
-from servo.storage.records import BIN, JSON, Stored
+from servo.storage.locations import locate
+from servo.storage.records import BIN, DATA, JSON, Stored
 
 if TYPE_CHECKING:
     from servo.storage.locations import Location
@@ -18,24 +18,26 @@ if TYPE_CHECKING:
 JSON_TYPES: Final = (dict, list, tuple, str, int, float, bool)
 """What can be stored as JSON, if what is in it can."""
 _JSON_TYPES: Final = frozenset({*JSON_TYPES, type(None)})
-_HOLDERS: Final = frozenset({dict, list, tuple})
+_SCALARS: Final = frozenset({str, int, float, bool})
+_encode: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
-def store_json(value: object, place: Location) -> Stored:
+def store_json(value: object, directory: str, keep: int = 0) -> Stored:
     """Write `data.json`: in UTF-8, without whitespace, keys sorted, so that equal values have equal bytes.
 
     Tuples become lists. Anything that JSON has no word for is refused, with the place where it is:
 
-    >>> store_json({"delays": [3, {4}]}, None)
+    >>> store_json({"delays": [3, {4}]}, "/nowhere")
     Traceback (most recent call last):
     servo.storage.errors.UnsupportedType: $.delays[1] is a set, which JSON has no word for: write it as a \
 text, a number, a list or a dict
     """
-    if not _is_plain(value):
+    if type(value) not in _SCALARS and not _is_plain(value):
         _refuse_others(value, "$")
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        data = text.encode()
+        data = _encode(value).encode()
     except UnicodeEncodeError as error:
         raise UnsupportedType(
             f"a text has half of a surrogate pair, which JSON cannot hold: {error}"
@@ -44,12 +46,12 @@ text, a number, a list or a dict
         problem = "a number is not a number (nan) or infinite, which JSON has no word for: write None instead"
         raise UnsupportedType(problem) from None
     rows = len(value) if isinstance(value, list | tuple) else None
-    return _store(data, place, "data.json", JSON, rows)
+    return _store(data, directory, JSON, keep, rows)
 
 
-def store_bytes(value: bytes | bytearray | memoryview, place: Location) -> Stored:
+def store_bytes(value: bytes | bytearray | memoryview, directory: str, keep: int = 0) -> Stored:
     """Write `data.bin`."""
-    return _store(bytes(value), place, "data.bin", BIN, None)
+    return _store(bytes(value), directory, BIN, keep)
 
 
 def store_file(path: os.PathLike[str], place: Location) -> Stored:
@@ -81,11 +83,13 @@ def rows_are_dicts(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(row, dict) for row in value)
 
 
-def _store(data: bytes, place: Location, name: str, format_: str, rows: int | None) -> Stored:
-    with place.join(name).writer() as file:
-        file.write(data)
-    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
-    return Stored(format_, files=[name], row_count=rows, byte_size=len(data), content_hash=digest)
+def _store(data: bytes, directory: str, format_: str, keep: int, rows: int | None = None) -> Stored:
+    name, size, digest = DATA[format_], len(data), digest_of(data)
+    content = data if size <= keep else None
+    if content is None:
+        with locate(directory).join(name).writer() as file:
+            file.write(data)
+    return Stored(format_, files=[name], row_count=rows, byte_size=size, content_hash=digest, content=content)
 
 
 def _is_plain(value: object) -> bool:

@@ -18,10 +18,14 @@ EXTERNAL = "external"
 """The function stored its data itself; the URI is its own."""
 IO = "io"
 """An `IOManager` stored it, and is the one to load it."""
+METADATA = "_metadata.json"
+"""The name of the file that says what is known of a materialization."""
+DATA = {PARQUET: "data.parquet", JSON: "data.json", BIN: "data.bin"}
+"""The name of the file with the data, where Servo has written it."""
 
 
 class Stored(Frozen):
-    """A value that was written below a staging directory.
+    """A value that was written below a staging directory, or is ready to be written.
 
     >>> Stored(JSON, files=["data.json"], byte_size=7, content_hash="sha256:…").format
     'json'
@@ -29,6 +33,7 @@ class Stored(Frozen):
 
     __slots__ = (
         "byte_size",
+        "content",
         "content_hash",
         "files",
         "format",
@@ -54,6 +59,8 @@ class Stored(Frozen):
     """Where the data is if not in the directory."""
     metadata: dict[str, str]
     """Texts of JSON by name, from the user."""
+    content: bytes | None
+    """The data itself, if it is small and not written yet."""
 
     def __init__(  # noqa: PLR0913 - all that is known, by name
         self,
@@ -67,6 +74,7 @@ class Stored(Frozen):
         schema: Mapping[str, str] | None = None,
         uri: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        content: bytes | None = None,
     ) -> None:
         """Take what is known."""
         self._set(
@@ -79,6 +87,7 @@ class Stored(Frozen):
             schema=None if schema is None else dict(schema),
             uri=uri,
             metadata=dict(metadata or {}),
+            content=content,
         )
 
     def to_json(self) -> dict[str, object]:
@@ -103,22 +112,36 @@ class Piece(Frozen):
     '2013-01-01'
     """
 
-    __slots__ = ("format", "materialization_id", "partition", "uri")
+    __slots__ = ("byte_size", "content_hash", "format", "materialization_id", "partition", "uri")
     partition: str | None
     uri: str
     """The directory of the materialization; of format `external`, what the function said."""
     format: str
     materialization_id: str | None
+    byte_size: int | None
+    """How many bytes of data were committed, if that is known."""
+    content_hash: str | None
+    """`sha256:` and the digest of what was committed, if that is known."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that is known
         self,
         partition: str | None,
         uri: str,
         format: str,  # noqa: A002 - the word of the contract
         materialization_id: str | None = None,
+        *,
+        byte_size: int | None = None,
+        content_hash: str | None = None,
     ) -> None:
         """Take the key of the partition, where its data is, in which format, and which it is."""
-        self._set(partition=partition, uri=uri, format=format, materialization_id=materialization_id)
+        self._set(
+            partition=partition,
+            uri=uri,
+            format=format,
+            materialization_id=materialization_id,
+            byte_size=byte_size,
+            content_hash=content_hash,
+        )
 
     @property
     def shown(self) -> str:

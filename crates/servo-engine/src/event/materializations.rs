@@ -1,0 +1,46 @@
+//! Reviews of what a check had blocked (ADR-062).
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AssetKey, MaterializationId};
+
+/// What a check had blocked counts after all: it is the latest of its partition from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaterializationApproved {
+    /// The asset.
+    pub asset_key: AssetKey,
+    /// What was kept for review.
+    pub materialization_id: MaterializationId,
+    /// Who decided.
+    pub actor: String,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What a check had blocked is thrown away.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaterializationRejected {
+    /// The asset.
+    pub asset_key: AssetKey,
+    /// What was kept for review.
+    pub materialization_id: MaterializationId,
+    /// Who decided.
+    pub actor: String,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl MaterializationApproved {
+    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+}
+
+impl MaterializationRejected {
+    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+}

@@ -1,0 +1,133 @@
+//! What an attempt says of its outputs: results of checks, what a check has blocked, and files that do not count
+//! (ADR-062).
+
+use servo_core::{AssetKey, AttemptId, RunId};
+
+use super::At;
+use crate::definitions::{CheckKind, Severity};
+use crate::event::TaskFinished;
+use crate::lifecycle::OutputState;
+use crate::outputs::{OutputReport, materialization_of};
+use crate::rows::{CheckResultRow, Discard, QuarantineRow};
+use crate::state::State;
+
+/// An open attempt has ended in a run that goes on; whether it is tried again does not matter.
+pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
+    if payload.outputs.is_empty() {
+        return;
+    }
+    let Some(task) = state.task(payload.run_id, &payload.task_key) else { return };
+    // Only what the task makes, each once, whatever a worker says.
+    let outputs: Vec<&OutputReport> =
+        task.assets().filter_map(|asset| output_of(&payload.outputs, &asset)).collect();
+    let materialization_id = materialization_of(payload.attempt_id);
+    let partition_key = payload.task_key.partition();
+    for output in outputs {
+        state.changes.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
+            asset_key: output.asset.clone(),
+            partition_key: partition_key.clone(),
+            check_name: check.name.clone(),
+            check_type: kind(check.kind).to_owned(),
+            passed: check.passed,
+            severity: severity(check.severity).to_owned(),
+            blocking: check.blocking,
+            message: check.message.clone(),
+            metadata: json(&check.metadata),
+            duration_ms: check.duration_ms,
+            materialization_id,
+            run_id: payload.run_id,
+            task_key: payload.task_key.clone(),
+            attempt: payload.attempt,
+            checked_at: at.time,
+            row_version: at.id,
+        }));
+        match output.state {
+            OutputState::Quarantined => quarantine(
+                state,
+                QuarantineRow {
+                    asset_key: output.asset.clone(),
+                    materialization_id,
+                    partition_key: partition_key.clone(),
+                    run_id: payload.run_id,
+                    task_key: payload.task_key.clone(),
+                    attempt: payload.attempt,
+                    quarantined_at: at.time,
+                    output: json(output),
+                    row_version: at.id,
+                },
+            ),
+            OutputState::Committed | OutputState::Discarded => {}
+        }
+    }
+}
+
+fn quarantine(state: &mut State, row: QuarantineRow) {
+    state.changes.quarantine.insert((row.asset_key.clone(), row.materialization_id));
+    if let Some(passed_over) = state.quarantine.insert(row) {
+        state.changes.quarantine.insert((passed_over.asset_key.clone(), passed_over.materialization_id));
+        throw_away(state, passed_over);
+    }
+}
+
+/// What waited for review will never count.
+pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
+    state.changes.discards.push(Discard {
+        run_id: row.run_id,
+        task_key: row.task_key,
+        attempt: row.attempt,
+        attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
+        assets: vec![row.asset_key],
+        reviewed: true,
+    });
+}
+
+/// What an attempt has stored will never count, except what waits for review: if that is approved, it does.
+pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
+    let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
+    let id = materialization_of(attempt_id);
+    let assets: Vec<AssetKey> =
+        task.assets().filter(|asset| state.quarantine.get(asset, id).is_none()).collect();
+    if assets.is_empty() {
+        return;
+    }
+    let task_key = task.key.clone();
+    state.changes.discards.push(Discard {
+        run_id: run,
+        task_key,
+        attempt,
+        attempt_id,
+        assets,
+        reviewed: false,
+    });
+}
+
+/// What a report says of an asset.
+pub(super) fn output_of<'a>(outputs: &'a [OutputReport], asset: &AssetKey) -> Option<&'a OutputReport> {
+    outputs.iter().find(|output| output.asset == *asset)
+}
+
+pub(super) fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).expect("plain data serializes to JSON")
+}
+
+const fn kind(kind: CheckKind) -> &'static str {
+    match kind {
+        CheckKind::RowCount => "row_count",
+        CheckKind::NotNull => "not_null",
+        CheckKind::Unique => "unique",
+        CheckKind::Freshness => "freshness",
+        CheckKind::Schema => "schema",
+        CheckKind::AcceptedValues => "accepted_values",
+        CheckKind::Sql => "sql",
+        CheckKind::Python => "python",
+    }
+}
+
+const fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Error => "error",
+        Severity::Critical => "critical",
+    }
+}

@@ -1,0 +1,107 @@
+//! What an attempt made, as its worker reports it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AssetKey, AttemptId, MaterializationId};
+
+use crate::definitions::{CheckKind, Severity};
+pub use crate::lifecycle::{DataFormat, OutputState};
+
+/// The materialization that an attempt makes has the attempt's own id: it makes at most one of each asset, and no
+/// other attempt ever meets its files.
+pub fn materialization_of(attempt: AttemptId) -> MaterializationId {
+    MaterializationId::from_u128(attempt.to_u128())
+}
+
+/// One output of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputReport {
+    /// The asset.
+    pub asset: AssetKey,
+    /// What became of it.
+    pub state: OutputState,
+    /// Where the data lies, if not where Servo puts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// The form of the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<DataFormat>,
+    /// Rows of a table, elements of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_count: Option<u64>,
+    /// Size of the stored data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_size: Option<u64>,
+    /// Equal data, equal hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_hash: Option<String>,
+    /// Equal columns, equal hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_hash: Option<String>,
+    /// The types of the columns by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<BTreeMap<String, String>>,
+    /// What the function said about it: JSON texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// What became of its checks, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckReport>,
+}
+
+/// What became of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct CheckReport {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: CheckKind,
+    pub passed: bool,
+    #[serde(default)]
+    pub severity: Severity,
+    /// Overrides what the severity says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<bool>,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// JSON texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub duration_ms: u64,
+}
+
+/// What an attempt has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Usage {
+    pub cpu_ms: u64,
+    pub max_rss_bytes: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
+impl OutputReport {
+    /// An output of which nothing more is known.
+    pub fn new(asset: AssetKey, state: OutputState) -> Self {
+        Self {
+            asset,
+            state,
+            uri: None,
+            format: None,
+            row_count: None,
+            byte_size: None,
+            content_hash: None,
+            schema_hash: None,
+            schema: None,
+            metadata: BTreeMap::new(),
+            checks: Vec::new(),
+        }
+    }
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}

@@ -1,0 +1,113 @@
+//! What an attempt has to do, as a worker needs to know it: a function, what it reads, what it makes.
+//!
+//! Plain data. It is put together from definitions and state when the attempt is dispatched (ADR-061), and names exact
+//! materializations: what is promoted afterwards does not change what an attempt reads.
+
+mod resolve;
+
+pub(crate) use resolve::resolve;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
+
+use crate::definitions::{CheckDef, Isolation, SecretDef};
+use crate::outputs::DataFormat;
+
+/// What an attempt does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Work {
+    /// `module:qualname`.
+    pub function: String,
+    /// For which partition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<WorkPartition>,
+    /// What parameters are given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<WorkInput>,
+    /// What is made, at least one.
+    pub outputs: Vec<WorkOutput>,
+    /// Values of the configuration, as JSON texts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, String>,
+    /// Secrets that the function is given; never their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretDef>,
+    /// Whether it gets a process of its own.
+    #[serde(default, skip_serializing_if = "is_shared")]
+    pub isolation: Isolation,
+}
+
+/// The partition of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkPartition {
+    /// Its key.
+    pub key: PartitionKey,
+    /// Its time, if it has one: from the first moment to the one after the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<(Timestamp, Timestamp)>,
+}
+
+/// What one parameter is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkInput {
+    /// The parameter.
+    pub parameter: String,
+    /// Whose data.
+    pub asset: AssetKey,
+    /// The resource that loads it; the default storage if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<String>,
+    /// Made elsewhere: there are no materializations of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
+    /// Exactly one piece is wanted, not a table of several.
+    pub single: bool,
+    /// The data, in the order of partitions.
+    pub pieces: Vec<WorkPiece>,
+}
+
+/// One partition of an input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkPiece {
+    /// Which; none if the asset has no partitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<PartitionKey>,
+    /// Its latest good materialization; none if there never was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub materialization_id: Option<MaterializationId>,
+    /// The form of its data, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<DataFormat>,
+}
+
+/// One asset that an attempt makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkOutput {
+    /// Which.
+    pub asset: AssetKey,
+    /// What its data will be known as, if the attempt succeeds.
+    pub materialization_id: MaterializationId,
+    /// The resource that stores it; the default storage if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<String>,
+    /// Keep for review what a check blocks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quarantine: bool,
+    /// Tests of it.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub checks: Arc<[CheckDef]>,
+    /// The good materialization before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<MaterializationId>,
+}
+
+fn is_empty(checks: &Arc<[CheckDef]>) -> bool {
+    checks.is_empty()
+}
+
+fn is_shared(isolation: &Isolation) -> bool {
+    *isolation == Isolation::Shared
+}

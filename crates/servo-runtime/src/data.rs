@@ -1,0 +1,101 @@
+//! What the control plane does to data: points at the latest, removes what does not count, moves what was approved.
+//!
+//! Pointers and removals happen when changes are written to the tables, and before the tables say so. After a crash
+//! the same changes are folded again from the log, so all of it is done at least once (ADR-062).
+
+use bytes::Bytes;
+use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
+use servo_engine::outputs::{DataFormat, materialization_of};
+use servo_engine::rows::{Delta, Discard, PartitionStatusRow};
+use servo_store::{DataError, DataRoot, Layout};
+
+const MARKER: &str = "_commit.json";
+const REASON: &str = "_reason.json";
+
+/// The data of a workspace, as the control plane deals with it.
+#[derive(Clone)]
+pub(crate) struct Data {
+    pub(crate) root: DataRoot,
+    pub(crate) layout: Layout,
+}
+
+impl Data {
+    /// Does what follows from changes that are durable in the log.
+    pub(crate) async fn follow(&self, delta: &Delta) -> Result<(), DataError> {
+        let promoted = delta.partition_status.iter().filter_map(|row| self.pointer(row));
+        let mut pointers = Vec::new();
+        for (name, marker, bytes) in promoted {
+            // Only what was committed is pointed at, whatever a worker says.
+            if self.root.has(&marker).await? {
+                pointers.push((name, bytes));
+            } else {
+                tracing::error!(marker, "a materialization was reported whose data is not there");
+            }
+        }
+        if !pointers.is_empty() {
+            self.root.put_all(pointers).await?;
+        }
+        for discard in &delta.discards {
+            self.discard(discard).await?;
+        }
+        for run in delta.runs.iter().chain(&delta.ended_runs).filter(|run| run.state.is_terminal()) {
+            self.root.remove(&self.layout.staging_of(run.run_id)).await?;
+        }
+        Ok(())
+    }
+
+    /// The file that says which materialization is the latest, if a change of a partition made it so.
+    fn pointer(&self, row: &PartitionStatusRow) -> Option<(String, String, Bytes)> {
+        let is_stored = row.last_materialization_format.is_some_and(|format| format != DataFormat::None);
+        let is_news = row.last_materialization_event_id == Some(row.row_version);
+        let id = row.last_materialization_id.filter(|_| is_stored && is_news)?;
+        let (asset, partition) = (&row.asset_key, row.partition_key.as_ref());
+        let text = serde_json::json!({
+            "asset_key": asset.canonical(),
+            "materialization_id": id.to_string(),
+            "partition_key": partition.map(PartitionKey::canonical),
+            "path": format!("materializations/{id}"),
+            "promoted_at": row.last_materialization_at.as_ref().map(Timestamp::to_string),
+            "run_id": row.last_materialization_run_id.as_ref().map(ToString::to_string),
+        });
+        let marker = format!("{}/{MARKER}", self.layout.materialization(asset, partition, id));
+        Some((self.layout.latest(asset, partition), marker, text.to_string().into()))
+    }
+
+    async fn discard(&self, discard: &Discard) -> Result<(), DataError> {
+        let partition = discard.task_key.partition();
+        let id = materialization_of(discard.attempt_id);
+        for asset in &discard.assets {
+            let dir = if discard.reviewed {
+                self.layout.quarantine(asset, partition.as_ref(), id)
+            } else {
+                self.layout.materialization(asset, partition.as_ref(), id)
+            };
+            self.root.remove(&dir).await?;
+        }
+        let staging = self.layout.staging(discard.run_id, &discard.task_key, discard.attempt);
+        self.root.remove(&staging).await
+    }
+
+    /// Makes a materialization of what was kept for review. Done before the log says so: until then nobody reads it.
+    pub(crate) async fn approve(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> Result<(), DataError> {
+        let from = self.layout.quarantine(asset, partition, id);
+        let to = self.layout.materialization(asset, partition, id);
+        let marker = format!("{to}/{MARKER}");
+        if self.root.has(&marker).await? {
+            return Ok(());
+        }
+        self.root.rename(&from, &to).await?;
+        let reason = self.root.get(&format!("{to}/{REASON}")).await?.unwrap_or_default();
+        let mut record: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_slice(&reason).unwrap_or_default();
+        record.remove("checks");
+        let record = serde_json::Value::Object(record).to_string();
+        self.root.put_all(vec![(marker, record.into())]).await
+    }
+}

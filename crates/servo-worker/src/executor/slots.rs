@@ -1,0 +1,74 @@
+//! The slots of an executor, and how they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::{AtWork, Executor, STOP_LIMIT};
+
+/// How long the last reports may take to be heard.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// Tasks being taken and run. Dropped, those at work are stopped, and nobody is told.
+#[derive(Debug)]
+pub struct Slots {
+    tasks: JoinSet<()>,
+    phase: watch::Sender<Phase>,
+}
+
+/// What slots still do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Phase {
+    /// Everything.
+    Open,
+    /// They end their task and take no other.
+    Draining,
+    /// They stop their task.
+    Stopping,
+}
+
+impl Phase {
+    /// Waits until this phase has begun. Never, if the slots were dropped.
+    pub(super) async fn reached(self, phase: &mut watch::Receiver<Phase>) {
+        if phase.wait_for(|phase| *phase >= self).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Slots {
+    pub(super) fn start(executor: Executor) -> Self {
+        let phase = watch::Sender::new(Phase::Open);
+        let shared = Arc::new((executor, AtWork::default()));
+        let mut tasks = JoinSet::new();
+        for _ in 0..shared.0.slots {
+            let (shared, phase) = (shared.clone(), phase.subscribe());
+            tasks.spawn(async move { shared.0.serve(&shared.1, phase).await });
+        }
+        Self { tasks, phase }
+    }
+
+    /// Takes no more tasks, gives those at work time to end, then stops them: they are interrupted, and will be tried again
+    /// without having used up an attempt.
+    pub async fn shutdown(mut self, drain: Duration) {
+        self.phase.send_replace(Phase::Draining);
+        if timeout(drain, self.ended()).await.is_err() {
+            self.phase.send_replace(Phase::Stopping);
+            if timeout(STOP_LIMIT + LAST_WORDS, self.ended()).await.is_err() {
+                tracing::warn!("the control plane was not told what became of the last tasks");
+            }
+        }
+    }
+
+    /// Ends at once and reports nothing, as if this process had ended.
+    pub async fn abort(mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    async fn ended(&mut self) {
+        while self.tasks.join_next().await.is_some() {}
+    }
+}

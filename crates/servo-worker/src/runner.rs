@@ -1,0 +1,285 @@
+//! Runners: Python processes that hold an imported project and run one task at a time (`docs/runner.md`).
+//!
+//! Everything that must not depend on user code is done on this side of the socket: capturing what it prints, noticing
+//! that it died and how, stopping it and whatever it started. A runner that misbehaves is killed, never reasoned with.
+
+mod capture;
+mod ending;
+mod frames;
+mod lines;
+mod mask;
+mod process;
+pub(crate) mod protocol;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use servo_core::Clock;
+use servo_engine::{ErrorCode, Progress, TaskError};
+use tokio::time::timeout;
+
+use capture::{Capture, Stream};
+use ending::{OomKills, crash, with_stderr};
+use frames::{FrameError, Frames};
+use process::Process;
+use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
+
+use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
+use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
+
+/// How long marks may take to come after the end of a task, and the ends of streams after the end of a process. Something
+/// that user code has left behind may keep them open for ever.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// A Python process with an imported project.
+pub(crate) struct Runner {
+    process: Process,
+    frames: Frames,
+    capture: Arc<Capture>,
+    clock: Arc<dyn Clock>,
+    oom_kills: OomKills,
+    broken: Vec<BrokenModule>,
+    tasks: u32,
+}
+
+/// What became of a task.
+pub(crate) enum Ended {
+    /// The runner said how, and can run the next one.
+    Finished(Finished),
+    /// The runner is gone.
+    Crashed(TaskError),
+    /// The runner is gone because it was told to stop.
+    Stopped,
+}
+
+impl Runner {
+    /// Starts a process and imports a project. Modules that cannot be imported are no error: others may be run.
+    pub(crate) async fn start(project: &Project, clock: Arc<dyn Clock>) -> Result<Self, StartError> {
+        let python = project.interpreter()?;
+        let failed = |source| StartError::Spawn { python: python.display().to_string(), source };
+        let (process, connections) = Process::spawn(&python, project.root()).map_err(failed)?;
+        let capture = Capture::new(clock.clone());
+        tokio::spawn(capture.clone().read(Stream::Stdout, connections.stdout));
+        tokio::spawn(capture.clone().read(Stream::Stderr, connections.stderr));
+        let mut runner = Self {
+            process,
+            frames: Frames::new(connections.socket),
+            capture,
+            clock,
+            oom_kills: OomKills::new(),
+            broken: Vec::new(),
+            tasks: 0,
+        };
+        match runner.greet(project.root()).await {
+            Ok(broken) => runner.broken = broken,
+            Err(Mute::Other(error)) => return Err(error),
+            Err(Mute::Crashed(error)) => {
+                let (project, interpreter) = (project.clone(), python.clone());
+                let probe = tokio::task::spawn_blocking(move || has_sdk(&interpreter, project.root()));
+                return Err(if probe.await.unwrap_or(true) {
+                    StartError::Crashed(Box::new(error))
+                } else {
+                    StartError::NoSdk { python: python.display().to_string() }
+                });
+            }
+        }
+        Ok(runner)
+    }
+
+    async fn greet(&mut self, root: &Path) -> Result<Vec<BrokenModule>, Mute> {
+        let reply = self.hear().await?;
+        let Reply::Hello(hello) = reply else { return Err(unexpected(&reply)) };
+        if hello.protocol != PROTOCOL {
+            let error = StartError::Protocol { found: hello.protocol, expected: PROTOCOL };
+            return Err(Mute::Other(error));
+        }
+        let reply = self.ask(&Request::Load { project: &root.to_string_lossy() }).await?;
+        let Reply::Loaded(loaded) = reply else { return Err(unexpected(&reply)) };
+        Ok(loaded.errors)
+    }
+
+    /// What the project declares. The runner can be used afterwards unless the error is of its process.
+    pub(crate) async fn scan(&mut self) -> Result<Scanned, ScanError> {
+        if !self.broken.is_empty() {
+            return Err(ScanError::Broken(self.broken.clone()));
+        }
+        let failed = |mute| match mute {
+            Mute::Crashed(error) => ScanError::Start(StartError::Crashed(Box::new(error))),
+            Mute::Other(error) => ScanError::Start(error),
+        };
+        let reply = self.ask(&Request::Scan).await.map_err(failed)?;
+        let Reply::Scanned(answer) = reply else { return Err(failed(unexpected(&reply))) };
+        answer.understand()
+    }
+
+    /// Whether it can be given a task.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.process.is_alive()
+    }
+
+    /// How many tasks it has run.
+    pub(crate) fn tasks(&self) -> u32 {
+        self.tasks
+    }
+
+    /// The memory that it holds, where that can be known.
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = resident.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kilobytes << 10)
+    }
+
+    /// Runs a task to its end, or until `stop`. When this returns, all that it printed is in its log; unless it has
+    /// finished, nothing of its process group is left.
+    pub(crate) async fn run(
+        &mut self,
+        task: &RunTask,
+        log: LogWriter,
+        progress: impl FnMut(Progress),
+        stop: impl Future<Output = ()>,
+        grace: Duration,
+    ) -> Ended {
+        self.tasks += 1;
+        self.oom_kills.begin();
+        self.capture.begin(log, !task.secrets.is_empty());
+        let spoken = {
+            let exchange = pin!(self.exchange(task, progress));
+            tokio::select! {
+                biased;
+                spoken = exchange => Some(spoken),
+                () = stop => None,
+            }
+        };
+        let ended = match spoken {
+            Some(Ok(finished)) => {
+                // Whoever closed or redirected the streams leaves no mark; what was printed is there by then.
+                let _late = timeout(PATIENCE, self.capture.marked(&task.attempt_id)).await;
+                Ended::Finished(self.with_oom(finished))
+            }
+            Some(Err(error)) => {
+                let error = self.autopsy(error).await;
+                self.say(LogLevel::Error, error.message.clone()).await;
+                Ended::Crashed(error)
+            }
+            None => {
+                self.process.end(grace).await;
+                let _late = timeout(PATIENCE, self.capture.ended()).await;
+                self.say(LogLevel::Warning, "the process was stopped".to_owned()).await;
+                Ended::Stopped
+            }
+        };
+        if let Some(log) = self.capture.end() {
+            log.end().await;
+        }
+        ended
+    }
+
+    /// Lets it tear down what it has set up, and ends it.
+    pub(crate) async fn exit(mut self, patience: Duration) {
+        let _gone = self.frames.send(&Request::Exit).await;
+        let _late = timeout(patience, self.process.exited()).await;
+        self.process.end(Duration::ZERO).await;
+    }
+
+    async fn exchange(
+        &mut self,
+        task: &RunTask,
+        mut progress: impl FnMut(Progress),
+    ) -> Result<Finished, FrameError> {
+        self.frames.send(&Request::Run { task, mark: true }).await?;
+        loop {
+            match self.next().await? {
+                Reply::Finished(finished) => return Ok(finished),
+                Reply::Mask(mask) => self.capture.mask(mask.values),
+                Reply::Progress(made) => progress(made),
+                Reply::Log(said) => {
+                    let fields = Some(said.fields).filter(|fields| !fields.is_empty());
+                    let (at, level) = (self.clock.now(), Some(said.level));
+                    self.capture
+                        .add(LogLine { at, stream: LogStream::Log, level, text: said.message, fields })
+                        .await;
+                }
+                Reply::Hello(_) | Reply::Loaded(_) | Reply::Scanned(_) | Reply::Unknown => {}
+            }
+        }
+    }
+
+    /// The next reply. A process that has ended says nothing more, even if something it started holds its socket.
+    async fn next(&mut self) -> Result<Reply, FrameError> {
+        tokio::select! {
+            biased;
+            frame = self.frames.next() => return Reply::read(frame?),
+            _status = self.process.exited() => {}
+        }
+        // What it said before it ended.
+        match timeout(PATIENCE, self.frames.next()).await {
+            Ok(frame) => Reply::read(frame?),
+            Err(_) => Err(FrameError::Io(std::io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    /// Why the process did not answer. Nothing of it is left afterwards, and what it printed is read.
+    async fn autopsy(&mut self, error: FrameError) -> TaskError {
+        let hung_up = matches!(error, FrameError::Io(_));
+        let exited = if hung_up { timeout(PATIENCE, self.process.exited()).await.ok() } else { None };
+        self.process.end(Duration::ZERO).await;
+        let _late = timeout(PATIENCE, self.capture.ended()).await;
+        let last = self.capture.last_of_stderr();
+        match (exited, error) {
+            (Some(Ok(status)), _) => crash(status, self.oom_kills.happened(), &last),
+            (Some(Err(_)) | None, FrameError::Io(_)) => TaskError::new(
+                ErrorCode::WorkerCrash,
+                with_stderr("code of the project has closed the connection of its runner".to_owned(), &last),
+            ),
+            (Some(Err(_)) | None, error) => TaskError::new(
+                ErrorCode::InternalError,
+                format!("runner and supervisor do not understand each other: {error}"),
+            ),
+        }
+    }
+
+    /// A task in a process of its own is reported by the runner, which does not know why the system killed it.
+    fn with_oom(&self, mut finished: Finished) -> Finished {
+        if let Some(error) = &mut finished.error
+            && error.code == ErrorCode::WorkerCrash
+            && error.message.contains("SIGKILL")
+            && self.oom_kills.happened()
+        {
+            error.code = ErrorCode::OutOfMemory;
+        }
+        finished
+    }
+
+    async fn say(&self, level: LogLevel, text: String) {
+        let line = LogLine { level: Some(level), ..LogLine::new(self.clock.now(), LogStream::Servo, text) };
+        self.capture.add(line).await;
+    }
+
+    async fn ask(&mut self, request: &Request<'_>) -> Result<Reply, Mute> {
+        if let Err(error) = self.frames.send(request).await {
+            return Err(Mute::Crashed(self.autopsy(error).await));
+        }
+        self.hear().await
+    }
+
+    async fn hear(&mut self) -> Result<Reply, Mute> {
+        match self.next().await {
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(Mute::Crashed(self.autopsy(error).await)),
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Mute {
+    Crashed(TaskError),
+    Other(StartError),
+}
+
+fn unexpected(reply: &Reply) -> Mute {
+    Mute::Crashed(TaskError::new(ErrorCode::InternalError, format!("the runner answered with {reply:?}")))
+}

@@ -1,0 +1,156 @@
+//! Why a process has ended that should not have.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use servo_engine::{ErrorCode, TaskError};
+
+/// How much of stderr goes into a message.
+const QUOTED: usize = 4_000;
+
+/// What the end of a process says about its task.
+pub(super) fn crash(status: ExitStatus, out_of_memory: bool, last_of_stderr: &str) -> TaskError {
+    let (code, what) = match (status.signal(), status.code()) {
+        (Some(signal), _) if signal == Signal::KILL.as_raw() && out_of_memory => (
+            ErrorCode::OutOfMemory,
+            "the process used more memory than there is, and the system killed it; give it less to do at once, or the \
+             worker more memory"
+                .to_owned(),
+        ),
+        (Some(signal), _) => {
+            (ErrorCode::WorkerCrash, format!("the process was ended by {}", signal_name(signal)))
+        }
+        (None, code) => (
+            ErrorCode::WorkerCrash,
+            format!(
+                "the process ended with exit code {} and without a result: something in it calls os._exit",
+                code.unwrap_or_default()
+            ),
+        ),
+    };
+    TaskError::new(code, with_stderr(what, last_of_stderr))
+}
+
+/// A message with the end of what was printed to stderr.
+pub(super) fn with_stderr(what: String, last_of_stderr: &str) -> String {
+    let quoted = last_of_stderr.trim();
+    if quoted.is_empty() {
+        return what;
+    }
+    let start = quoted.ceil_char_boundary(quoted.len().saturating_sub(QUOTED));
+    format!("{what}; the last of stderr:\n{}", &quoted[start..])
+}
+
+fn signal_name(number: i32) -> String {
+    let names = [
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::HUP, "SIGHUP"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::INT, "SIGINT"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::SYS, "SIGSYS"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::USR2, "SIGUSR2"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::XFSZ, "SIGXFSZ"),
+    ];
+    let name = names.iter().find(|(signal, _)| signal.as_raw() == number);
+    name.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
+}
+
+/// Tells whether the kernel has killed a process for want of memory lately.
+///
+/// The counter is that of the control group, else that of the machine: who else was killed is not known, so it is looked
+/// at from shortly before a task begins.
+#[derive(Debug)]
+pub(super) struct OomKills {
+    file: PathBuf,
+    before: Option<u64>,
+    read_at: Instant,
+}
+
+/// How old a reading may be when a task begins; reading it for every task would be felt.
+const FRESH: Duration = Duration::from_secs(1);
+
+impl OomKills {
+    pub(super) fn new() -> Self {
+        let file = control_group_events().unwrap_or_else(|| PathBuf::from("/proc/vmstat"));
+        Self { before: count_in(&file), file, read_at: Instant::now() }
+    }
+
+    /// Looks from now on.
+    pub(super) fn begin(&mut self) {
+        if self.read_at.elapsed() > FRESH {
+            *self = Self {
+                before: count_in(&self.file),
+                file: std::mem::take(&mut self.file),
+                read_at: Instant::now(),
+            };
+        }
+    }
+
+    /// Whether there was one.
+    pub(super) fn happened(&self) -> bool {
+        self.before.zip(count_in(&self.file)).is_some_and(|(before, now)| now > before)
+    }
+}
+
+fn control_group_events() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(Path::new("/sys/fs/cgroup").join(own).join("memory.events")).filter(|file| file.is_file())
+}
+
+fn count_in(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_exit_codes_and_want_of_memory_are_told_apart() {
+        let killed = ExitStatus::from_raw(9);
+        assert_eq!(crash(killed, false, "").message, "the process was ended by SIGKILL");
+        assert_eq!(crash(killed, true, "").code, ErrorCode::OutOfMemory);
+        assert_eq!(crash(ExitStatus::from_raw(11), true, "").code, ErrorCode::WorkerCrash);
+        assert_eq!(crash(ExitStatus::from_raw(64), false, "").message, "the process was ended by signal 64");
+        let left = crash(ExitStatus::from_raw(3 << 8), false, "a\nb\n").message;
+        assert!(left.contains("exit code 3") && left.ends_with("the last of stderr:\na\nb"), "{left}");
+    }
+
+    #[test]
+    fn only_the_end_of_a_long_stderr_is_quoted() {
+        let message = with_stderr("x".to_owned(), &"ä".repeat(QUOTED));
+        assert!(message.len() <= QUOTED + 40 && message.ends_with('ä'));
+    }
+
+    #[test]
+    fn a_kill_counts_from_the_last_reading_on() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |count| fs::write(file.path(), format!("oom 9\noom_kill {count}\n")).unwrap();
+        write(3);
+        let long_ago = Instant::now().checked_sub(FRESH * 2).unwrap();
+        let mut kills = OomKills { before: Some(2), file: file.path().to_owned(), read_at: long_ago };
+        assert!(kills.happened());
+        kills.begin();
+        assert!(!kills.happened());
+        write(4);
+        kills.begin();
+        assert!(kills.happened(), "a reading that is fresh is not made again");
+    }
+}

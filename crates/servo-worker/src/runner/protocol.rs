@@ -1,0 +1,224 @@
+//! What supervisor and runner say to each other (`docs/runner.md`). Fields that are not known are not read.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+use servo_core::{AssetKey, MaterializationId, Timestamp};
+use servo_engine::definitions::{CheckDef, Isolation, SecretDef};
+use servo_engine::outputs::{OutputReport, Usage};
+use servo_engine::{DataFormat, ErrorCode, OutputState, Progress};
+
+use super::frames::FrameError;
+use crate::logs::LogLevel;
+use crate::project::{Answer, BrokenModule};
+
+/// The version that this build speaks.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// What the supervisor says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Request<'a> {
+    /// Import a project.
+    Load { project: &'a str },
+    /// Say what it declares.
+    Scan,
+    /// Run a task.
+    Run {
+        #[serde(flatten)]
+        task: &'a RunTask,
+        /// Write a mark to both streams at the end.
+        mark: bool,
+    },
+    /// End.
+    Exit,
+}
+
+/// A task, ready to run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct RunTask {
+    pub(crate) run_id: String,
+    pub(crate) task_key: String,
+    pub(crate) attempt: u32,
+    pub(crate) attempt_id: String,
+    /// `module:qualname`.
+    pub(crate) function: String,
+    pub(crate) partition: Option<Partition>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) config: BTreeMap<String, Value>,
+    pub(crate) secrets: Vec<SecretDef>,
+    pub(crate) isolation: Isolation,
+}
+
+/// The partition of a task.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Partition {
+    pub(crate) key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<(Timestamp, Timestamp)>,
+}
+
+/// What a parameter receives.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Input {
+    pub(crate) parameter: String,
+    pub(crate) asset: AssetKey,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) io: Option<String>,
+    /// Exactly one piece is wanted.
+    pub(crate) single: bool,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// The data of one partition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Piece {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) partition: Option<String>,
+    pub(crate) uri: String,
+    /// Absent: to be found there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) format: Option<DataFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) materialization_id: Option<MaterializationId>,
+}
+
+/// An asset to make, and where.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Output {
+    pub(crate) asset: AssetKey,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) io: Option<String>,
+    pub(crate) materialization_id: MaterializationId,
+    pub(crate) staging: String,
+    pub(crate) r#final: String,
+    pub(crate) quarantine_to: String,
+    pub(crate) quarantine: bool,
+    pub(crate) checks: Arc<[CheckDef]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) previous: Option<Previous>,
+}
+
+/// The good materialization before.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Previous {
+    pub(crate) uri: String,
+}
+
+/// What a runner says.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// It started.
+    Hello(Hello),
+    /// It imported the project, as far as it could.
+    Loaded(Loaded),
+    /// What the project declares, or why that is not known.
+    Scanned(Answer),
+    /// What to replace in everything that is captured.
+    Mask(MaskValues),
+    /// How far a task is.
+    Progress(Progress),
+    /// What a task has to say.
+    Log(Said),
+    /// The end of a task.
+    Finished(Finished),
+    /// Something that a newer runner says.
+    Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Hello {
+    pub(super) protocol: u32,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Loaded {
+    #[serde(default)]
+    pub(super) errors: Vec<BrokenModule>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct MaskValues {
+    pub(super) values: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Said {
+    pub(super) level: LogLevel,
+    pub(super) message: String,
+    #[serde(default)]
+    pub(super) fields: Map<String, Value>,
+}
+
+/// How a task ended, in the words of its runner.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Finished {
+    pub(crate) outcome: WorkOutcome,
+    #[serde(default)]
+    pub(crate) error: Option<Failure>,
+    #[serde(default, deserialize_with = "outputs")]
+    pub(crate) outputs: Vec<OutputReport>,
+    #[serde(default)]
+    pub(crate) usage: Option<Usage>,
+}
+
+/// Whether the function did its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum WorkOutcome {
+    Succeeded,
+    Failed,
+}
+
+/// Why it did not.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
+    #[serde(default, rename = "type")]
+    pub(crate) error_type: Option<String>,
+    #[serde(default)]
+    pub(crate) traceback: Option<String>,
+}
+
+/// What the task did not get to has no state: nothing is kept of it.
+fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OutputReport>, D::Error> {
+    let outputs = Vec::<Map<String, Value>>::deserialize(deserializer)?.into_iter();
+    let read = |mut output: Map<String, Value>| {
+        if output.get("state").is_none_or(Value::is_null) {
+            output.insert("state".to_owned(), Value::from(OutputState::Discarded.name()));
+        }
+        serde_json::from_value(Value::Object(output)).map_err(D::Error::custom)
+    };
+    outputs.map(read).collect()
+}
+
+impl Reply {
+    /// Reads a frame. Its type comes first: what follows may be kept as it was written.
+    pub(super) fn read(frame: &[u8]) -> Result<Self, FrameError> {
+        #[derive(Deserialize)]
+        struct Typed<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+        }
+        fn body<T: DeserializeOwned>(frame: &[u8]) -> Result<T, FrameError> {
+            Ok(serde_json::from_slice(frame)?)
+        }
+        let typed: Typed<'_> = serde_json::from_slice(frame)?;
+        Ok(match &*typed.kind {
+            "hello" => Self::Hello(body(frame)?),
+            "loaded" => Self::Loaded(body(frame)?),
+            "scanned" => Self::Scanned(body(frame)?),
+            "mask" => Self::Mask(body(frame)?),
+            "progress" => Self::Progress(body(frame)?),
+            "log" => Self::Log(body(frame)?),
+            "finished" => Self::Finished(body(frame)?),
+            _ => Self::Unknown,
+        })
+    }
+}

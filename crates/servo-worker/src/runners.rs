@@ -1,0 +1,257 @@
+//! Warm interpreters of one project, and the tasks they run.
+
+mod pool;
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use servo_core::{AttemptId, Clock};
+use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
+use servo_queue::Envelope;
+use tokio::sync::watch;
+
+use crate::data::Places;
+use crate::executor::TaskFunction;
+use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
+use crate::project::{Project, ScanError, Scanned, StartError};
+use crate::runner::Ended;
+use crate::runner::protocol::RunTask;
+use crate::work;
+use pool::Pool;
+
+/// How interpreters are kept.
+#[derive(Debug, Clone)]
+pub struct RunnerSettings {
+    /// How many there are at most, which is how many tasks run at once.
+    pub slots: usize,
+    /// After so many tasks an interpreter is replaced.
+    pub tasks_per_process: u32,
+    /// An interpreter that holds more memory than this after a task is replaced.
+    pub max_resident_bytes: u64,
+    /// How long a task may take to end once it was asked to, before it is killed.
+    pub grace: Duration,
+}
+
+impl Default for RunnerSettings {
+    fn default() -> Self {
+        Self {
+            slots: 2,
+            tasks_per_process: 1_000,
+            max_resident_bytes: 1 << 30,
+            grace: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Runs the tasks of a project in Python processes that are started when they are needed and used again.
+#[derive(Clone)]
+pub struct Runners {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    pool: Arc<Pool>,
+    data: Places,
+    logs: Arc<dyn LogSink>,
+    clock: Arc<dyn Clock>,
+    at_work: Mutex<BTreeMap<AttemptId, watch::Sender<bool>>>,
+}
+
+impl Runners {
+    /// Runners of a project, of which none is started yet.
+    pub fn new(
+        project: Project,
+        data: Places,
+        logs: Arc<dyn LogSink>,
+        clock: Arc<dyn Clock>,
+        settings: RunnerSettings,
+    ) -> Self {
+        let pool = Pool::new(project, clock.clone(), settings);
+        Self { shared: Arc::new(Shared { pool, data, logs, clock, at_work: Mutex::default() }) }
+    }
+
+    /// Starts all that there may be, so that no task has to wait for it.
+    pub async fn warm(&self) -> Result<(), StartError> {
+        self.shared.pool.warm().await
+    }
+
+    /// Asks a runner what the project declares; the same runner can run its tasks.
+    pub async fn scan(&self) -> Result<Scanned, ScanError> {
+        let mut lease = self.shared.pool.take().await?;
+        let scanned = lease.runner.scan().await;
+        if !matches!(scanned, Err(ScanError::Start(_))) {
+            self.shared.pool.give_back(lease);
+        }
+        scanned
+    }
+
+    /// Uses the code of a project as it is now for all tasks that begin from now on; those at work go on with the old. If
+    /// it cannot be imported, nothing changes.
+    pub async fn reload(&self, project: Project) -> Result<Scanned, ScanError> {
+        self.shared.pool.reload(project).await
+    }
+
+    /// Ends the runners that have nothing to do, and every other when its task has ended.
+    pub async fn shutdown(&self) {
+        self.shared.pool.close().await;
+    }
+}
+
+#[async_trait]
+impl TaskFunction for Runners {
+    /// If the future is dropped, the task is stopped behind its back.
+    async fn run(&self, envelope: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report {
+        let attempt =
+            Attempt { shared: self.shared.clone(), envelope: envelope.clone(), progress: progress.clone() };
+        let (_at_work, stop) = self.shared.begin(envelope.attempt_id);
+        tokio::spawn(attempt.run(stop)).await.unwrap_or_else(|error| {
+            Report::failed(TaskError::new(
+                ErrorCode::InternalError,
+                format!("the supervisor failed: {error}"),
+            ))
+        })
+    }
+
+    async fn stop(&self, envelope: &Envelope) {
+        let stop = self.shared.lock().get(&envelope.attempt_id).cloned();
+        if let Some(stop) = stop {
+            stop.send_replace(true);
+            stop.closed().await;
+        }
+    }
+}
+
+impl Shared {
+    /// Notes an attempt until the guard is dropped, which tells it to stop if it has not ended.
+    fn begin(&self, attempt: AttemptId) -> (AtWork<'_>, watch::Receiver<bool>) {
+        let (sender, receiver) = watch::channel(false);
+        self.lock().insert(attempt, sender);
+        (AtWork { shared: self, attempt }, receiver)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, watch::Sender<bool>>> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct AtWork<'a> {
+    shared: &'a Shared,
+    attempt: AttemptId,
+}
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        if let Some(stop) = self.shared.lock().remove(&self.attempt) {
+            stop.send_replace(true);
+        }
+    }
+}
+
+/// One attempt, from the envelope to the report.
+struct Attempt {
+    shared: Arc<Shared>,
+    envelope: Envelope,
+    progress: watch::Sender<Option<Progress>>,
+}
+
+impl Attempt {
+    /// Does it all. Whoever holds the other end of `stop` learns of the end by its being closed.
+    async fn run(self, mut stop: watch::Receiver<bool>) -> Report {
+        let Shared { data, logs, clock, .. } = &*self.shared;
+        let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
+        let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
+        let target = LogTarget { name, task_token: self.envelope.task_token.clone() };
+        let log = LogWriter::new(logs.clone(), target, clock.clone());
+        match work::task_of(&self.envelope, data) {
+            Ok(task) => self.with_staging(&task, log, &mut stop).await,
+            Err(error) => {
+                log.end().await;
+                Report::failed(error)
+            }
+        }
+    }
+
+    /// Nothing that was staged is left when it has ended, however it did.
+    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
+        let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
+        let Some(staging) = self.shared.data.staging(*run_id, task_key, *attempt) else {
+            return self.with_runner(task, log, stop).await;
+        };
+        let staging = Arc::new(staging);
+        let made = tokio::task::spawn_blocking({
+            let staging = staging.clone();
+            move || staging.make()
+        });
+        if let Ok(Err(error)) = made.await {
+            log.end().await;
+            return Report::failed(cannot_stage(&error));
+        }
+        let report = self.with_runner(task, log, stop).await;
+        let _removed = tokio::task::spawn_blocking(move || staging.remove()).await;
+        report
+    }
+
+    async fn with_runner(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
+        let pool = &self.shared.pool;
+        let taken = tokio::select! {
+            taken = pool.take() => Some(taken),
+            () = asked(stop) => None,
+        };
+        let mut lease = match taken {
+            Some(Ok(lease)) => lease,
+            Some(Err(error)) => {
+                log.end().await;
+                return Report::failed(not_started(error));
+            }
+            None => {
+                log.end().await;
+                return Report::new(Outcome::Interrupted);
+            }
+        };
+        let progress = |made: Progress| {
+            self.progress.send_if_modified(|told| {
+                let is_new = told.as_ref() != Some(&made);
+                *told = Some(made);
+                is_new
+            });
+        };
+        match lease.runner.run(task, log, progress, asked(stop), pool.grace()).await {
+            Ended::Finished(finished) => {
+                pool.give_back(lease);
+                work::report_of(finished, &self.envelope, task)
+            }
+            Ended::Crashed(error) => {
+                pool.replace(lease);
+                Report::failed(error)
+            }
+            Ended::Stopped => {
+                pool.replace(lease);
+                Report::new(Outcome::Interrupted)
+            }
+        }
+    }
+}
+
+/// Waits until the attempt is to stop, or nobody waits for it any more.
+async fn asked(stop: &mut watch::Receiver<bool>) {
+    let _dropped = stop.wait_for(|stop| *stop).await;
+}
+
+fn not_started(error: StartError) -> TaskError {
+    let code = match error {
+        StartError::Crashed(error) => return *error,
+        StartError::NoInterpreter(_) | StartError::Protocol { .. } => ErrorCode::InvalidDefinition,
+        StartError::NoSdk { .. } => ErrorCode::ImportError,
+        StartError::Spawn { .. } => ErrorCode::WorkerCrash,
+    };
+    TaskError::new(code, error.to_string())
+}
+
+fn cannot_stage(error: &io::Error) -> TaskError {
+    let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let code = if is_full { ErrorCode::DiskFull } else { ErrorCode::InternalError };
+    TaskError::new(code, format!("there is no place to write to: {error}"))
+}

@@ -1,0 +1,182 @@
+//! From the work of an attempt to what a runner is told, and from what it says to a report.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use servo_core::{AssetKey, PartitionKey};
+use servo_engine::outputs::{OutputReport, materialization_of};
+use servo_engine::work::{Work, WorkInput, WorkOutput, WorkPiece};
+use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Report, TaskError};
+use servo_queue::Envelope;
+
+use crate::data::Places;
+use crate::runner::protocol::{Finished, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
+
+/// How many missing inputs a message names.
+const NAMED: usize = 5;
+
+/// What a runner is told to do. An attempt that cannot be done is refused here, without starting anything.
+pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, TaskError> {
+    let work = envelope.work.as_deref().ok_or_else(|| not_deployed(envelope))?;
+    let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).collect();
+    if !missing.is_empty() {
+        return Err(missing_inputs(&missing));
+    }
+    let partition = work.partition.as_ref().map(|partition| &partition.key);
+    let staging = data.layout().staging(envelope.run_id, &envelope.task_key, envelope.attempt);
+    Ok(RunTask {
+        run_id: envelope.run_id.to_string(),
+        task_key: envelope.task_key.to_string(),
+        attempt: envelope.attempt,
+        attempt_id: envelope.attempt_id.to_string(),
+        function: work.function.clone(),
+        partition: work.partition.as_ref().map(|partition| Partition {
+            key: partition.key.canonical().to_owned(),
+            window: partition.window,
+        }),
+        inputs: work.inputs.iter().map(|input| input_of(input, data)).collect::<Result<_, _>>()?,
+        outputs: work.outputs.iter().map(|output| output_of(output, partition, &staging, data)).collect(),
+        config: config_of(work)?,
+        secrets: work.secrets.clone(),
+        isolation: work.isolation,
+    })
+}
+
+/// What the control plane is told of what a runner said.
+pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask) -> Report {
+    let outputs: Vec<OutputReport> =
+        finished.outputs.into_iter().map(|output| elsewhere(output, task)).collect();
+    let made = outputs.iter().any(|output| output.state == OutputState::Committed);
+    let error = finished.error.map(|failure| TaskError {
+        code: failure.code,
+        message: failure.message,
+        error_type: failure.error_type,
+        traceback: failure.traceback,
+    });
+    let outcome = match finished.outcome {
+        WorkOutcome::Succeeded => Outcome::Succeeded,
+        WorkOutcome::Failed => Outcome::Failed,
+    };
+    Report {
+        outcome,
+        error: error.map(Arc::new),
+        materialization_id: (made && outcome == Outcome::Succeeded)
+            .then(|| materialization_of(envelope.attempt_id)),
+        outputs: outputs.into(),
+        usage: finished.usage,
+    }
+}
+
+/// A place is only worth telling if it is not where Servo puts data.
+fn elsewhere(mut output: OutputReport, task: &RunTask) -> OutputReport {
+    let asked = task.outputs.iter().find(|asked| asked.asset == output.asset);
+    let known = asked.map(|asked| [&asked.r#final, &asked.quarantine_to]);
+    output.uri = output.uri.filter(|uri| !known.is_some_and(|places| places.contains(&uri)));
+    output
+}
+
+fn input_of(input: &WorkInput, data: &Places) -> Result<Input, TaskError> {
+    if input.external && input.io.is_none() {
+        return Err(TaskError::new(
+            ErrorCode::InvalidDefinition,
+            format!(
+                "{} is made elsewhere, so Servo has no data of it for the parameter {}; give it an io= that loads it, or \
+                 name it in deps= to only depend on it",
+                input.asset, input.parameter
+            ),
+        ));
+    }
+    Ok(Input {
+        parameter: input.parameter.clone(),
+        asset: input.asset.clone(),
+        io: input.io.clone(),
+        single: input.single,
+        pieces: input.pieces.iter().map(|piece| piece_of(input, piece, data)).collect(),
+    })
+}
+
+fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &Places) -> Piece {
+    let (layout, partition) = (data.layout(), piece.partition.as_ref());
+    let place = match piece.materialization_id {
+        Some(id) => layout.materialization(&input.asset, partition, id),
+        None => layout.data_home(&input.asset, partition),
+    };
+    let format = match piece.format {
+        // Where it is, only its record says.
+        Some(DataFormat::External) => None,
+        None if input.external => Some(DataFormat::Io),
+        format => format,
+    };
+    Piece {
+        partition: partition.map(|key| key.canonical().to_owned()),
+        uri: data.uri(&place),
+        format,
+        materialization_id: piece.materialization_id,
+    }
+}
+
+fn output_of(output: &WorkOutput, partition: Option<&PartitionKey>, staging: &str, data: &Places) -> Output {
+    let (layout, id) = (data.layout(), output.materialization_id);
+    let previous = |id| Previous { uri: data.uri(&layout.materialization(&output.asset, partition, id)) };
+    Output {
+        asset: output.asset.clone(),
+        io: output.io.clone(),
+        materialization_id: id,
+        staging: data.uri(&format!("{staging}/{}", output.asset)),
+        r#final: data.uri(&layout.materialization(&output.asset, partition, id)),
+        quarantine_to: data.uri(&layout.quarantine(&output.asset, partition, id)),
+        quarantine: output.quarantine,
+        checks: output.checks.clone(),
+        previous: output.previous.map(previous),
+    }
+}
+
+fn config_of(work: &Work) -> Result<BTreeMap<String, Value>, TaskError> {
+    let read = |(name, text): (&String, &String)| match serde_json::from_str(text) {
+        Ok(value) => Ok((name.clone(), value)),
+        Err(error) => Err(TaskError::new(
+            ErrorCode::InvalidDefinition,
+            format!("the value of {name} in the configuration is not JSON: {error}"),
+        )),
+    };
+    work.config.iter().map(read).collect()
+}
+
+fn not_deployed(envelope: &Envelope) -> TaskError {
+    let asset = envelope.task_key.asset();
+    TaskError::new(
+        ErrorCode::InvalidDefinition,
+        format!(
+            "{asset} is not among the deployed assets; deploy the project that declares it: servo deploy"
+        ),
+    )
+}
+
+fn missing_in(input: &WorkInput) -> impl Iterator<Item = (&AssetKey, Option<&PartitionKey>)> {
+    let pieces = if input.external { &[] } else { input.pieces.as_slice() };
+    let missing = pieces.iter().filter(|piece| piece.materialization_id.is_none());
+    missing.map(|piece| (&input.asset, piece.partition.as_ref()))
+}
+
+fn missing_inputs(missing: &[(&AssetKey, Option<&PartitionKey>)]) -> TaskError {
+    let named = |(asset, partition): &(&AssetKey, Option<&PartitionKey>)| match partition {
+        Some(partition) => format!("{asset}[{partition}]"),
+        None => asset.to_string(),
+    };
+    let command = |(asset, partition): &(&AssetKey, Option<&PartitionKey>)| match partition {
+        Some(partition) => format!("servo materialize {asset} --partition {partition}"),
+        None => format!("servo materialize {asset}"),
+    };
+    let names: Vec<_> = missing.iter().take(NAMED).map(named).collect();
+    let names = match missing.len().saturating_sub(NAMED) {
+        0 => names.join(", "),
+        more => format!("{} and {more} more", names.join(", ")),
+    };
+    let (was, them) = if missing.len() == 1 { ("was", "it") } else { ("were", "them") };
+    let first = missing.first().map(command).unwrap_or_default();
+    TaskError::new(
+        ErrorCode::MissingInput,
+        format!("{names} {was} never materialized, and this task reads {them}; make {them} first: {first}"),
+    )
+}

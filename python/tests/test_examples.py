@@ -1,0 +1,112 @@
+"""What users are given to start from: the examples, and the project that `servo init` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scanning import SOURCE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROOT = SOURCE.parent.parent
+FLIGHTS = ROOT / "examples" / "flights"
+TEMPLATE = ROOT / "crates" / "servo-cli" / "templates"
+
+
+def run(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a directory, with nothing but the SDK on its path."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYTEST"))}
+    return subprocess.run(  # noqa: S603 - our own programs
+        [sys.executable, *arguments],
+        cwd=directory,
+        env={**inherited, "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def scanned(directory: Path) -> set[str]:
+    """Give the assets that a project declares."""
+    found = run(directory, "-m", "servo.scan")
+    assert found.returncode == 0, found.stdout + found.stderr
+    return {asset["key"] for asset in json.loads(found.stdout)["manifest"]["assets"]}
+
+
+def output_of_tests(directory: Path) -> str:
+    """Run the tests of a project, and give what they print; a warning is a failure."""
+    found = run(directory, "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", "-q")
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+def pins(file: Path) -> set[str]:
+    lines = (line.strip() for line in file.read_text("utf-8").splitlines())
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Write the template as `servo init` does."""
+    directory = tmp_path / "station"
+    shutil.copytree(TEMPLATE, directory, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for file in directory.iterdir():
+        file.write_text(file.read_text("utf-8").replace("{{name}}", "station"), "utf-8")
+    (directory / "gitignore").rename(directory / ".gitignore")
+    return directory
+
+
+def test_the_flights_example_declares_a_pipeline() -> None:
+    assert scanned(FLIGHTS) == {
+        "source/all_flights",
+        "source/all_weather",
+        "raw/flights",
+        "raw/weather",
+        "raw/planes",
+        "raw/airlines",
+        "clean/flights",
+        "analytics/delays",
+        "analytics/weekly",
+        "analytics/top_carriers",
+        "report/monthly",
+        "report/plot",
+    }
+
+
+def test_the_tests_of_the_example_pass() -> None:
+    assert "11 passed" in output_of_tests(FLIGHTS)
+
+
+def test_the_example_is_tested_with_the_versions_that_it_asks_for() -> None:
+    assert pins(FLIGHTS / "requirements.txt") <= pins(ROOT / "python" / "requirements-test.txt")
+
+
+def test_the_template_declares_a_pipeline(project: Path) -> None:
+    assert scanned(project) == {"raw/readings", "analytics/daily", "analytics/weekly"}
+
+
+def test_the_tests_of_the_template_pass_and_need_only_the_standard_library(project: Path) -> None:
+    absent = ("duckdb", "numpy", "pandas", "polars", "pyarrow")
+    conftest = "".join(f"sys.modules[{name!r}] = None\n" for name in absent)
+    (project / "conftest.py").write_text(f"import sys\n{conftest}", "utf-8")
+    assert "4 passed" in output_of_tests(project)
+
+
+def test_only_the_name_is_filled_into_the_template(project: Path) -> None:
+    assert {file.name for file in project.iterdir()} == {
+        ".gitignore",
+        "README.md",
+        "pipeline.py",
+        "servo.toml",
+        "test_pipeline.py",
+    }
+    assert not [file.name for file in project.iterdir() if "{{" in file.read_text("utf-8")]
