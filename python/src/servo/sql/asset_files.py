@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from servo.sql.assets import all_at_once, facts
 from servo.storage import Piece, load, records
 from servo.storage.errors import StorageError, UnreadableInput
+from servo.storage.formats import METADATA
 from servo.storage.libraries import needed
 from servo.storage.loading import _files as files_of
 from servo.storage.locations import locate
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from servo.sql.assets import Asset, Made
     from servo.storage.locations import Location
 
+_SCHEMA_HASH: Final = re.compile(rb'"schema_hash":"([^"]+)"')
+_SLICE: Final = 256
 _NAMES: Final = {records.PARQUET: "data.parquet", records.JSON: "data.json", records.BIN: "data.bin"}
 
 
@@ -25,9 +29,14 @@ class DataFile(NamedTuple):
     """A file, and the partition that it is of as people write it."""
 
     partition: str | None
-    place: Location
+    uri: str
     path: str | None
     """On the local disk, if it is there."""
+
+    @property
+    def place(self) -> Location:
+        """Where it is."""
+        return locate(self.uri)
 
 
 class Found(NamedTuple):
@@ -52,12 +61,19 @@ class Found(NamedTuple):
     @property
     def uris(self) -> list[str]:
         """What others call the files."""
-        return [file.place.uri for file in self.files]
+        return [file.uri for file in self.files]
 
     @property
     def partitions(self) -> list[str | None]:
         """The partitions, in the order of files."""
         return [file.partition for file in self.files]
+
+    def have_one_schema(self) -> bool:
+        """Say whether all are known to have the same columns, so that one tells what is in all."""
+        places = [os.path.join(os.path.dirname(path), METADATA) for path in self.paths]
+        slices = [places[at : at + _SLICE] for at in range(0, len(places), _SLICE)]
+        found = {each for hashes in all_at_once(_schema_hashes, slices) for each in hashes}
+        return self.is_local and len(found) == 1 and None not in found
 
     def sizes(self) -> list[int | None]:
         """Give the sizes in bytes."""
@@ -66,8 +82,23 @@ class Found(NamedTuple):
         if not self.files:
             return []
         _, file_system = self.files[0].place.for_arrow()
-        found = file_system.get_file_info([file.place.for_arrow()[0] for file in self.files])
-        return [each.size for each in found]
+        return [
+            each.size
+            for each in file_system.get_file_info([file.place.for_arrow()[0] for file in self.files])
+        ]
+
+
+def _schema_hashes(paths: Sequence[str]) -> set[bytes | None]:
+    """Read from the descriptions of materializations which schemas there are, without reading all of them."""
+    found: set[bytes | None] = set()
+    for path in paths:
+        try:
+            with open(path, "rb") as file:
+                match = _SCHEMA_HASH.search(file.read())
+        except OSError:
+            match = None
+        found.add(match and match[1])
+    return found
 
 
 def stored(asset: Asset, format_: str) -> Found:
@@ -77,15 +108,14 @@ def stored(asset: Asset, format_: str) -> Found:
         StorageError: None is there.
     """
     name = _NAMES[format_]
-    is_remote = locate(asset.newest.directory).local_path() is None
+    is_local = "://" not in asset.newest.directory
 
     def file(made: Made) -> DataFile | None:
-        place = locate(made.directory).join(name)
-        path = place.local_path()
-        there = place.exists() if path is None else os.path.isfile(path)
-        return DataFile(made.shown, place, path) if there else None
+        uri = f"{made.directory}/{name}"
+        there = os.path.isfile(uri) if is_local else locate(uri).exists()
+        return DataFile(made.shown, uri, uri if is_local else None) if there else None
 
-    found = all_at_once(file, asset.made) if is_remote else [file(made) for made in asset.made]
+    found = [file(made) for made in asset.made] if is_local else all_at_once(file, asset.made)
     there = tuple(each for each in found if each is not None)
     missing = [made for made, each in zip(asset.made, found, strict=True) if each is None]
     if not there:
@@ -100,8 +130,8 @@ def downloaded(asset: Asset) -> Found:
         return found
 
     def copy(file: DataFile) -> DataFile:
-        uri = file.place.uri.rpartition("/")[0]
-        path = load([Piece(file.partition, uri, records.JSON)], "pathlib.Path", single=True)
+        directory = file.uri.rpartition("/")[0]
+        path = load([Piece(file.partition, directory, records.JSON)], "pathlib.Path", single=True)
         return file._replace(path=str(path))
 
     # The first makes the directory for all.
@@ -119,7 +149,7 @@ def elsewhere(asset: Asset) -> Found | None:
             return None
         if format_ != records.PARQUET or not all(place.exists() for place in places):
             return None
-        return tuple(DataFile(made.shown, place, place.local_path()) for place in places)
+        return tuple(DataFile(made.shown, place.uri, place.local_path()) for place in places)
 
     found = all_at_once(files, asset.made)
     if any(each is None for each in found):
@@ -161,9 +191,7 @@ def _schema(files: Sequence[DataFile]) -> Any:  # noqa: ANN401 - pyarrow has no 
 
     from servo.storage.tables import ParquetFile  # noqa: PLC0415 - imports pyarrow
 
-    schemas = all_at_once(
-        lambda file: ParquetFile(file.place, file.place.uri).schema().remove_metadata(), files
-    )
+    schemas = all_at_once(lambda file: ParquetFile(file.place, file.uri).schema().remove_metadata(), files)
     try:
         return pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:

@@ -75,9 +75,11 @@ def _parquet(connection: Any, asset: Asset, said: dict[str, Any], found: Found) 
         asset_files.register(connection, _hidden_name(asset), found, PARTITION if adds else None)
         _view(connection, asset, f"select * from {identifier(_hidden_name(asset))}")
         return Created((), found.warning)
-    many = "true" if len(found.files) > 1 else "false"
+    by_name = (
+        "false" if found.have_one_schema() else "true"
+    )  # which reads the end of every file, several times
     scan = (
-        f"read_parquet({files(found.paths)}, union_by_name = {many}, hive_partitioning = false"
+        f"read_parquet({files(found.paths)}, union_by_name = {by_name}, hive_partitioning = false"
         f"{f', filename = {text(_FILE)}' if adds else ''})"
     )
     _view(
