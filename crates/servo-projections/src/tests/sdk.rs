@@ -15,8 +15,9 @@ use super::support::{Directory, empty_delta, event, latest, layout, now, open};
 use crate::Limits;
 use crate::table::{HotTable, Shape, Table, schema};
 use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Idempotency, Materializations, Outbox,
-    PartitionSets, PartitionStatuses, RunKeyConflicts, RunKeys, Runs, TABLES, Tasks, Timers,
+    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
+    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, TABLES, Tasks,
+    Timers,
 };
 
 fn sdk() -> PathBuf {
@@ -72,6 +73,8 @@ fn the_sdk_knows_every_table_with_its_key_and_its_columns() {
         described_hot::<Deployments>(),
         described_hot::<PartitionStatuses>(),
         described::<Materializations>(&[]),
+        described::<CheckResults>(&[]),
+        described_hot::<Quarantine>(),
         described_hot::<DynamicPartitions>(),
         described_hot::<PartitionSets>(),
         described::<RunKeys>(&[]),

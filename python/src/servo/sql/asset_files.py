@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from servo.sql.assets import all_at_once, facts
+from servo.sql.assets import all_at_once
 from servo.storage import Piece, load, records
 from servo.storage.errors import StorageError, UnreadableInput
-from servo.storage.formats import METADATA
 from servo.storage.libraries import needed
 from servo.storage.loading import _files as files_of
 from servo.storage.locations import locate
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
 
     from servo.sql.assets import Asset, Made
     from servo.storage.locations import Location
-
-_SCHEMA_HASH: Final = re.compile(rb'"schema_hash":"([^"]+)"')
-_SLICE: Final = 256
-_NAMES: Final = {records.PARQUET: "data.parquet", records.JSON: "data.json", records.BIN: "data.bin"}
 
 
 class DataFile(NamedTuple):
@@ -43,6 +37,10 @@ class Found(NamedTuple):
     """The files of an asset."""
 
     files: tuple[DataFile, ...]
+    has_one_schema: bool = False
+    """Whether all are known to have the same columns, so that one tells what is in all."""
+    sizes: tuple[int | None, ...] = ()
+    """In bytes, in the order of files."""
     warning: str | None = None
     """What is not there."""
     is_copied: bool = False
@@ -68,64 +66,39 @@ class Found(NamedTuple):
         """The partitions, in the order of files."""
         return [file.partition for file in self.files]
 
-    def have_one_schema(self) -> bool:
-        """Say whether all are known to have the same columns, so that one tells what is in all."""
-        places = [os.path.join(os.path.dirname(path), METADATA) for path in self.paths]
-        slices = [places[at : at + _SLICE] for at in range(0, len(places), _SLICE)]
-        found = {each for hashes in all_at_once(_schema_hashes, slices) for each in hashes}
-        return self.is_local and len(found) == 1 and None not in found
 
-    def sizes(self) -> list[int | None]:
-        """Give the sizes in bytes."""
-        if self.is_local:
-            return [os.stat(path).st_size for path in self.paths]
-        if not self.files:
-            return []
-        _, file_system = self.files[0].place.for_arrow()
-        return [
-            each.size
-            for each in file_system.get_file_info([file.place.for_arrow()[0] for file in self.files])
-        ]
-
-
-def _schema_hashes(paths: Sequence[str]) -> set[bytes | None]:
-    """Read from the descriptions of materializations which schemas there are, without reading all of them."""
-    found: set[bytes | None] = set()
-    for path in paths:
-        try:
-            with open(path, "rb") as file:
-                match = _SCHEMA_HASH.search(file.read())
-        except OSError:
-            match = None
-        found.add(match and match[1])
-    return found
-
-
-def stored(asset: Asset, format_: str) -> Found:
+def stored(asset: Asset) -> Found:
     """Find the files that Servo has written; partitions without one are left out, with a warning.
 
     Raises:
         StorageError: None is there.
     """
-    name = _NAMES[format_]
-    is_local = "://" not in asset.newest.directory
+    name = records.DATA[str(asset.format)]
+    is_local = "://" not in asset.home
 
     def file(made: Made) -> DataFile | None:
-        uri = f"{made.directory}/{name}"
-        there = os.path.isfile(uri) if is_local else locate(uri).exists()
-        return DataFile(made.shown, uri, uri if is_local else None) if there else None
+        uri = f"{asset.directory(made)}/{name}"
+        if made.format != asset.format or not (os.path.isfile(uri) if is_local else locate(uri).exists()):
+            return None
+        return DataFile(made.shown, uri, uri if is_local else None)
 
     found = [file(made) for made in asset.made] if is_local else all_at_once(file, asset.made)
-    there = tuple(each for each in found if each is not None)
+    there = [(made, each) for made, each in zip(asset.made, found, strict=True) if each is not None]
     missing = [made for made, each in zip(asset.made, found, strict=True) if each is None]
     if not there:
-        raise StorageError(f"the data of {asset.name} is gone: there is no {name} in {missing[0].directory}")
-    return Found(there, _warning(asset, missing, name))
+        raise StorageError(f"its data is gone: there is no {name} in {asset.directory(missing[0])}")
+    schemas = {made.schema_hash for made, _ in there}
+    return Found(
+        tuple(each for _, each in there),
+        has_one_schema=len(schemas) == 1 and None not in schemas,
+        sizes=tuple(made.byte_size for made, _ in there),
+        warning=_warning(asset, missing, name),
+    )
 
 
 def downloaded(asset: Asset) -> Found:
     """Find the JSON files of an asset on the local disk, where copies are made of those in a bucket."""
-    found = stored(asset, records.JSON)
+    found = stored(asset)
     if found.is_local:
         return found
 
@@ -135,19 +108,21 @@ def downloaded(asset: Asset) -> Found:
         return file._replace(path=str(path))
 
     # The first makes the directory for all.
-    return Found((copy(found.files[0]), *all_at_once(copy, found.files[1:])), found.warning, is_copied=True)
+    copies = (copy(found.files[0]), *all_at_once(copy, found.files[1:]))
+    return found._replace(files=copies, is_copied=True)
 
 
 def elsewhere(asset: Asset) -> Found | None:
     """Find the Parquet files that functions have written themselves; None if it is something else."""
 
     def files(made: Made) -> tuple[DataFile, ...] | None:
-        uri = facts(made).get("uri")
-        try:
-            format_, places = files_of(Piece(made.partition, str(uri), records.EXTERNAL))
-        except (StorageError, OSError):
+        if made.format != records.EXTERNAL or made.uri is None:
             return None
-        if format_ != records.PARQUET or not all(place.exists() for place in places):
+        try:
+            format_, places = files_of(Piece(made.partition, made.uri, records.EXTERNAL))
+            if format_ != records.PARQUET or not all(place.exists() for place in places):
+                return None
+        except (StorageError, OSError):
             return None
         return tuple(DataFile(made.shown, place.uri, place.local_path()) for place in places)
 
