@@ -13,18 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyarrow import parquet
 
+from servo.canonical import canonical_json
 from servo.partition_key import PartitionKey
 from servo.sql import tables
-from servo.sql.assets import directory
+from servo.sql.assets import Asset, Made
 from servo.sql.opening import open_session
 from servo.sql.state import State, Workspace
 from servo.storage import commit, store
+from servo.storage.manager import OutputContext, store_with
+from servo.storage.records import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from servo.sql.session import Session
+    from servo.storage.records import Stored
 
 NOON: Final = dt.datetime(2013, 1, 1, 12, tzinfo=dt.UTC)
 _TYPES: Final = {
@@ -56,6 +60,7 @@ class Lake:
         self._deltas: list[Tables] = []
         self._history: Tables = {}
         self._status: list[Row] = []
+        self._materializations: list[Row] = []
         self._made = 0
 
     def base(self, table: str, rows: Sequence[Row], *, lacks: Sequence[str] = ()) -> None:
@@ -96,7 +101,8 @@ class Lake:
         """Write the manifest that names all that was written so far."""
         if self._status:
             self.change("partition_status", self._status)
-            self._status = []
+            self.history("materializations", self._materializations)
+            self._status, self._materializations = [], []
         self.revision += 1
         manifest = {
             "schema_version": 1,
@@ -111,27 +117,54 @@ class Lake:
         file.write_text(json.dumps(manifest), encoding="utf-8")
 
     def make(
-        self, asset: str, value: object, partition: Mapping[str, Any] | None = None, **metadata: object
+        self,
+        asset: str,
+        value: object,
+        partition: Mapping[str, Any] | None = None,
+        *,
+        manager: object = None,
+        **metadata: object,
     ) -> str:
         """Store a value as the newest materialization of a partition, and give its directory."""
         self._made += 1
         id_ = f"01J8{self._made:022}"
         key = None if partition is None else PartitionKey.of(partition).canonical
-        final = directory(self.workspace.data, asset, key, id_)
+        made = Made(key, id_, None, None, None, None, None, None)
+        final = Asset(asset, f"{self.workspace.data}/{asset}", (made,), None).directory(made)
         staging = f"{self.workspace.data.removesuffix('/assets')}/staging/{id_}"
-        store(value, staging, metadata=metadata)
-        commit(staging, final, {"materialization_id": id_})
+        if manager is None:
+            stored = store(value, staging, metadata=metadata)
+        else:
+            stored = store_with(manager, value, OutputContext(asset, key, id_, staging), metadata=metadata)
+        if stored.format != NONE:
+            commit(stored, staging, final, {"materialization_id": id_})
+        self._tell(asset, made, stored)
+        return final
+
+    def _tell(self, asset: str, made: Made, stored: Stored) -> None:
+        """Remember what the control plane would be told, and writes to its tables."""
+        at = NOON + dt.timedelta(minutes=self._made)
+        known = stored.to_json()
+        whose = {"asset_key": asset, "partition_key": made.partition, "row_version": made.materialization_id}
         self._status.append(
             {
-                "asset_key": asset,
-                "partition_key": key,
+                **whose,
                 "status": "MATERIALIZED",
-                "last_materialization_id": id_,
-                "last_materialization_at": NOON + dt.timedelta(minutes=self._made),
-                "row_version": id_,
+                "last_materialization_id": made.materialization_id,
+                "last_materialization_format": stored.format,
+                "last_materialization_at": at,
             }
         )
-        return final
+        self._materializations.append(
+            {
+                **whose,
+                "materialization_id": made.materialization_id,
+                "materialized_at": at,
+                **{name: known[name] for name in ("format", "uri", "row_count", "byte_size", "schema_hash")},
+                "schema": None if stored.schema is None else canonical_json(stored.schema),
+                "metadata": json.dumps(stored.metadata) if stored.metadata else None,
+            }
+        )
 
     def open(self) -> Session:
         """Open what was published last, in this process."""

@@ -16,7 +16,6 @@ import pytest
 
 from lake import NOON, Lake
 from servo.sql import lockdown
-from servo.storage import store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -325,7 +324,8 @@ def test_everything_is_listed(lake: Lake) -> None:
         "rows": 1,
         "columns": {"carrier": "string"},
     }
-    assert (listed['raw."new-rows"']["partitions"], listed['raw."new-rows"']["kind"]) == (2, "asset (json)")
+    new = listed['raw."new-rows"']
+    assert (new["partitions"], new["rows"], new["kind"]) == (2, 3, "asset (json)")
     assert (listed["raw.planned"]["partitions"], listed["raw.planned"]["rows"]) == (0, None)
     shown = lake.servo_sql("--tables").stdout
     assert "raw.flights             asset (parquet)           1     1  carrier\n" in shown
@@ -384,7 +384,6 @@ def test_a_warning_does_not_disturb_the_result(lake: Lake) -> None:
     directory = lake.make("raw/many", pa.table({"n": [1]}), {"n": 1})
     lake.make("raw/many", pa.table({"n": [2]}), {"n": 2})
     lake.publish()
-    store({}, directory)
     os.unlink(f"{directory}/data.parquet")  # noqa: PTH108
     done = lake.servo_sql("--csv", "select n from raw.many")
     assert done.stdout == "n\n2\n"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from servo.sql.assets import all_at_once, facts
+from servo.sql.assets import all_at_once
 from servo.storage import Piece, load, records
 from servo.storage.errors import StorageError, UnreadableInput
 from servo.storage.libraries import needed
@@ -18,22 +18,29 @@ if TYPE_CHECKING:
     from servo.sql.assets import Asset, Made
     from servo.storage.locations import Location
 
-_NAMES: Final = {records.PARQUET: "data.parquet", records.JSON: "data.json", records.BIN: "data.bin"}
-
 
 class DataFile(NamedTuple):
     """A file, and the partition that it is of as people write it."""
 
     partition: str | None
-    place: Location
+    uri: str
     path: str | None
     """On the local disk, if it is there."""
+
+    @property
+    def place(self) -> Location:
+        """Where it is."""
+        return locate(self.uri)
 
 
 class Found(NamedTuple):
     """The files of an asset."""
 
     files: tuple[DataFile, ...]
+    has_one_schema: bool = False
+    """Whether all are known to have the same columns, so that one tells what is in all."""
+    sizes: tuple[int | None, ...] = ()
+    """In bytes, in the order of files."""
     warning: str | None = None
     """What is not there."""
     is_copied: bool = False
@@ -52,74 +59,72 @@ class Found(NamedTuple):
     @property
     def uris(self) -> list[str]:
         """What others call the files."""
-        return [file.place.uri for file in self.files]
+        return [file.uri for file in self.files]
 
     @property
     def partitions(self) -> list[str | None]:
         """The partitions, in the order of files."""
         return [file.partition for file in self.files]
 
-    def sizes(self) -> list[int | None]:
-        """Give the sizes in bytes."""
-        if self.is_local:
-            return [os.stat(path).st_size for path in self.paths]
-        if not self.files:
-            return []
-        _, file_system = self.files[0].place.for_arrow()
-        found = file_system.get_file_info([file.place.for_arrow()[0] for file in self.files])
-        return [each.size for each in found]
 
-
-def stored(asset: Asset, format_: str) -> Found:
+def stored(asset: Asset) -> Found:
     """Find the files that Servo has written; partitions without one are left out, with a warning.
 
     Raises:
         StorageError: None is there.
     """
-    name = _NAMES[format_]
-    is_remote = locate(asset.newest.directory).local_path() is None
+    name = records.DATA[str(asset.format)]
+    is_local = "://" not in asset.home
 
     def file(made: Made) -> DataFile | None:
-        place = locate(made.directory).join(name)
-        path = place.local_path()
-        there = place.exists() if path is None else os.path.isfile(path)
-        return DataFile(made.shown, place, path) if there else None
+        uri = f"{asset.directory(made)}/{name}"
+        if made.format != asset.format or not (os.path.isfile(uri) if is_local else locate(uri).exists()):
+            return None
+        return DataFile(made.shown, uri, uri if is_local else None)
 
-    found = all_at_once(file, asset.made) if is_remote else [file(made) for made in asset.made]
-    there = tuple(each for each in found if each is not None)
+    found = [file(made) for made in asset.made] if is_local else all_at_once(file, asset.made)
+    there = [(made, each) for made, each in zip(asset.made, found, strict=True) if each is not None]
     missing = [made for made, each in zip(asset.made, found, strict=True) if each is None]
     if not there:
-        raise StorageError(f"the data of {asset.name} is gone: there is no {name} in {missing[0].directory}")
-    return Found(there, _warning(asset, missing, name))
+        raise StorageError(f"its data is gone: there is no {name} in {asset.directory(missing[0])}")
+    schemas = {made.schema_hash for made, _ in there}
+    return Found(
+        tuple(each for _, each in there),
+        has_one_schema=len(schemas) == 1 and None not in schemas,
+        sizes=tuple(made.byte_size for made, _ in there),
+        warning=_warning(asset, missing, name),
+    )
 
 
 def downloaded(asset: Asset) -> Found:
     """Find the JSON files of an asset on the local disk, where copies are made of those in a bucket."""
-    found = stored(asset, records.JSON)
+    found = stored(asset)
     if found.is_local:
         return found
 
     def copy(file: DataFile) -> DataFile:
-        uri = file.place.uri.rpartition("/")[0]
-        path = load([Piece(file.partition, uri, records.JSON)], "pathlib.Path", single=True)
+        directory = file.uri.rpartition("/")[0]
+        path = load([Piece(file.partition, directory, records.JSON)], "pathlib.Path", single=True)
         return file._replace(path=str(path))
 
     # The first makes the directory for all.
-    return Found((copy(found.files[0]), *all_at_once(copy, found.files[1:])), found.warning, is_copied=True)
+    copies = (copy(found.files[0]), *all_at_once(copy, found.files[1:]))
+    return found._replace(files=copies, is_copied=True)
 
 
 def elsewhere(asset: Asset) -> Found | None:
     """Find the Parquet files that functions have written themselves; None if it is something else."""
 
     def files(made: Made) -> tuple[DataFile, ...] | None:
-        uri = facts(made).get("uri")
+        if made.format != records.EXTERNAL or made.uri is None:
+            return None
         try:
-            format_, places = files_of(Piece(made.partition, str(uri), records.EXTERNAL))
+            format_, places = files_of(Piece(made.partition, made.uri, records.EXTERNAL))
+            if format_ != records.PARQUET or not all(place.exists() for place in places):
+                return None
         except (StorageError, OSError):
             return None
-        if format_ != records.PARQUET or not all(place.exists() for place in places):
-            return None
-        return tuple(DataFile(made.shown, place, place.local_path()) for place in places)
+        return tuple(DataFile(made.shown, place.uri, place.local_path()) for place in places)
 
     found = all_at_once(files, asset.made)
     if any(each is None for each in found):
@@ -161,9 +166,7 @@ def _schema(files: Sequence[DataFile]) -> Any:  # noqa: ANN401 - pyarrow has no 
 
     from servo.storage.tables import ParquetFile  # noqa: PLC0415 - imports pyarrow
 
-    schemas = all_at_once(
-        lambda file: ParquetFile(file.place, file.place.uri).schema().remove_metadata(), files
-    )
+    schemas = all_at_once(lambda file: ParquetFile(file.place, file.uri).schema().remove_metadata(), files)
     try:
         return pa.unify_schemas(schemas, promote_options="permissive")
     except pa.ArrowException as error:

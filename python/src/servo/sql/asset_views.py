@@ -19,7 +19,6 @@ import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from servo.sql import asset_files
-from servo.sql.assets import all_at_once, facts
 from servo.sql.errors import QueryError
 from servo.sql.quoting import files, identifier, text
 from servo.storage import records
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from servo.sql.asset_files import Found
-    from servo.sql.assets import Asset
+    from servo.sql.assets import Asset, Made
 
     Columns = dict[str, tuple[str, Sequence[object]]]
 
@@ -51,41 +50,37 @@ def create(connection: Any, asset: Asset) -> Created:  # noqa: ANN401 - of DuckD
     """Make an asset a view.
 
     Raises:
-        QueryError: Its data is gone.
-        StorageError: Its data cannot be read.
+        QueryError: It has the name of something else.
+        StorageError: Its data is gone, or cannot be read.
     """
-    said = asset.facts()
-    match said["format"]:
+    match asset.format:
         case records.PARQUET:
-            return _parquet(connection, asset, said, asset_files.stored(asset, records.PARQUET))
+            return _parquet(connection, asset, asset_files.stored(asset))
         case records.JSON:
             return _json(connection, asset, asset_files.downloaded(asset))
         case records.BIN:
-            return _bytes(connection, asset, asset_files.stored(asset, records.BIN))
+            return _bytes(connection, asset, asset_files.stored(asset))
         case records.EXTERNAL:
             elsewhere = asset_files.elsewhere(asset)
             if elsewhere is not None:
-                return _parquet(connection, asset, said, elsewhere)
+                return _parquet(connection, asset, elsewhere)
     return _described(connection, asset)
 
 
-def _parquet(connection: Any, asset: Asset, said: dict[str, Any], found: Found) -> Created:  # noqa: ANN401 - as above
-    adds = asset.has_partitions and PARTITION not in (said.get("schema") or ())
+def _parquet(connection: Any, asset: Asset, found: Found) -> Created:  # noqa: ANN401 - as above
+    adds = asset.has_partitions and not asset.has_column(PARTITION)
     if not found.is_local:
         asset_files.register(connection, _hidden_name(asset), found, PARTITION if adds else None)
         _view(connection, asset, f"select * from {identifier(_hidden_name(asset))}")
         return Created((), found.warning)
-    many = "true" if len(found.files) > 1 else "false"
+    by_name = "false" if found.has_one_schema else "true"  # which reads the end of every file, several times
     scan = (
-        f"read_parquet({files(found.paths)}, union_by_name = {many}, hive_partitioning = false"
+        f"read_parquet({files(found.paths)}, union_by_name = {by_name}, hive_partitioning = false"
         f"{f', filename = {text(_FILE)}' if adds else ''})"
     )
-    _view(
-        connection,
-        asset,
-        _with_partition(connection, asset, scan, found) if adds else f"select * from {scan}",
-    )
-    return Created(() if said["format"] == records.PARQUET else tuple(found.paths), found.warning)
+    query = _with_partition(connection, asset, scan, found) if adds else f"select * from {scan}"
+    _view(connection, asset, query)
+    return Created(() if asset.format == records.PARQUET else tuple(found.paths), found.warning)
 
 
 def _json(connection: Any, asset: Asset, found: Found) -> Created:  # noqa: ANN401 - as above
@@ -118,23 +113,22 @@ def _are_rows(paths: Sequence[str]) -> bool:
 
 
 def _bytes(connection: Any, asset: Asset, found: Found) -> Created:  # noqa: ANN401 - as above
-    columns: Columns = {"uri": ("varchar", found.uris), "byte_size": ("bigint", found.sizes())}
+    columns: Columns = {"uri": ("varchar", found.uris), "byte_size": ("bigint", found.sizes)}
     _listed(connection, asset, found.partitions, columns)
     return Created((), found.warning)
 
 
 def _described(connection: Any, asset: Asset) -> Created:  # noqa: ANN401 - as above
-    said = all_at_once(facts, asset.made)
-
-    def metadata(each: dict[str, Any]) -> str:
-        return json.dumps({name: json.loads(value) for name, value in (each.get("metadata") or {}).items()})
+    def metadata(made: Made) -> str:
+        said = json.loads(made.metadata or "{}")
+        return json.dumps({name: json.loads(value) for name, value in said.items()})
 
     columns: Columns = {
-        "materialization_id": ("varchar", [each.materialization_id for each in asset.made]),
-        "uri": ("varchar", [each.get("uri") for each in said]),
-        "metadata": ("json", [metadata(each) for each in said]),
+        "materialization_id": ("varchar", [made.materialization_id for made in asset.made]),
+        "uri": ("varchar", [made.uri for made in asset.made]),
+        "metadata": ("json", [metadata(made) for made in asset.made]),
     }
-    _listed(connection, asset, [each.shown for each in asset.made], columns)
+    _listed(connection, asset, [made.shown for made in asset.made], columns)
     return Created()
 
 

@@ -1,28 +1,29 @@
-"""What there is of an asset: the newest good materialization of each partition, and what it says of itself.
-
-Which these are is said by Servo's own tables, not by what lies in directories.
-"""
+"""What there is of an asset: the newest good materialization of each partition, as Servo's own tables say."""
 
 from __future__ import annotations
 
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from servo.partition_key import PartitionKey
-from servo.storage.errors import StorageError
-from servo.storage.formats import METADATA
-from servo.storage.locations import locate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 T = TypeVar("T")
 R = TypeVar("R")
 _LONGEST_NAME: Final = 200
 _AT_ONCE: Final = 16
 _LONE_DATE: Final = re.compile(r"[a-z][a-z0-9_]*=d:([0-9]{4}-[0-9]{2}-[0-9]{2})")
+_QUERY: Final = """
+select s.partition_key, s.last_materialization_id, coalesce(m.format, s.last_materialization_format), m.uri,
+       m.byte_size, m.schema_hash, m.schema, m.metadata
+from partition_status s
+left join (from materializations where asset_key = $key) m on m.materialization_id = s.last_materialization_id
+where s.asset_key = $key and s.last_materialization_id is not null
+order by s.last_materialization_at desc, s.partition_key
+"""
 
 
 class Made(NamedTuple):
@@ -31,7 +32,15 @@ class Made(NamedTuple):
     partition: str | None
     """The canonical key."""
     materialization_id: str
-    directory: str
+    format: str | None
+    uri: str | None
+    """Where the data is, if not where Servo puts it."""
+    byte_size: int | None
+    schema_hash: str | None
+    schema: str | None
+    """JSON: the types of columns by name."""
+    metadata: str | None
+    """JSON: texts of JSON by name, from the user."""
 
     @property
     def shown(self) -> str | None:
@@ -44,8 +53,27 @@ class Asset(NamedTuple):
 
     key: str
     """The canonical key."""
+    home: str
+    """The directory of all that is made of it."""
     made: tuple[Made, ...]
-    newest: Made
+    """By partition."""
+    format: str | None
+    """How the newest is stored, for which all are taken."""
+
+    @classmethod
+    def find(cls, connection: Any, data: str, key: str) -> Asset | None:  # noqa: ANN401 - of DuckDB
+        """Find what the tables say of an asset, if there is anything.
+
+        Args:
+            connection: To a database in which the tables are views.
+            data: The directory of all assets.
+            key: The canonical key.
+        """
+        found = [Made(*row) for row in connection.execute(_QUERY, {"key": key}).fetchall()]
+        if not found:
+            return None
+        ordered = sorted(found, key=lambda each: each.partition or "")
+        return cls(key, f"{data}/{key}", tuple(ordered), found[0].format)
 
     @property
     def name(self) -> str:
@@ -57,33 +85,19 @@ class Asset(NamedTuple):
         """Whether there is any partition, now or ever."""
         return any(each.partition is not None for each in self.made)
 
-    def facts(self) -> dict[str, Any]:
-        """Give what the newest materialization says of itself, for which all are taken."""
-        return facts(self.newest)
+    def has_column(self, name: str) -> bool:
+        """Say whether any partition is known to have a column of this name."""
+        return any(each.schema is not None and f'"{name}":' in each.schema for each in self.made)
 
+    def directory(self, made: Made) -> str:
+        """Find the directory of a materialization.
 
-def asset(data: str, key: str, rows: Sequence[tuple[str | None, str, bool]]) -> Asset:
-    """Make an asset of what the tables say.
-
-    Args:
-        data: The directory of all assets.
-        key: The canonical key.
-        rows: Of each partition the key, the id of its materialization, and whether this is the newest of all.
-    """
-    made = tuple(Made(partition, id_, directory(data, key, partition, id_)) for partition, id_, _ in rows)
-    return Asset(key, made, next(each for each, (*_, is_newest) in zip(made, rows, strict=True) if is_newest))
-
-
-def directory(data: str, key: str, partition: str | None, materialization_id: str) -> str:
-    """Find the directory of a materialization.
-
-    >>> directory("/lake/assets", "raw/flights", "date=d:2013-01-15", "01J8")
-    '/lake/assets/raw/flights/partitions/date=d:2013-01-15/materializations/01J8'
-    """
-    home = f"{data}/{key}"
-    if partition is not None:
-        home += f"/partitions/{_file_name(partition)}"
-    return f"{home}/materializations/{materialization_id}"
+        >>> made = Made("date=d:2013-01-15", "01J8", "parquet", None, 7, None, None, None)
+        >>> Asset("raw/flights", "/lake/assets/raw/flights", (made,), "parquet").directory(made)
+        '/lake/assets/raw/flights/partitions/date=d:2013-01-15/materializations/01J8'
+        """
+        below = "" if made.partition is None else f"/partitions/{_file_name(made.partition)}"
+        return f"{self.home}{below}/materializations/{made.materialization_id}"
 
 
 def _file_name(partition: str) -> str:
@@ -103,23 +117,6 @@ def short(partition: str) -> str:
     """
     date = _LONE_DATE.fullmatch(partition)
     return str(PartitionKey(partition)) if date is None else date[1]
-
-
-def facts(made: Made) -> dict[str, Any]:
-    """Read what a materialization says of itself.
-
-    Raises:
-        StorageError: It is not there, or damaged.
-    """
-    try:
-        found: Any = json.loads(locate(made.directory).join(METADATA).read())
-    except FileNotFoundError:
-        raise StorageError(f"there is nothing in {made.directory}: the data is gone") from None
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{METADATA} in {made.directory} cannot be read: {error}") from error
-    if not isinstance(found, dict) or not isinstance(found.get("format"), str):
-        raise StorageError(f"{METADATA} in {made.directory} is damaged: it does not say what is there")
-    return found
 
 
 def all_at_once(do: Callable[[T], R], each: Iterable[T]) -> list[R]:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from servo.sql.quoting import shown
 from servo.sql.results import Column, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from servo.sql.session import Session
+
+_ASSETS: Final = """
+select k.asset_key, count(s.last_materialization_id), sum(m.row_count)::bigint,
+       arg_max(coalesce(m.format, s.last_materialization_format), s.last_materialization_at),
+       arg_max(m.schema, s.last_materialization_at)
+from (select unnest(?::varchar[]) as asset_key) k
+left join partition_status s on s.asset_key = k.asset_key and s.last_materialization_id is not null
+left join materializations m
+    on m.materialization_id = s.last_materialization_id and m.asset_key = s.asset_key
+group by k.asset_key
+order by k.asset_key
+"""
 
 
 def listed(session: Session) -> list[dict[str, Any]]:
@@ -52,49 +62,15 @@ def _table(session: Session, name: str) -> dict[str, Any]:
 
 
 def _assets(session: Session) -> list[dict[str, Any]]:
-    from servo.sql.assets import Made, all_at_once, directory, facts  # noqa: PLC0415 - slow to import
-    from servo.storage.errors import StorageError  # noqa: PLC0415 - as above
-
-    def said(row: Sequence[Any]) -> dict[str, Any]:
-        key, partition, id_, *_ = row
-        if id_ is None:
-            return {}
-        try:
-            return facts(Made(partition, id_, directory(session.workspace.data, key, partition, id_)))
-        except StorageError:
-            return {}
-
-    rows = _newest(session)
+    session.add_table("materializations")
+    keys = session.asset_keys()
+    rows = session.connection.execute(_ASSETS, [keys]).fetchall()
     found = []
-    for (key, _, _, partitions, counted), fact in zip(rows, all_at_once(said, rows), strict=True):
+    for key, partitions, count, format_, schema in rows:
         name = ".".join(shown(part) for part in key.split("/"))
-        count = counted if counted is not None or partitions != 1 else fact.get("row_count")
-        kind = "asset" if "format" not in fact else f"asset ({fact['format']})"
-        columns = fact.get("schema") or {}
+        kind = "asset" if format_ is None else f"asset ({format_})"
+        columns = json.loads(schema or "{}")
         found.append(
             {"name": name, "kind": kind, "partitions": partitions, "rows": count, "columns": columns}
         )
-    return found
-
-
-def _newest(session: Session) -> list[tuple[Any, ...]]:
-    """Give all assets: the newest partition, its materialization, how many there are, rows if known."""
-    session.add_table("materializations")
-    keys = session.asset_keys()
-    known = {name for name, *_ in session.connection.execute("describe materializations").fetchall()}
-    rows = "sum(m.row_count)::bigint" if "row_count" in known else "null::bigint"
-    found: list[tuple[Any, ...]] = session.connection.execute(
-        f"""
-        select k.asset_key,
-               arg_max(s.partition_key, s.last_materialization_at),
-               arg_max(s.last_materialization_id, s.last_materialization_at),
-               count(s.last_materialization_id), {rows}
-        from (select unnest(?::varchar[]) as asset_key) k
-        left join partition_status s on s.asset_key = k.asset_key and s.last_materialization_id is not null
-        left join materializations m
-            on m.materialization_id = s.last_materialization_id and m.asset_key = s.asset_key
-        group by all order by k.asset_key
-        """,
-        [keys],
-    ).fetchall()
     return found

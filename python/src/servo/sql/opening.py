@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 def duckdb() -> Any:  # noqa: ANN401 - a module
     """Import DuckDB, or say what to install.
 
-    Its package takes a tenth of a second to import, and all of it is in the module below.
+    Its package takes a tenth of a second to import, and what is needed is all in the module below.
 
     Raises:
         QueryError: It is not installed.
     """
-    try:
-        import _duckdb  # noqa: PLC0415 - it may not be installed
-    except ModuleNotFoundError:
-        raise QueryError(
-            f"DuckDB is not installed, which runs SQL; install it with\n\n  {_install_command()}\n"
-        ) from None
-    return _duckdb
+    from importlib import import_module  # noqa: PLC0415 - as below
+
+    for name in ("_duckdb", "duckdb"):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError:
+            continue
+    raise QueryError(f"DuckDB is not installed, which runs SQL; install it with\n\n  {_install_command()}\n")
 
 
 def _install_command() -> str:

@@ -42,7 +42,7 @@ def pattern(path: str) -> str:
     >>> pattern("/lake/date=*/data.parquet")
     '/lake/date=[*]/data.parquet'
     """
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+    return re.sub(r"[*?\[]", r"[\g<0>]", path)
 
 
 def files(paths: Iterable[str]) -> str:

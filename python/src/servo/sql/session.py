@@ -17,7 +17,6 @@ from servo.sql.state import TABLES, StateError, TableFiles
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from servo.sql.assets import Asset
     from servo.sql.names import Name
     from servo.sql.state import State, Workspace
 
@@ -68,9 +67,12 @@ class Session:
         if key in self._views:
             return
         from servo.sql import asset_views  # noqa: PLC0415 - only for assets
+        from servo.sql.assets import Asset  # noqa: PLC0415 - as above
         from servo.storage.errors import StorageError  # noqa: PLC0415 - as above
 
-        found = self._asset(key)
+        self.add_table("partition_status")
+        self.add_table("materializations")
+        found = Asset.find(self.connection, self.workspace.data, key)
         name = key.replace("/", ".", 1)
         if found is None:
             raise QueryError(f"{name} was never made: materialize it first")
@@ -82,19 +84,6 @@ class Session:
         self._reads += created.reads
         if created.warning is not None:
             self.warnings.append(created.warning)
-
-    def _asset(self, key: str) -> Asset | None:
-        from servo.sql.assets import asset  # noqa: PLC0415 - only for assets
-
-        self.add_table("partition_status")
-        found = self.connection.execute(
-            "select partition_key, last_materialization_id, "
-            "row_number() over (order by last_materialization_at desc) = 1 "
-            "from partition_status where asset_key = ? and last_materialization_id is not null "
-            "order by partition_key",
-            [key],
-        ).fetchall()
-        return asset(self.workspace.data, key, found) if found else None
 
     def asset_keys(self) -> list[str]:
         """Give the canonical keys of all assets that are deployed, or were made."""

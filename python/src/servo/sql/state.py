@@ -42,6 +42,8 @@ class Workspace(NamedTuple):
         """
         inside = f"tenant={tenant}/workspace={workspace}"
         root = os.path.abspath(directory)
+        if storage is not None and storage.startswith("file://"):
+            storage = storage.removeprefix("file://").replace("%25", "%")
         if storage is not None and "://" not in storage:
             storage = os.path.abspath(storage)
         return cls(f"{root}/{inside}", f"{(storage or root).rstrip('/')}/{inside}/assets")
