@@ -1,8 +1,9 @@
 //! A frozen corpus of version-1 batches that must load for ever (ADR-051), and what is said about batches that do not.
 //!
 //! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change of
-//! meaning is a new version of the event. A new event kind adds a file and a line to the table below. A new corpus is
-//! made by `cargo test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
+//! meaning is a new version of the event. A new event kind adds a file and a line to the table below, a new field of an old
+//! kind a file to `expected_later`. A new corpus is made by `cargo test -p servo-engine --test corpus -- --ignored`, which
+//! only ever writes files that are missing.
 
 mod support;
 
