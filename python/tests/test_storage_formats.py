@@ -222,6 +222,17 @@ def test_an_output_is_stored_as_its_value_with_its_metadata(tmp_path: Path) -> N
     assert (stored.format, stored.row_count, stored.metadata) == ("json", 1, {"pages": "2"})
 
 
+CIRCLE: list[object] = [1]
+CIRCLE.append({"again": CIRCLE})
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 class Flight:
     """What nobody can store."""
 
@@ -242,6 +253,9 @@ def test_other_values_are_refused_and_never_pickled(value: object, tmp_path: Pat
         ([float("nan")], "write None instead"),
         (["\ud800"], "surrogate"),
         ([{"deep": {"set": {1}}}], r"\$\[0\]\.deep\.set is a set"),
+        (CIRCLE, "or holds itself"),
+        (nested(501), "nested more than 500 deep"),
+        ([10**5000], "a number is too long to be written"),
     ],
 )
 def test_what_json_has_no_word_for_is_refused_with_its_place(
@@ -249,6 +263,11 @@ def test_what_json_has_no_word_for_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(UnsupportedType, match=message):
         store(value, str(tmp_path))
+
+
+def test_values_that_are_nested_as_deep_as_they_may_come_back(tmp_path: Path) -> None:
+    deep = nested(500)
+    assert roundtrip(deep, tmp_path, None) == deep
 
 
 def test_tables_that_parquet_cannot_hold_are_refused(tmp_path: Path) -> None:

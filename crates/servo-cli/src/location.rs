@@ -30,7 +30,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
     }
 

@@ -5,8 +5,10 @@ mod control;
 mod demo;
 mod deploy;
 mod describe;
+mod dev;
 mod graph;
 mod init;
+mod interrupts;
 mod known;
 mod live;
 mod location;
@@ -19,13 +21,16 @@ mod project;
 mod projections;
 mod quarantine;
 mod reconcile;
+mod remote;
 mod runs;
 mod select;
+mod server;
 mod session;
 mod sql;
 mod style;
 mod summary;
 mod view;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -58,6 +63,12 @@ enum Command {
         after_help = "Examples:\n  servo materialize analytics.delays --partition 2013-01-15\n  servo materialize '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo materialize '*' --latest --config least=20 --json"
     )]
     Materialize(materialize::Options),
+    /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
+    #[command(after_help = "Example:\n  servo dev --slots 4")]
+    Dev(dev::Options),
+    /// Run tasks of a server on this machine.
+    #[command(after_help = "Example:\n  servo worker --server http://10.0.0.7:8741 --slots 8")]
+    Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
     Asset(assets::Command),
@@ -117,6 +128,8 @@ fn main() -> ExitCode {
         match cli.command {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
+            Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Worker(options) => worker::run(&cli.location, &options).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use servo_api::views::{PartitionsBody, RunBody};
 use servo_core::Millis;
+use servo_engine::planner::PartitionChoice;
 use servo_runtime::RunRequest;
 
 use crate::location::Location;
 use crate::output::Format;
 use crate::plan::PartitionArgs;
 use crate::session::Session;
-use crate::view::RunView;
-use crate::{runs, summary};
+use crate::{runs, server};
 
 /// What to make.
 #[derive(clap::Args)]
@@ -65,9 +66,13 @@ pub(crate) fn default_slots() -> usize {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
-    let project = location.project.find()?;
-    let session = Session::open(location, project, options.slots()).await?;
-    let outcome = make(&session, location, options, format).await;
+    let request = options.request(location.actor())?;
+    if let Some(client) = server::find(location).await? {
+        let asked = client.trigger(&body(request)).await?;
+        return runs::end_of(&client, asked.run_id, format).await;
+    }
+    let session = Session::open(location, location.project.find()?, options.slots()).await?;
+    let outcome = make(&session, location, request, format).await;
     session.close().await?;
     outcome
 }
@@ -75,29 +80,37 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 async fn make(
     session: &Session,
     location: &Location,
-    options: &Options,
+    request: RunRequest,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
     session.deploy(location.actor()).await?;
     let before = session.unfinished().await?;
-    let launched = session.workspace.launch(options.request(location.actor())?).await?;
+    let launched = session.workspace.launch(request).await?;
     if launched.accepted.is_none() {
         eprintln!("this run was asked for before: it is shown, not run again");
     }
-    let detail = session.follow(launched.run_id, format == Format::Table).await?;
-    match format {
-        Format::Json => runs::show(&detail.run, &detail.tasks, format),
-        Format::Table => {
-            let view = RunView::of(&detail);
-            summary::print(&view, &session.tails(&view));
-        }
-    }
-    let left: Vec<_> = session.unfinished().await?.into_iter().filter(|run| before.contains(run)).collect();
-    for run in left {
+    let code = session.tell_end(launched.run_id, format).await?;
+    for run in session.unfinished().await?.iter().filter(|run| before.contains(run)) {
         eprintln!("{run} of before is not finished; go on with it: servo run watch {run}");
     }
-    let is_good = detail.run.state == servo_engine::RunState::Succeeded;
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(code)
+}
+
+/// The request as a server takes it.
+fn body(request: RunRequest) -> RunBody {
+    let PartitionChoice { keys, ranges, latest } = request.partitions;
+    RunBody {
+        selection: request.selection,
+        partitions: PartitionsBody { keys, ranges, latest },
+        config: request
+            .config
+            .into_iter()
+            .map(|(name, text)| (name, serde_json::from_str(&text).unwrap_or_default()))
+            .collect(),
+        run_key: request.run_key,
+        timeout_ms: request.timeout,
+        ..RunBody::default()
+    }
 }
 
 fn parse_config(text: &str) -> Result<(String, String), String> {

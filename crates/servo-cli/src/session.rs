@@ -1,5 +1,6 @@
 //! A workspace at work in this process: the engine, warm interpreters, and the project that they have imported.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +14,13 @@ use servo_store::DataRoot;
 use servo_worker::project::{Project, Scanned};
 use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
 
+use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
 use crate::location::Location;
-use crate::logs;
+use crate::output::Format;
 use crate::summary::{Tails, told_in_full};
 use crate::view::{RunView, upstream};
+use crate::{logs, runs, summary};
 
 /// How often a terminal is drawn.
 const FRAME: Duration = Duration::from_millis(100);
@@ -77,10 +80,14 @@ impl Session {
     /// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends the process.
     pub(crate) async fn follow(&self, run: RunId, shows: bool) -> anyhow::Result<RunDetail> {
         let mut live = None;
+        if shows && let Some(detail) = self.workspace.run(run).await? {
+            let keys = detail.tasks.iter().map(|task| &task.task_key);
+            live = Some(Live::new(Shape::new(keys, &upstream(&detail.edges))));
+        }
         let mut frames = tokio::time::interval(FRAME);
         let ended = self.workspace.wait(run);
         tokio::pin!(ended);
-        let mut asked = false;
+        let mut interrupts = Interrupts::default();
         loop {
             tokio::select! {
                 biased;
@@ -88,34 +95,37 @@ impl Session {
                     done?;
                     break;
                 }
-                pressed = tokio::signal::ctrl_c() => {
+                pressed = interrupts.next() => {
                     pressed?;
-                    if asked {
-                        std::process::exit(130);
-                    }
-                    asked = true;
-                    eprintln!("cancelling; press Ctrl-C again to leave at once");
-                    let reason = "Ctrl-C".to_owned();
-                    let cancel = CancelRun { run_id: run, actor: "local".to_owned(), reason, force: false };
-                    self.workspace.cancel(cancel).await?;
+                    let (actor, reason) = ("local".to_owned(), "Ctrl-C".to_owned());
+                    self.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await?;
                 }
-                _ = frames.tick(), if shows => {
-                    if let Some(detail) = self.workspace.run(run).await? {
-                        show(&mut live, &detail, &self.workspace, false);
+                _ = frames.tick(), if live.is_some() => {
+                    let view = self.workspace.read(move |state| state.run(run).map(RunView::of)).await?;
+                    if let (Some(live), Some(view)) = (&mut live, view) {
+                        live.show(&view, self.workspace.now());
                     }
                 }
             }
         }
         let detail = self.workspace.run(run).await?.with_context(|| format!("run {run} is gone"))?;
-        if shows {
-            show(&mut live, &detail, &self.workspace, true);
+        if let Some(live) = &mut live {
+            live.finish(&RunView::new(&detail.run, &detail.tasks), self.workspace.now());
         }
         Ok(detail)
     }
 
-    /// What the tasks that are told in full have printed last.
-    pub(crate) fn tails(&self, run: &RunView) -> Tails {
-        tails(&self.logs, run)
+    /// Shows a run until it has ended, and what became of it.
+    pub(crate) async fn tell_end(&self, run: RunId, format: Format) -> anyhow::Result<ExitCode> {
+        let detail = self.follow(run, format == Format::Table).await?;
+        match format {
+            Format::Json => runs::show(&detail.run, &detail.tasks, format),
+            Format::Table => {
+                let view = RunView::new(&detail.run, &detail.tasks);
+                summary::print(&view, &tails(&self.logs, &view));
+            }
+        }
+        Ok(runs::code(detail.run.state))
     }
 
     /// Runs that were at work when the last process ended.
@@ -128,7 +138,12 @@ impl Session {
 
     /// Interrupts what runs, writes the tables, and ends.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
-        self.slots.shutdown(Duration::ZERO).await;
+        self.close_after(Duration::ZERO).await
+    }
+
+    /// The same, after tasks have had some time to end.
+    pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
+        self.slots.shutdown(drain).await;
         self.runners.shutdown().await;
         self.workspace.shutdown().await?;
         Ok(())
@@ -168,13 +183,4 @@ fn engine_settings(slots: usize) -> Settings {
         dispatch_ack_timeout: servo_core::Millis::from_hours(24),
         ..Settings::default()
     }
-}
-
-fn show(live: &mut Option<Live>, detail: &RunDetail, workspace: &Workspace, is_last: bool) {
-    let view = RunView::of(detail);
-    let live = live.get_or_insert_with(|| {
-        let keys = detail.tasks.iter().map(|task| &task.task_key);
-        Live::new(Shape::new(keys, &upstream(&detail.edges)))
-    });
-    if is_last { live.finish(&view, workspace.now()) } else { live.show(&view, workspace.now()) }
 }

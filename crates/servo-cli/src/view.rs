@@ -1,13 +1,14 @@
-//! A run as a command shows it, whether this process runs it or a server does.
+//! A run as a command shows it, whether this process runs it, a server does, or it ended long ago.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::Deserialize;
+use servo_api::views;
 use servo_core::{Millis, RunId, TaskKey, Timestamp};
 use servo_engine::outputs::{CheckReport, OutputReport};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
-use servo_engine::{PastAttempt, RunState, TaskError, TaskState};
-use servo_runtime::RunDetail;
+use servo_engine::{Run, RunState, Task, TaskError, TaskState};
 
 /// A run and its tasks.
 #[derive(Debug, Clone)]
@@ -28,25 +29,42 @@ pub(crate) struct TaskView {
     pub(crate) started_at: Option<Timestamp>,
     pub(crate) finished_at: Option<Timestamp>,
     pub(crate) progress: Option<(u32, String)>,
-    pub(crate) error: Option<TaskError>,
-    pub(crate) caused_by: Option<TaskKey>,
-    pub(crate) outputs: Vec<OutputReport>,
-    pub(crate) past_attempts: Vec<PastAttempt>,
+    pub(crate) error: Option<Arc<TaskError>>,
+    pub(crate) outputs: Arc<[OutputReport]>,
 }
 
 impl RunView {
+    /// From the tables.
     pub(crate) fn new(run: &RunRow, tasks: &[TaskRow]) -> Self {
         Self {
             run_id: run.run_id,
             state: run.state,
             started_at: run.started_at,
             finished_at: run.finished_at,
-            tasks: tasks.iter().map(TaskView::new).collect(),
+            tasks: tasks.iter().map(TaskView::from_row).collect(),
         }
     }
 
-    pub(crate) fn of(detail: &RunDetail) -> Self {
-        Self::new(&detail.run, &detail.tasks)
+    /// From the state of an engine.
+    pub(crate) fn of(run: &Run) -> Self {
+        Self {
+            run_id: run.id,
+            state: run.state,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            tasks: run.tasks.iter().map(TaskView::of).collect(),
+        }
+    }
+
+    /// From what a server says.
+    pub(crate) fn told<'a>(run: &views::Run, tasks: impl Iterator<Item = &'a views::Task>) -> Self {
+        Self {
+            run_id: run.run_id,
+            state: run.state,
+            started_at: run.started_at,
+            finished_at: run.finished_at,
+            tasks: tasks.map(TaskView::told).collect(),
+        }
     }
 
     /// How many tasks are in a state.
@@ -67,13 +85,14 @@ impl RunView {
 
     /// How many checks ran, and how many of them passed.
     pub(crate) fn checks(&self) -> (usize, usize) {
-        let checks = || self.tasks.iter().flat_map(|task| &task.outputs).flat_map(|output| &output.checks);
+        let outputs = || self.tasks.iter().flat_map(|task| task.outputs.iter());
+        let checks = || outputs().flat_map(|output| &output.checks);
         (checks().count(), checks().filter(|check| check.passed).count())
     }
 }
 
 impl TaskView {
-    pub(crate) fn new(row: &TaskRow) -> Self {
+    fn from_row(row: &TaskRow) -> Self {
         Self {
             key: row.task_key.clone(),
             state: row.state,
@@ -82,9 +101,39 @@ impl TaskView {
             finished_at: row.finished_at,
             progress: row.progress_ppm.map(|ppm| (ppm, row.progress_message.clone().unwrap_or_default())),
             error: parsed(row.error.as_deref()),
-            caused_by: row.caused_by.clone(),
             outputs: parsed(row.outputs.as_deref()).unwrap_or_default(),
-            past_attempts: parsed(row.past_attempts.as_deref()).unwrap_or_default(),
+        }
+    }
+
+    fn of(task: &Task) -> Self {
+        Self {
+            key: task.key.clone(),
+            state: task.state,
+            attempt: task.attempt,
+            started_at: task.started_at,
+            finished_at: task.finished_at,
+            progress: task.progress.as_ref().map(|progress| (progress.ppm, progress.message.clone())),
+            error: task.error.clone(),
+            outputs: task.outputs.clone(),
+        }
+    }
+
+    fn told(task: &views::Task) -> Self {
+        let error = task.error.as_ref().map(|error| TaskError {
+            code: error.code,
+            message: error.message.clone(),
+            error_type: error.error_type.clone(),
+            traceback: error.traceback.clone(),
+        });
+        Self {
+            key: task.task_key.clone(),
+            state: task.state,
+            attempt: task.attempt,
+            started_at: task.started_at,
+            finished_at: task.finished_at,
+            progress: task.progress.as_ref().map(|progress| (progress.ppm, progress.message.clone())),
+            error: error.map(Arc::new),
+            outputs: Arc::default(),
         }
     }
 

@@ -469,18 +469,15 @@ fn begun(events: &[Event]) -> Vec<(AttemptId, BTreeSet<AssetKey>)> {
     let mut outputs: BTreeMap<(RunId, TaskKey), BTreeSet<AssetKey>> = BTreeMap::new();
     let mut begun = Vec::new();
     for event in events {
-        match &event.data {
-            EventData::PlanCreated(plan) => {
-                outputs.extend(plan.tasks.iter().map(|spec| {
-                    let assets = spec.options.outputs.iter().cloned().chain([spec.task_key.asset()]);
-                    ((plan.run_id, spec.task_key.clone()), assets.collect())
-                }));
-            }
-            EventData::TaskStarted(start) => {
-                let assets = outputs.get(&(start.run_id, start.task_key.clone())).expect("it was planned");
-                begun.push((start.attempt_id, assets.clone()));
-            }
-            _ => {}
+        if let EventData::PlanCreated(plan) = &event.data {
+            outputs.extend(plan.tasks.iter().map(|spec| {
+                let assets = spec.options.outputs.iter().cloned().chain([spec.task_key.asset()]);
+                ((plan.run_id, spec.task_key.clone()), assets.collect())
+            }));
+        }
+        if let EventData::TaskStarted(start) = &event.data {
+            let assets = outputs.get(&(start.run_id, start.task_key.clone())).expect("it was planned");
+            begun.push((start.attempt_id, assets.clone()));
         }
     }
     begun

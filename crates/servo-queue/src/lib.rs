@@ -29,10 +29,13 @@ mod envelope;
 mod keyring;
 mod local;
 mod queue;
+mod sealed_text;
+mod source;
 mod token;
 
 pub use envelope::{Envelope, SignedEnvelope};
 pub use keyring::{AuthError, Keyring};
 pub use local::LocalQueue;
 pub use queue::{EnqueueResult, Message, QueueError, TaskQueue};
+pub use source::TaskSource;
 pub use token::TaskClaims;

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use servo_engine::event::encode_batch;
-use servo_engine::{Delta, Effect};
+use servo_engine::{Delta, Effect, Event};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::compaction::Published;
@@ -65,6 +66,8 @@ pub(crate) struct Committer {
     pub(crate) published: Arc<Published>,
     /// To wake the engine thread after a failure.
     pub(crate) engine: flume::WeakSender<Message>,
+    /// Those who follow what becomes durable.
+    pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
 }
 
 /// The engine thread's end: commits go through here in the order in which they were decided.
@@ -172,6 +175,16 @@ impl Committer {
         if let Some(delta) = commit.delta {
             let _stopping = self.deltas.send(delta);
         }
+        if !commit.events.is_empty() {
+            self.tell(commit.events);
+        }
+    }
+
+    /// Costs nothing while nobody listens.
+    fn tell(&self, events: Vec<Event>) {
+        if self.followers.receiver_count() > 0 {
+            let _gone = self.followers.send(events.into());
+        }
     }
 
     fn drop_delta(&self, commit: &Commit) {
@@ -192,5 +205,7 @@ impl Committer {
         if let Some(engine) = self.engine.upgrade() {
             let _full = engine.try_send(Message::Wake);
         }
+        // The batch may have landed although its answer was lost: those who follow look at what is loaded.
+        self.tell(Vec::new());
     }
 }

@@ -7,14 +7,14 @@ use std::thread::JoinHandle;
 use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Input, Progress, Reply, Report, Review, State,
-    TriggerRun, Verdict,
+    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
+    State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
@@ -48,9 +48,14 @@ pub(crate) struct Inner {
     data: Option<Data>,
     /// Closes when the last thread has ended.
     working: watch::Receiver<()>,
+    /// What becomes durable. The commit thread has the channel: it closes when that ends.
+    followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Gives the lease up when the threads have ended.
     lease: Mutex<Option<tokio::task::JoinHandle<()>>>,
 }
+
+/// Batches that a slow follower may be behind before it misses some.
+const FOLLOWED: usize = 64;
 
 /// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
 struct LastOut {
@@ -103,6 +108,8 @@ impl Workspace {
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
         let (deltas, delta_queue) = flume::unbounded();
         let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let followers = broadcast::Sender::new(FOLLOWED);
+        let weak_followers = followers.downgrade();
         let handle = Handle::current();
         let config = Arc::new(config);
 
@@ -127,6 +134,7 @@ impl Workspace {
             deltas,
             published: published.clone(),
             engine: inputs.downgrade(),
+            followers,
         });
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
@@ -183,6 +191,7 @@ impl Workspace {
                 data,
                 closed,
                 working: still_working,
+                followers: weak_followers,
                 threads: Mutex::new(threads),
                 lease: Mutex::new(Some(lease)),
                 stores,
@@ -285,6 +294,16 @@ impl Workspace {
     /// An id that was never given before.
     pub(crate) fn new_id(&self) -> PutId {
         self.inner.ids.next()
+    }
+
+    /// Follows what becomes durable, one batch at a time and in order. An empty batch says that the state was loaded
+    /// anew. Whoever falls behind misses batches and is told so: the state has everything, read it again. Closes when
+    /// the workspace ends.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Event]>> {
+        match self.inner.followers.upgrade() {
+            Some(followers) => followers.subscribe(),
+            None => broadcast::channel(1).1,
+        }
     }
 
     /// Whether it takes requests.

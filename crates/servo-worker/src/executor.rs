@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use servo_core::{AttemptId, Clock};
 use servo_engine::{ErrorCode, Outcome, Progress, Reply, Report, TaskError};
-use servo_queue::{Envelope, Keyring, LocalQueue, SignedEnvelope};
+use servo_queue::{Envelope, Keyring, SignedEnvelope, TaskSource};
 use servo_runtime::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -43,7 +43,7 @@ pub trait TaskFunction: Send + Sync + 'static {
 /// Runs tasks of one queue, several at a time.
 pub struct Executor {
     /// Where messages come from.
-    pub queue: Arc<LocalQueue>,
+    pub queue: Arc<dyn TaskSource>,
     /// Name of the queue.
     pub queue_name: Arc<str>,
     /// Who is told.

@@ -165,6 +165,14 @@ impl Run {
         run_row(self)
     }
 
+    /// The row of one of its tasks.
+    ///
+    /// # Panics
+    /// If there is no task at that position.
+    pub fn task_row(&self, position: u32) -> TaskRow {
+        task_row(self, position)
+    }
+
     /// Its rows of `tasks`.
     pub fn task_rows(&self) -> Vec<TaskRow> {
         (0..self.tasks.len() as u32).map(|position| task_row(self, position)).collect()

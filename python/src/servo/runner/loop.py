@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 EXIT_OK = 0
 EXIT_PROTOCOL = 2
+_MANY_OBJECTS = 100_000
 _MILLISECONDS = 2
 """How long a request may take to follow on another."""
 
@@ -67,11 +68,9 @@ class Loop:
             self._run(frame)
 
     def _load(self, directory: str) -> None:
-        from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
-
         directory = os.path.abspath(directory)
         if self._loaded is None:
-            self._loaded = Loaded.from_directory(directory)
+            self._loaded = _load(directory)
             self._directory = directory
         elif directory != self._directory:
             from servo.failures import config_failure  # noqa: PLC0415 - only when needed
@@ -106,7 +105,7 @@ class Loop:
         if not self._is_prepared and self._loaded is not None:
             self._is_prepared = True
             _prepare()
-        from servo.runner.attempts import attempt  # noqa: PLC0415 - as of `_load`
+        from servo.runner.attempts import attempt  # noqa: PLC0415 - imported by now
 
         attempt(frame, self._loaded, self._channel)
         if frame.get("mark"):
@@ -126,6 +125,22 @@ def hello() -> str:
         f'{{"type":"hello","protocol":{PROTOCOL},"pid":{os.getpid()},'
         f'"python":"{version}","sdk":"{__version__}"}}'
     )
+
+
+def _load(directory: str) -> Loaded:
+    """Import a project. Little of what is made then is garbage, so it is looked for less often."""
+    import gc  # noqa: PLC0415 - not needed before
+
+    before = gc.get_threshold()
+    gc.set_threshold(_MANY_OBJECTS, *before[1:])
+    try:
+        from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
+
+        return Loaded.from_directory(directory)
+    finally:
+        # Unless the project has an opinion of its own.
+        if gc.get_threshold()[0] == _MANY_OBJECTS:
+            gc.set_threshold(*before)
 
 
 def _prepare() -> None:

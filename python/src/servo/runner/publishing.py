@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from servo import storage
-from servo.checking import Gate, gate, run_checks
+from servo.checking import Gate, gate
 from servo.results import Materialization
 from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
 from servo.runner.faults import storing
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from servo.checking import CheckOutcome
     from servo.runner.context import TaskContext
-    from servo.runner.masking import Mask
+    from servo.runner.reporting import Reporter
     from servo.runner.requests import OutputRequest, RunRequest
     from servo.storage import Stored
 
@@ -37,14 +37,16 @@ class Publication:
         request: OutputRequest,
         task: RunRequest,
         ctx: TaskContext,
+        reporter: Reporter,
         resolve: Callable[[str], Callable[..., object]],
     ) -> None:
-        """Take what is asked for, and how the functions of checks are found."""
+        """Take what is asked for, who knows the secrets, and how the functions of checks are found."""
         self.request = request
         self.state: str | None = None
         self.byte_size = 0
         self._task = task
         self._ctx = ctx
+        self._reporter = reporter
         self._resolve = resolve
         self._outcomes: list[CheckOutcome] = []
         self._metadata: dict[str, object] = {}
@@ -62,9 +64,9 @@ class Publication:
         if self.is_blocked:
             self.state = DISCARDED
 
-    def stage(self, value: object, metadata: dict[str, object], mask: Mask) -> None:
+    def stage(self, value: object, metadata: dict[str, object]) -> None:
         """Write a value below the staging directory, and run the checks that come after the function."""
-        request = self.request
+        request, mask = self.request, self._reporter.mask
         if isinstance(value, Materialization):
             metadata = {**value.metadata, **metadata}
             uri = None if value.uri is None else mask.text(value.uri)
@@ -73,7 +75,7 @@ class Publication:
         with storing(request.shown, by_user=request.io is not None):
             masked = {mask.text(name): mask.json(json_value(each)) for name, each in metadata.items()}
             self._may_be_staged = True
-            self._stored = self._store(value, masked, mask)
+            self._stored = self._store(value, masked)
             self._may_be_staged = self._stored.content is None
             self.byte_size = self._stored.byte_size
             checks = request.checks_of("post")
@@ -81,14 +83,16 @@ class Publication:
         if checks:
             self._check(checks, checked)
 
-    def _store(self, value: object, metadata: dict[str, object], mask: Mask) -> Stored:
+    def _store(self, value: object, metadata: dict[str, object]) -> Stored:
         request, task = self.request, self._task
         if request.io is None:
             return storage.store(value, request.staging, metadata=metadata, keep=_SMALL)
         from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
 
         resource = managers.manager(request.io, request.shown, self._ctx.resources)
-        return managers.store(resource, value, request, task.partition, metadata=metadata, mask=mask)
+        return managers.store(
+            resource, value, request, task.partition, metadata=metadata, mask=self._reporter.mask
+        )
 
     def publish(self, unsynced: storage.Unsynced) -> None:
         """Commit what is staged, or if a check blocks it, put it aside or throw it away.
@@ -169,6 +173,8 @@ class Publication:
         return found
 
     def _check(self, checks: list[dict[str, Any]], value: object) -> None:
+        from servo.checking.running import run_checks  # noqa: PLC0415 - only for assets that have any
+
         try:
             self._outcomes += run_checks(
                 checks, value, previous=self._previous_rows, resolve=self._resolve, ctx=self._ctx
@@ -197,8 +203,9 @@ class Publication:
 
     def _reason(self) -> dict[str, object]:
         outcomes = [outcome.to_json() for outcome in self._outcomes]
-        # How long they took differs from time to time.
         for outcome in outcomes:
+            self._reporter.mask_check(outcome)
+            # How long they took differs from time to time.
             del outcome["duration_ms"]
         return {**self._record(), "checks": outcomes}
 

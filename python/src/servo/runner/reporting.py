@@ -91,10 +91,14 @@ class Reporter:
                 error["traceback"] = self.text(error["traceback"], MAX_TRACEBACK)
         for output in frame["outputs"]:
             _mask_metadata(output, self.mask)
-            for check in output.get("checks", ()):
-                _mask_metadata(check, self.mask)
-                if check.get("message") is not None:
-                    check["message"] = self.text(check["message"], MAX_MESSAGE)
+            for check in output["checks"]:
+                self.mask_check(check)
+
+    def mask_check(self, check: dict[str, Any]) -> None:
+        """Replace secrets in what became of a check."""
+        _mask_metadata(check, self.mask)
+        if check["message"] is not None:
+            check["message"] = self.text(check["message"], MAX_MESSAGE)
 
     def text(self, text: str, limit: int) -> str:
         """Make a text fit to be sent. Secrets go first, since half of one is not found."""

@@ -90,7 +90,7 @@ class Task:
         )
         for output in request.outputs:
             self._publications[output.asset] = Publication(
-                output, request, ctx, lambda name: loaded.functions.check(name, selected)
+                output, request, ctx, self._reporter, lambda name: loaded.functions.check(name, selected)
             )
         # What is wrong with the request is found before anything is read.
         is_subset = len(selected) < len(function.outputs)
@@ -117,7 +117,7 @@ class Task:
     def _call(self, function: Function, given: Any, selected: tuple[str, ...], ctx: TaskContext) -> None:  # noqa: ANN401 - Arguments
         def take(asset: str, value: object, metadata: dict[str, object]) -> None:
             self._end_if_forked(0)
-            self._publications[asset].stage(value, {**ctx.metadata_values, **metadata}, self._reporter.mask)
+            self._publications[asset].stage(value, {**ctx.metadata_values, **metadata})
 
         call(function, given, selected, take)
         self._end_if_forked(0)

@@ -19,8 +19,10 @@ Rows in a JSON file (a list of dicts) can be loaded as a table, and a table as `
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +158,7 @@ def _table(pieces: Sequence[Piece], want: Wanted) -> Any:  # noqa: ANN401 - as a
         format_, places = _files(piece)
         if format_ == records.PARQUET:
             for place in places:
-                _check_size(place, piece)
+                _check_file(place, piece)
             found += [tables.ParquetFile(place, piece.shown) for place in places]
         elif format_ == records.JSON:
             rows += _rows(places[0], piece, want)
@@ -193,9 +195,7 @@ def _raw(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401 - as above
 
     path = places[0].local_path()
     if path is not None:
-        _check_size(places[0], piece)
-        if not places[0].exists():
-            raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone")
+        _check_file(places[0], piece)
         return Path(path)
     return Path(_download(places[0], piece))
 
@@ -255,18 +255,20 @@ def _read(place: Location, piece: Piece) -> bytes:
     return data
 
 
-def _check_size(place: Location, piece: Piece) -> None:
-    """Notice a file on this machine that is shorter than it was, before something else reads it."""
-    path = None if piece.byte_size is None else place.local_path()
+def _check_file(place: Location, piece: Piece) -> None:
+    """Notice that a file on this machine is gone, or shorter than it was, before something else reads it."""
+    path = place.local_path()
     if path is None:
         return
     try:
-        size = os.stat(path).st_size
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     except FileNotFoundError:
         raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone") from None
     except OSError as error:
         raise UnreadableInput(f"{piece.shown} cannot be read: {error}") from error
-    _compare(size, piece)
+    _compare(found.st_size, piece)
 
 
 def _compare(size: int, piece: Piece) -> None:

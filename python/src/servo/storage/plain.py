@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 JSON_TYPES: Final = (dict, list, tuple, str, int, float, bool)
 """What can be stored as JSON, if what is in it can."""
 _JSON_TYPES: Final = frozenset({*JSON_TYPES, type(None)})
+_MAX_DEPTH: Final = 500
 _SCALARS: Final = frozenset({str, int, float, bool})
 _encode: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -42,7 +43,9 @@ text, a number, a list or a dict
         raise UnsupportedType(
             f"a text has half of a surrogate pair, which JSON cannot hold: {error}"
         ) from None
-    except ValueError:
+    except ValueError as error:
+        if "digits" in str(error):
+            raise UnsupportedType(f"a number is too long to be written: {error}") from None
         problem = "a number is not a number (nan) or infinite, which JSON has no word for: write None instead"
         raise UnsupportedType(problem) from None
     rows = len(value) if isinstance(value, list | tuple) else None
@@ -95,7 +98,10 @@ def _store(data: bytes, directory: str, format_: str, keep: int, rows: int | Non
 def _is_plain(value: object) -> bool:
     """Say whether a value surely is JSON, as most are: many times faster than to find out what is not."""
     level = [value]
-    while level:
+    # Once more for what is in the deepest, and once to see that there is nothing in that.
+    for _ in range(_MAX_DEPTH + 2):
+        if not level:
+            return True
         if not set(map(type, level)) <= _JSON_TYPES:
             return False
         dicts = [each for each in level if type(each) is dict]
@@ -103,7 +109,9 @@ def _is_plain(value: object) -> bool:
             return False
         lists = [each for each in level if isinstance(each, list | tuple)]
         level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
-    return True
+    raise UnsupportedType(
+        f"the value is nested more than {_MAX_DEPTH} deep, or holds itself: JSON can hold neither"
+    )
 
 
 def _refuse_others(value: object, path: str) -> None:

@@ -6,8 +6,10 @@ the order in which it reaches the disk does not matter. Until then the disk is o
 
 from __future__ import annotations
 
+import errno
 import os
 from _thread import LockType, allocate_lock, start_new_thread
+from contextlib import suppress
 from typing import Final
 
 _MAX_OPEN: Final = 64
@@ -15,6 +17,7 @@ _FEW: Final = 8
 """So many are synced one after the other: most of them wait for the same thing, and threads cost time too."""
 _THREADS: Final = 4
 _SMALL: Final = 1024 * 1024
+_NOTHING_TO_SYNC: Final = (errno.EINVAL, errno.ENOTSUP)
 _begin = getattr(os, "posix_fadvise", None)
 
 
@@ -35,8 +38,9 @@ class Unsynced:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a new file."""
+        self._make_room()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-        self._keep(path, descriptor)
+        self._open[path] = descriptor
         rest = data
         while rest:
             rest = rest[os.write(descriptor, rest) :]
@@ -44,10 +48,9 @@ class Unsynced:
 
     def add(self, path: str) -> None:
         """Take a file or a directory that something else has written to."""
-        if path in self._open:
-            return
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._keep(path, descriptor)
+        if path not in self._open:
+            self._make_room()
+            self._open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def add_tree(self, directory: str) -> None:
         """Take a directory, and all files and directories in it."""
@@ -94,7 +97,7 @@ class Unsynced:
         try:
             if len(pending) <= _FEW:
                 for descriptor in pending:
-                    os.fsync(descriptor)
+                    _sync(descriptor)
             else:
                 _sync_together(pending)
         finally:
@@ -106,10 +109,18 @@ class Unsynced:
             _, descriptor = self._open.popitem()
             os.close(descriptor)
 
-    def _keep(self, path: str, descriptor: int) -> None:
+    def _make_room(self) -> None:
         if len(self._open) >= _MAX_OPEN:
             self.sync()
-        self._open[path] = descriptor
+
+
+def _sync(descriptor: int) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems have nothing to sync of a directory, and say so in this way.
+        if error.errno not in _NOTHING_TO_SYNC:
+            raise
 
 
 def _begin_writing(descriptor: int, size: int) -> None:
@@ -119,7 +130,8 @@ def _begin_writing(descriptor: int, size: int) -> None:
     is being written. Large files would not stay, and begin by themselves.
     """
     if _begin is not None and 0 < size <= _SMALL:
-        _begin(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        with suppress(OSError):
+            _begin(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _sync_together(descriptors: list[int]) -> None:
@@ -129,7 +141,7 @@ def _sync_together(descriptors: list[int]) -> None:
     def work(own: list[int], busy: LockType) -> None:
         try:
             for descriptor in own:
-                os.fsync(descriptor)
+                _sync(descriptor)
         except BaseException as problem:  # noqa: BLE001 - raised below
             problems.append(problem)
         finally:

@@ -1,0 +1,187 @@
+//! Who may do what: every route is in the table here, and nothing is answered that is not.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use servo_queue::TaskClaims;
+use subtle::ConstantTimeEq;
+
+use crate::app::{App, Shared};
+use crate::problem::{Code, Problem};
+
+/// What somebody may be allowed to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Permission {
+    AssetsRead,
+    AssetsDeploy,
+    RunsRead,
+    RunsTrigger,
+    RunsCancel,
+    RunsRetry,
+    QuarantineRead,
+    QuarantineReview,
+}
+
+/// What a route asks of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: it says nothing about a workspace.
+    Public,
+    /// To be somebody who has this permission.
+    Needs(Permission),
+    /// The key of a worker.
+    WorkerKey,
+    /// The token of the attempt that it is about.
+    TaskToken,
+}
+
+/// Every route with what it asks for.
+pub const ROUTES: &[(Method, &str, Access)] = &[
+    (Method::GET, "/api/v1/healthz", Access::Public),
+    (Method::GET, "/api/v1/readyz", Access::Public),
+    (Method::GET, "/api/v1/version", Access::Public),
+    (Method::GET, "/api/v1/openapi.json", Access::Public),
+    (Method::POST, "/api/v1/plan", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/runs", Access::Needs(Permission::RunsRead)),
+    (Method::POST, "/api/v1/runs", Access::Needs(Permission::RunsTrigger)),
+    (Method::GET, "/api/v1/runs/{run_id}", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/runs/{run_id}/events", Access::Needs(Permission::RunsRead)),
+    (Method::POST, "/api/v1/runs/{run_id}/cancel", Access::Needs(Permission::RunsCancel)),
+    (Method::POST, "/api/v1/runs/{run_id}/retry", Access::Needs(Permission::RunsRetry)),
+    (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
+    (
+        Method::GET,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs",
+        Access::Needs(Permission::RunsRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs/stream",
+        Access::Needs(Permission::RunsRead),
+    ),
+    (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
+    (
+        Method::POST,
+        "/api/v1/quarantine/{namespace}/{name}/{materialization_id}/approve",
+        Access::Needs(Permission::QuarantineReview),
+    ),
+    (
+        Method::POST,
+        "/api/v1/quarantine/{namespace}/{name}/{materialization_id}/reject",
+        Access::Needs(Permission::QuarantineReview),
+    ),
+    (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
+    (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
+    (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
+    (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
+    (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
+    (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
+];
+
+/// What a route asks for; none if it is not in the table.
+fn access(method: &Method, path: &str) -> Option<Access> {
+    let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
+    found.map(|(_, _, access)| *access)
+}
+
+/// Where a request came from. A server that does not say so serves nobody but holders of keys and tokens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Who asks: the name that goes into the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Actor(pub(crate) Arc<str>);
+
+/// The credential of a request about an attempt.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
+
+/// Lets a request through to its route, as somebody.
+pub(crate) async fn authorize(
+    State(app): State<Shared>,
+    matched: MatchedPath,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    // A route answers HEAD as it answers GET.
+    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+    let Some(access) = access(method, matched.as_str()) else {
+        return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
+    };
+    let peer = request.extensions().get::<Peer>().copied();
+    let actor: Arc<str> = match access {
+        Access::Public => "anybody".into(),
+        // The place where users come in: who it is, and whether that one has the permission.
+        Access::Needs(_) => match peer {
+            Some(Peer(peer)) if peer.ip().is_loopback() => "local".into(),
+            Some(_) | None => {
+                let detail = "this server knows no users; it serves requests from its own machine only";
+                return Err(Problem::new(Code::Unauthenticated, detail));
+            }
+        },
+        Access::WorkerKey => {
+            app.check_worker(request.headers(), peer)?;
+            "worker".into()
+        }
+        Access::TaskToken => {
+            let token = bearer(request.headers())
+                .ok_or_else(|| Problem::new(Code::Unauthenticated, "the task token is missing"))?;
+            let claims = app.api.keys.verify_token(token, app.workspace().now())?;
+            let token = TaskToken(Arc::new((token.to_owned(), claims)));
+            request.extensions_mut().insert(token);
+            "worker".into()
+        }
+    };
+    request.extensions_mut().insert(Actor(actor));
+    Ok(next.run(request).await)
+}
+
+impl App {
+    fn check_worker(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<(), Problem> {
+        let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
+        match &self.api.worker_key {
+            Some(key) => match bearer(headers) {
+                Some(shown) if bool::from(shown.as_bytes().ct_eq(key.as_bytes())) => Ok(()),
+                Some(_) => denied("the worker key is not the one of this server"),
+                None => denied("the worker key is missing"),
+            },
+            None if peer.is_some_and(|Peer(peer)| peer.ip().is_loopback()) => Ok(()),
+            None => {
+                denied("this server has no worker key; it gives tasks to workers of its own machine only")
+            }
+        }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+macro_rules! from_extensions {
+    ($name:ident) => {
+        impl FromRequestParts<Shared> for $name {
+            type Rejection = Problem;
+
+            async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+                let found = parts.extensions.get::<Self>().cloned();
+                found.ok_or_else(|| Problem::internal(&concat!("no ", stringify!($name))))
+            }
+        }
+    };
+}
+
+from_extensions!(Actor);
+from_extensions!(TaskToken);

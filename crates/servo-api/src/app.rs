@@ -1,0 +1,73 @@
+//! What the interface serves, and what all requests share.
+
+use std::sync::Arc;
+
+use servo_queue::{Keyring, LocalQueue};
+use servo_runtime::Workspace;
+use servo_worker::LogFiles;
+use tokio::sync::watch;
+
+use crate::answers::Answers;
+
+/// What the interface serves: one workspace.
+#[derive(Clone)]
+pub struct Api {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// The queue that its tasks are put into, for workers that ask over HTTP.
+    pub queue: Arc<LocalQueue>,
+    /// What attempts print.
+    pub logs: Arc<LogFiles>,
+    /// Signs page tokens, and knows the task tokens of the workspace.
+    pub keys: Keyring,
+    /// What workers must show to be given tasks. Without one, only workers of this machine are given any.
+    pub worker_key: Option<Arc<str>>,
+    /// Names besides those of the loopback that requests may address this server by.
+    pub hosts: Vec<String>,
+}
+
+impl Api {
+    /// For this machine alone.
+    pub fn new(workspace: Workspace, queue: Arc<LocalQueue>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
+        Self { workspace, queue, logs, keys, worker_key: None, hosts: Vec::new() }
+    }
+}
+
+/// Secrets are never shown.
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Api").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    pub(crate) api: Api,
+    /// Answers to requests that may be made again.
+    pub(crate) answers: Answers,
+    closing: watch::Sender<bool>,
+}
+
+pub(crate) type Shared = Arc<App>;
+
+impl App {
+    pub(crate) fn new(api: Api) -> Shared {
+        Arc::new(Self { api, answers: Answers::default(), closing: watch::Sender::new(false) })
+    }
+
+    pub(crate) fn workspace(&self) -> &Workspace {
+        &self.api.workspace
+    }
+
+    /// Ends everything that would go on for long: streams, and waiting for tasks.
+    pub(crate) fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Comes when the server is about to end.
+    pub(crate) async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        // The sender is in `self`, so it cannot be gone.
+        let _closing = closing.wait_for(|closing| *closing).await;
+    }
+}

@@ -1,0 +1,242 @@
+//! The other end: asks a server what its routes offer.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), servo_api::client::ClientError> {
+//! use servo_api::client::{Client, RunEvent};
+//! use servo_api::views::RunBody;
+//!
+//! let servo = Client::new("http://127.0.0.1:8741")?;
+//! let asked = RunBody { selection: "raw.flights".to_owned(), ..RunBody::default() };
+//! let accepted = servo.trigger(&asked).await?;
+//! let mut events = servo.follow(accepted.run_id, None);
+//! while let Some(event) = events.next().await? {
+//!     if let RunEvent::End(end) = event {
+//!         println!("{}", end.state);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod lists;
+mod logs;
+mod messages;
+mod runs;
+mod streams;
+mod worker;
+mod workspace;
+
+pub use error::ClientError;
+pub use lists::ListOptions;
+pub use logs::{LogEvent, LogTail, RemoteLogs};
+pub use streams::{RunEvent, RunStream};
+pub use worker::LeasedTasks;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::{RequestBuilder, Response, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// Longer than any answer is waited for, and than a stream is silent.
+const READ_WITHIN: Duration = Duration::from_secs(60);
+/// Shorter than the server keeps a connection on which nothing is said.
+const IDLE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A server, as seen from here. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    server: Arc<str>,
+    worker_key: Option<Arc<str>>,
+    patience: Duration,
+}
+
+impl Client {
+    /// The server at an address such as `http://127.0.0.1:8741`. Asks nothing yet.
+    pub fn new(server: &str) -> Result<Self, ClientError> {
+        let address = |reason: String| ClientError::Address { text: server.to_owned(), reason };
+        let mut base: Url = server.parse().map_err(|error: url::ParseError| address(error.to_string()))?;
+        if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+            return Err(address("it begins with http:// or https:// and the name of a host".to_owned()));
+        }
+        base.set_query(None);
+        base.set_fragment(None);
+        base.path_segments_mut()
+            .map_err(|()| address("nothing can follow it".to_owned()))?
+            .pop_if_empty()
+            .extend(["api", "v1"]);
+        let mut http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_WITHIN)
+            .read_timeout(READ_WITHIN)
+            .pool_idle_timeout(IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .tcp_nodelay(true);
+        if base.scheme() == "http" {
+            // Certificates of the system take longer to load than most requests to answer.
+            http = http.tls_certs_only([]);
+        }
+        if is_loopback(&base) {
+            http = http.no_proxy();
+        }
+        let http = http.build().map_err(|error| address(error.to_string()))?;
+        let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
+        Ok(Self { http, base, server, worker_key: None, patience: Duration::from_secs(2) })
+    }
+
+    /// Shows this key when it asks for tasks.
+    #[must_use]
+    pub fn with_worker_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.worker_key = Some(key.into());
+        self
+    }
+
+    /// How long to go on asking a server that does not answer, or cannot just now; two seconds unless told otherwise.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The address that was given.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn url(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.extend(segments);
+        }
+        url
+    }
+
+    async fn get<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        query: &[(&str, String)],
+    ) -> Result<T, ClientError> {
+        let mut url = self.url(segments);
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let response = self.send(|| self.http.get(url.clone())).await?;
+        self.read(response).await
+    }
+
+    /// Asks for something to be changed. It carries a key, so that it can be asked again if no answer came.
+    async fn change<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let (key, body) = (new_key()?, self.encode(body)?);
+        let url = self.url(segments);
+        let request = || json(self.http.post(url.clone()), &body).header(IDEMPOTENCY_KEY, key.clone());
+        let response = self.send(request).await?;
+        self.read(response).await
+    }
+
+    /// Asks something with a body; asking again changes nothing.
+    async fn post(
+        &self,
+        segments: &[&str],
+        bearer: Option<&str>,
+        body: &impl Serialize,
+    ) -> Result<Response, ClientError> {
+        let body = self.encode(body)?;
+        let url = self.url(segments);
+        self.send(|| {
+            let request = json(self.http.post(url.clone()), &body);
+            match bearer {
+                Some(token) => request.bearer_auth(token),
+                None => request,
+            }
+        })
+        .await
+    }
+
+    /// Sends a request until there is an answer that will not be another one soon.
+    async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
+        let deadline = Instant::now() + self.patience;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let error = match request().send().await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) => {
+                    let is_passing = response.status().is_server_error();
+                    let error = self.problem(response).await;
+                    if !is_passing {
+                        return Err(error);
+                    }
+                    error
+                }
+                Err(error) => self.unreachable(&error),
+            };
+            if Instant::now() + pause > deadline {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, ClientError> {
+        let text = response.bytes().await.map_err(|error| self.unreachable(&error))?;
+        serde_json::from_slice(&text).map_err(|error| self.malformed(error.to_string()))
+    }
+
+    /// What an answer that is none says.
+    async fn problem(&self, response: Response) -> ClientError {
+        let status = response.status();
+        match response.bytes().await {
+            Ok(text) => match serde_json::from_slice(&text) {
+                Ok(problem) => ClientError::Problem(Box::new(problem)),
+                Err(_) => self.malformed(format!("status {status} without a reason")),
+            },
+            Err(error) => self.unreachable(&error),
+        }
+    }
+
+    fn encode(&self, body: &impl Serialize) -> Result<Bytes, ClientError> {
+        serde_json::to_vec(body).map(Bytes::from).map_err(|error| self.malformed(error.to_string()))
+    }
+
+    fn malformed(&self, reason: String) -> ClientError {
+        ClientError::Malformed { server: self.server.clone(), reason }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ClientError {
+        ClientError::unreachable(&self.server, error)
+    }
+}
+
+fn json(request: RequestBuilder, body: &Bytes) -> RequestBuilder {
+    request.header(CONTENT_TYPE, HeaderValue::from_static("application/json")).body(body.clone())
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// A key that nobody has used.
+fn new_key() -> Result<String, ClientError> {
+    let mut random = [0u8; 16];
+    getrandom::fill(&mut random).map_err(|error| ClientError::Random(error.to_string()))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

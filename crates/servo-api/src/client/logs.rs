@@ -1,0 +1,124 @@
+//! Logs of attempts: reading them, and sending them to where they are kept.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use servo_core::RunId;
+use servo_worker::{LogName, LogSink, LogTarget};
+
+use super::streams::Stream;
+use super::{Client, ClientError};
+use crate::views::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, Task};
+
+/// What is sent at once, and a little more.
+const BATCH: usize = 256 << 10;
+
+/// What is told of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogEvent {
+    /// A line.
+    Line(Box<LogLine>),
+    /// There is nothing more to tell.
+    End(LogEnd),
+}
+
+/// The lines of an attempt as they are written.
+#[derive(Debug)]
+pub struct LogTail(Stream);
+
+impl Client {
+    /// A part of the log of an attempt.
+    pub async fn log(
+        &self,
+        run: RunId,
+        task_id: &str,
+        attempt: u32,
+        offset: u64,
+        limit: Option<usize>,
+    ) -> Result<LogPage, ClientError> {
+        let mut query = vec![("offset", offset.to_string())];
+        query.extend(limit.map(|limit| ("limit", limit.to_string())));
+        let (run, attempt) = (run.to_string(), attempt.to_string());
+        self.get(&["runs", &run, "tasks", task_id, "attempts", &attempt, "logs"], &query).await
+    }
+
+    /// Follows the log of an attempt from an offset on.
+    pub fn follow_log(&self, run: RunId, task_id: &str, attempt: u32, offset: u64) -> LogTail {
+        let (run, attempt) = (run.to_string(), attempt.to_string());
+        let url = self.url(&["runs", &run, "tasks", task_id, "attempts", &attempt, "logs", "stream"]);
+        LogTail(Stream::new(self.clone(), url, Some(offset.to_string())))
+    }
+
+    /// Sends what attempts print to where the server keeps it.
+    pub fn log_sink(&self) -> RemoteLogs {
+        RemoteLogs { client: self.clone(), offsets: Arc::default() }
+    }
+}
+
+impl LogTail {
+    /// The next line; none after the end. If the connection breaks it is made again.
+    pub async fn next(&mut self) -> Result<Option<LogEvent>, ClientError> {
+        while let Some(message) = self.0.next().await? {
+            return Ok(Some(match message.event.as_str() {
+                "log" => LogEvent::Line(self.0.read(&message)?),
+                "end" => LogEvent::End(self.0.read(&message)?),
+                _ => continue,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+/// Sends what attempts print to a server.
+#[derive(Debug, Clone)]
+pub struct RemoteLogs {
+    client: Client,
+    /// Where the next lines begin: if an answer is lost, the same lines are not kept twice.
+    offsets: Arc<Mutex<BTreeMap<LogName, u64>>>,
+}
+
+impl RemoteLogs {
+    async fn send(&self, target: &LogTarget, lines: Vec<LogLine>, end: bool) -> io::Result<()> {
+        let offset = self.with(|offsets| offsets.get(&target.name).copied().unwrap_or_default());
+        let body = LogBody { lines, offset: Some(offset), end };
+        let task = Task::id_of(&target.name.task_key);
+        let sent = self.client.post(&["tasks", &task, "logs"], Some(&target.task_token), &body).await;
+        let answer: LogAnswer = match sent {
+            Ok(response) => self.client.read(response).await,
+            Err(error) => Err(error),
+        }
+        .map_err(io::Error::other)?;
+        self.with(|offsets| offsets.insert(target.name.clone(), answer.next_offset));
+        Ok(())
+    }
+
+    fn with<T>(&self, change: impl FnOnce(&mut BTreeMap<LogName, u64>) -> T) -> T {
+        change(&mut self.offsets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl LogSink for RemoteLogs {
+    async fn write(&self, target: &LogTarget, lines: Vec<servo_worker::LogLine>) -> io::Result<()> {
+        let mut batch = Vec::new();
+        let mut size = 0;
+        for line in lines {
+            size += line.text.len();
+            batch.push(LogLine::from(line));
+            if size >= BATCH {
+                self.send(target, std::mem::take(&mut batch), false).await?;
+                size = 0;
+            }
+        }
+        if batch.is_empty() { Ok(()) } else { self.send(target, batch, false).await }
+    }
+
+    async fn end(&self, target: &LogTarget) {
+        if let Err(error) = self.send(target, Vec::new(), true).await {
+            tracing::debug!(%error, "the end of a log is not told");
+        }
+        self.with(|offsets| offsets.remove(&target.name));
+    }
+}

@@ -1,0 +1,50 @@
+//! Runs and their tasks.
+
+use servo_core::RunId;
+
+use super::{Client, ClientError, ListOptions};
+use crate::pages::Page;
+use crate::views::{Accepted, AcceptedRun, CancelBody, Plan, RetryBody, Run, RunBody, Task, TaskDetail};
+
+impl Client {
+    /// Asks for a run.
+    pub async fn trigger(&self, body: &RunBody) -> Result<AcceptedRun, ClientError> {
+        self.change(&["runs"], body).await
+    }
+
+    /// What a request would run.
+    pub async fn plan(&self, body: &RunBody) -> Result<Plan, ClientError> {
+        let response = self.post(&["plan"], None, body).await?;
+        self.read(response).await
+    }
+
+    /// One run.
+    pub async fn run(&self, run: RunId) -> Result<Run, ClientError> {
+        self.get(&["runs", &run.to_string()], &[]).await
+    }
+
+    /// Runs, the newest first.
+    pub async fn runs(&self, options: &ListOptions) -> Result<Page<Run>, ClientError> {
+        self.get(&["runs"], &options.query("state")).await
+    }
+
+    /// Tasks of a run, by key.
+    pub async fn tasks(&self, run: RunId, options: &ListOptions) -> Result<Page<Task>, ClientError> {
+        self.get(&["runs", &run.to_string(), "tasks"], &options.query("state")).await
+    }
+
+    /// One task of a run.
+    pub async fn task(&self, run: RunId, task_id: &str) -> Result<TaskDetail, ClientError> {
+        self.get(&["runs", &run.to_string(), "tasks", task_id], &[]).await
+    }
+
+    /// Stops a run.
+    pub async fn cancel(&self, run: RunId, body: &CancelBody) -> Result<Accepted, ClientError> {
+        self.change(&["runs", &run.to_string(), "cancel"], body).await
+    }
+
+    /// Runs again what a run did.
+    pub async fn retry(&self, run: RunId, body: &RetryBody) -> Result<AcceptedRun, ClientError> {
+        self.change(&["runs", &run.to_string(), "retry"], body).await
+    }
+}

@@ -1,0 +1,123 @@
+//! Streams of a server, which go on where they broke off.
+
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, HeaderName};
+use reqwest::{Response, Url};
+use serde::de::DeserializeOwned;
+use servo_core::{EventId, RunId};
+
+use super::messages::{Message, Messages};
+use super::{Client, ClientError};
+use crate::views::{Run, RunEnd, Task};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// How long to wait before coming back after a break.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What is told of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunEvent {
+    /// The run, as it is now.
+    Run(Box<Run>),
+    /// A task, as it is now.
+    Task(Box<Task>),
+    /// There is nothing more to tell.
+    End(RunEnd),
+}
+
+/// What becomes of a run.
+#[derive(Debug)]
+pub struct RunStream(Stream);
+
+impl Client {
+    /// Follows a run, from everything that is newer than what was seen.
+    pub fn follow(&self, run: RunId, seen: Option<EventId>) -> RunStream {
+        let url = self.url(&["runs", &run.to_string(), "events"]);
+        RunStream(Stream::new(self.clone(), url, seen.map(|seen| seen.to_string())))
+    }
+}
+
+impl RunStream {
+    /// The next news; none after the end. If the connection breaks it is made again.
+    pub async fn next(&mut self) -> Result<Option<RunEvent>, ClientError> {
+        while let Some(message) = self.0.next().await? {
+            return Ok(Some(match message.event.as_str() {
+                "run" => RunEvent::Run(self.0.read(&message)?),
+                "task" => RunEvent::Task(self.0.read(&message)?),
+                "end" => RunEvent::End(self.0.read(&message)?),
+                _ => continue,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+/// Messages of a stream that ends with `end`.
+#[derive(Debug)]
+pub(super) struct Stream {
+    client: Client,
+    url: Url,
+    /// Where to go on.
+    seen: Option<String>,
+    response: Option<Response>,
+    messages: Messages,
+    waiting: std::collections::VecDeque<Message>,
+    ended: bool,
+}
+
+impl Stream {
+    pub(super) fn new(client: Client, url: Url, seen: Option<String>) -> Self {
+        Self {
+            client,
+            url,
+            seen,
+            response: None,
+            messages: Messages::default(),
+            waiting: std::collections::VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Message>, ClientError> {
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                if let Some(id) = &message.id {
+                    self.seen = Some(id.clone());
+                }
+                self.ended = message.event == "end";
+                return Ok(Some(message));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            let response = match &mut self.response {
+                Some(response) => response,
+                None => self.response.insert(self.connect().await?),
+            };
+            match response.chunk().await {
+                Ok(Some(bytes)) => self.waiting.extend(self.messages.push(&bytes)),
+                Ok(None) | Err(_) => {
+                    // Half a message is told again from where it begins.
+                    (self.response, self.messages) = (None, Messages::default());
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {
+        serde_json::from_str(&message.data).map_err(|error| self.client.malformed(error.to_string()))
+    }
+
+    async fn connect(&self) -> Result<Response, ClientError> {
+        let request = || {
+            let request = self.client.http.get(self.url.clone()).header(ACCEPT, "text/event-stream");
+            match &self.seen {
+                Some(seen) => request.header(LAST_EVENT_ID, seen),
+                None => request,
+            }
+        };
+        self.client.send(request).await
+    }
+}

@@ -1,0 +1,55 @@
+//! Requests taken apart: paths, queries and bodies, or a problem that names the part that is wrong.
+
+mod body;
+mod query;
+
+pub(crate) use body::{Asked, Command, Json, Manifest, parse};
+pub(crate) use query::{NoQuery, Query};
+
+use axum::extract::FromRequestParts;
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::PathRejection;
+use axum::http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use crate::app::Shared;
+use crate::problem::{Code, Problem, Violation};
+
+/// The parts of the address.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Problem> {
+        match axum::extract::Path::from_request_parts(parts, app).await {
+            Ok(axum::extract::Path(value)) => Ok(Self(value)),
+            Err(PathRejection::FailedToDeserializePathParams(failed)) => Err(match failed.into_kind() {
+                ErrorKind::ParseErrorAtKey { key, value, expected_type } => {
+                    Problem::invalid(key, format!("{value:?} is not of type {expected_type}"))
+                }
+                ErrorKind::DeserializeError { key, message, .. } => Problem::invalid(key, message),
+                ErrorKind::InvalidUtf8InPathParam { key } => Problem::invalid(key, "is not UTF-8"),
+                other => Problem::invalid("path", other.to_string()),
+            }),
+            Err(other) => Err(Problem::internal(&other)),
+        }
+    }
+}
+
+/// What serde says about a part of a request.
+fn violation(path: &serde_path_to_error::Path, message: &str) -> Problem {
+    let at = path.to_string();
+    // These are said of the whole, and name the field in their text.
+    let named = ["unknown field `", "missing field `"]
+        .iter()
+        .find_map(|prefix| message.strip_prefix(prefix)?.split_once('`').map(|(name, _)| name));
+    let field = match named {
+        Some(name) if at == "." => name.to_owned(),
+        Some(name) if at != name && !at.ends_with(&format!(".{name}")) => format!("{at}.{name}"),
+        Some(_) | None => at,
+    };
+    let mut problem = Problem::new(Code::InvalidRequest, format!("{field}: {message}"));
+    problem.violations.push(Violation { field, message: message.to_owned() });
+    problem
+}

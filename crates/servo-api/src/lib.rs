@@ -1,0 +1,31 @@
+//! The HTTP interface of Servo: what people, programs and workers ask of a workspace.
+//!
+//! This crate owns the routes, the server, their description as OpenAPI, and the client. It refuses to decide: every
+//! change is a command of a workspace. It guarantees that every answer is either what the description says or a problem
+//! document that names what is wrong, that every route is in the table of permissions, and that a request that carries
+//! an idempotency key is done once.
+
+mod access;
+mod answer;
+mod answers;
+mod app;
+pub mod client;
+mod extract;
+mod follow;
+mod guard;
+mod logs;
+mod pages;
+mod problem;
+mod reads;
+mod refusals;
+mod routes;
+mod server;
+mod sse;
+pub mod views;
+
+pub use access::{Access, Permission, ROUTES};
+pub use app::Api;
+pub use pages::Page;
+pub use problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+pub use routes::{Health, Version, openapi, router, worker_keyring};
+pub use server::serve;

@@ -1,0 +1,93 @@
+//! Lists by the page: a token says where the next page begins, and nobody else can make one.
+
+use serde::{Deserialize, Serialize};
+use servo_queue::Keyring;
+use utoipa::ToSchema;
+
+use crate::problem::{Code, Problem};
+
+const PURPOSE: &str = "page cursor";
+const DEFAULT_LIMIT: usize = 25;
+const MAX_LIMIT: usize = 100;
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next page begins; absent on the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+impl<T> Page<T> {
+    /// The first of what was found, which is one more than fits if there is another page.
+    pub(crate) fn of(mut found: Vec<T>, list: &List<'_>, place: impl FnOnce(&T) -> String) -> Self {
+        let more = found.len() > list.limit;
+        found.truncate(list.limit);
+        let next_cursor = found.last().filter(|_| more).map(|last| list.cursor(&place(last)));
+        Self { items: found, next_cursor }
+    }
+
+    /// The same page, shown otherwise.
+    pub(crate) fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
+        Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
+    }
+}
+
+/// A list, as it is asked for.
+pub(crate) struct List<'a> {
+    keys: &'a Keyring,
+    /// What it is a list of, with every filter: a token of another list is of no use here.
+    name: String,
+    /// How many at most.
+    pub(crate) limit: usize,
+    /// What the page comes after.
+    pub(crate) after: Option<String>,
+}
+
+impl<'a> List<'a> {
+    pub(crate) fn open(
+        keys: &'a Keyring,
+        name: String,
+        limit: Option<usize>,
+        cursor: Option<&str>,
+    ) -> Result<Self, Problem> {
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {MAX_LIMIT}")));
+        }
+        let after = cursor.map(|cursor| read(keys, &name, cursor)).transpose()?;
+        Ok(Self { keys, name, limit, after })
+    }
+
+    /// How many to look for: one more than fits, to know whether there is another page.
+    pub(crate) fn wanted(&self) -> usize {
+        self.limit + 1
+    }
+
+    /// The place after which the page comes, as what it was before it was a text.
+    pub(crate) fn place<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
+        self.after.as_deref().map(str::parse).transpose().map_err(|_| wrong())
+    }
+
+    pub(crate) fn cursor(&self, place: &str) -> String {
+        self.keys.seal_text(PURPOSE, format!("{}\n{place}", self.name).as_bytes())
+    }
+}
+
+fn read(keys: &Keyring, name: &str, cursor: &str) -> Result<String, Problem> {
+    let content = keys.open_text(PURPOSE, cursor).map_err(|_| wrong())?;
+    let text = String::from_utf8(content).map_err(|_| wrong())?;
+    match text.split_once('\n') {
+        Some((of, place)) if of == name => Ok(place.to_owned()),
+        Some(_) | None => Err(wrong()),
+    }
+}
+
+fn wrong() -> Problem {
+    Problem::new(
+        Code::InvalidCursor,
+        "the cursor was not given out for this list with these filters; begin again without one",
+    )
+}

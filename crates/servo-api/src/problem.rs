@@ -1,0 +1,273 @@
+//! Errors as the interface says them: problem documents of RFC 7807, one table of codes.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// The media type of a problem.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
+        /// What is wrong, for programs.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+        pub enum Code {
+            $($(#[$doc])* #[serde(rename = $text)] $name,)*
+            /// Said by a newer server.
+            #[serde(other, rename = "other")]
+            Other,
+        }
+
+        impl Code {
+            /// Every code that this version says.
+            pub const ALL: &'static [Code] = &[$(Code::$name,)*];
+
+            /// The name on the wire.
+            pub const fn name(self) -> &'static str {
+                match self { $(Code::$name => $text,)* Code::Other => "other" }
+            }
+
+            /// The status that goes with it.
+            pub const fn status(self) -> StatusCode {
+                match self {
+                    $(Code::$name => StatusCode::$status,)*
+                    Code::Other => StatusCode::INTERNAL_SERVER_ERROR,
+                }
+            }
+
+            /// The same few words for every occurrence.
+            pub const fn title(self) -> &'static str {
+                match self { $(Code::$name => $title,)* Code::Other => "Something else" }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The body is not JSON.
+    MalformedJson = "malformed_json", BAD_REQUEST, "Malformed JSON";
+    /// A parameter, a header or a field is not what it should be.
+    InvalidRequest = "invalid_request", BAD_REQUEST, "Invalid request";
+    /// A page token that was not given out here, or for another list.
+    InvalidCursor = "invalid_cursor", BAD_REQUEST, "Invalid cursor";
+    /// No credential, or one that is not believed.
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "Not authenticated";
+    /// A credential for something else.
+    Forbidden = "forbidden", FORBIDDEN, "Forbidden";
+    /// Another site is behind the request.
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
+    /// Nothing at this address.
+    NotFound = "not_found", NOT_FOUND, "Not found";
+    /// There is no such run.
+    UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
+    /// The run has no such task.
+    UnknownTask = "unknown_task", NOT_FOUND, "Unknown task";
+    /// The task has no such attempt.
+    UnknownAttempt = "unknown_attempt", NOT_FOUND, "Unknown attempt";
+    /// No such asset is deployed.
+    UnknownAsset = "unknown_asset", NOT_FOUND, "Unknown asset";
+    /// Nothing is deployed.
+    NothingDeployed = "nothing_deployed", NOT_FOUND, "Nothing deployed";
+    /// Nothing of that name waits for review.
+    NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
+    /// The address knows other methods.
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    /// The body took too long to come.
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "Request timeout";
+    /// The run key was used for something else.
+    RunKeyConflict = "run_key_conflict", CONFLICT, "Run key in use";
+    /// The idempotency key was used for something else.
+    IdempotencyConflict = "idempotency_conflict", CONFLICT, "Idempotency key in use";
+    /// The run has ended.
+    RunEnded = "run_ended", CONFLICT, "Run has ended";
+    /// The run has not ended.
+    RunActive = "run_active", CONFLICT, "Run is at work";
+    /// There is nothing to try again.
+    NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// No task has been silent for long enough.
+    ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
+    /// Another attempt of the task is the current one.
+    StaleAttempt = "stale_attempt", CONFLICT, "Stale attempt";
+    /// Another worker has the attempt.
+    AlreadyStarted = "already_started", CONFLICT, "Already started";
+    /// The task was cancelled.
+    TaskCancelled = "task_cancelled", CONFLICT, "Task was cancelled";
+    /// What was to be reviewed cannot be moved.
+    ReviewFailed = "review_failed", CONFLICT, "Review failed";
+    /// The attempt is over.
+    AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
+    /// More than is read.
+    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "Body too large";
+    /// Not JSON, by its own account.
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
+    /// The definitions have problems.
+    InvalidDefinitions = "invalid_definitions", UNPROCESSABLE_ENTITY, "Invalid definitions";
+    /// The request makes no plan.
+    Unplannable = "unplannable", UNPROCESSABLE_ENTITY, "No such plan";
+    /// A limit is reached.
+    QuotaExceeded = "quota_exceeded", TOO_MANY_REQUESTS, "Quota exceeded";
+    /// A mistake of the server.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    /// The event to wait for has not come in time.
+    NotYet = "not_yet", SERVICE_UNAVAILABLE, "Not yet";
+    /// Nothing was changed; it may be asked again.
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Unavailable";
+    /// The server is about to end.
+    ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "Shutting down";
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// `urn:servo:problem:` and the code.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The same for every occurrence.
+    pub title: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// What happened, to what, and what to do next.
+    pub detail: String,
+    /// What is wrong, for programs.
+    pub code: Code,
+    /// Which parts of the request are wrong.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// The limit that is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaFigures>,
+    /// Seconds after which to ask again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+    /// Every problem of the definitions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<DefinitionProblem>,
+}
+
+/// A part of a request that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Violation {
+    /// Its name, as `labels.team` or `partitions.keys[0]`; `.` stands for the whole.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// A limit that is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct QuotaFigures {
+    pub name: String,
+    pub limit: u64,
+    pub used: u64,
+}
+
+/// One problem of definitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DefinitionProblem {
+    /// Where it was declared; absent if it is one of the manifest as a whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Place>,
+    /// What it is about: `asset analytics.delays`.
+    pub subject: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub fix: String,
+}
+
+/// A place in the code of a project.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Place {
+    pub file: String,
+    pub line: u32,
+}
+
+impl Problem {
+    /// A problem with a sentence about it.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self {
+            kind: format!("urn:servo:problem:{}", code.name()),
+            title: code.title().to_owned(),
+            status: code.status().as_u16(),
+            detail: detail.into(),
+            code,
+            violations: Vec::new(),
+            quota: None,
+            retry_after: (code.status() == StatusCode::SERVICE_UNAVAILABLE).then_some(1),
+            problems: Vec::new(),
+        }
+    }
+
+    /// A part of the request that is wrong.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        let (field, message) = (field.into(), message.into());
+        let mut problem = Self::new(Code::InvalidRequest, format!("{field}: {message}"));
+        problem.violations.push(Violation { field, message });
+        problem
+    }
+
+    /// Something of the server's own, which is logged and not told.
+    pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
+        tracing::error!(%error, "api.internal_error");
+        Self::new(Code::Internal, "something went wrong in the server; its log says what")
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.detail)?;
+        for problem in &self.problems {
+            f.write_str("\n  ")?;
+            if let Some(Place { file, line }) = &problem.location {
+                write!(f, "{file}:{line}: ")?;
+            }
+            write!(f, "{}: {}; {}", problem.subject, problem.message, problem.fix)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let status = self.code.status();
+        let mut response = Response::new(Body::from(serde_json::to_vec(&self).unwrap_or_default()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_and_statuses_that_they_always_had() {
+        let table: Vec<String> =
+            Code::ALL.iter().map(|code| format!("{} {}", code.status().as_u16(), code.name())).collect();
+        insta::assert_snapshot!(table.join("\n"));
+    }
+
+    #[test]
+    fn a_code_of_a_newer_server_is_read_as_another_one() {
+        assert_eq!(serde_json::from_str::<Code>("\"brand_new\"").unwrap(), Code::Other);
+        for code in Code::ALL {
+            let text = serde_json::to_string(code).unwrap();
+            assert_eq!(text, format!("\"{}\"", code.name()));
+            assert_eq!(serde_json::from_str::<Code>(&text).unwrap(), *code);
+        }
+    }
+}

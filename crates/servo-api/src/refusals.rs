@@ -1,0 +1,139 @@
+//! What the workspace refuses, as problems. The one place where errors become statuses.
+
+use servo_engine::Refusal;
+use servo_engine::definitions::DefinitionProblems;
+use servo_queue::AuthError;
+use servo_runtime::{Error, RequestError};
+use servo_store::ErrorKind;
+
+use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => refusal.into(),
+            Error::Request(request) => request.into(),
+            Error::Denied(denied) => denied.into(),
+            Error::NotDurable(error) => {
+                tracing::warn!(%error, "api.not_durable");
+                Problem::new(
+                    Code::Unavailable,
+                    match error.kind() {
+                        ErrorKind::Full => {
+                            "the server has no space left; nothing was changed, ask again when there is"
+                        }
+                        ErrorKind::Conflict
+                        | ErrorKind::Fenced
+                        | ErrorKind::Unavailable
+                        | ErrorKind::Corrupt
+                        | ErrorKind::NotFound
+                        | ErrorKind::Locked
+                        | ErrorKind::Invalid
+                        | ErrorKind::Io => "the request could not be made durable; ask again",
+                    },
+                )
+            }
+            Error::Recovering => {
+                Problem::new(Code::Unavailable, "the workspace is loading its state; ask again")
+            }
+            Error::Stopped => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
+            Error::Lease(error) => {
+                tracing::warn!(error, "api.lease");
+                Problem::new(Code::Unavailable, "the lease of the workspace cannot be read; ask again")
+            }
+            Error::Log(_)
+            | Error::Projection(_)
+            | Error::Batch { .. }
+            | Error::LogBehind { .. }
+            | Error::Restore(_)
+            | Error::NotLeader { .. } => Problem::internal(&error),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let detail = refusal.to_string();
+        let quota = |name: &str, limit: u64, used: u64| {
+            let mut problem = Problem::new(Code::QuotaExceeded, detail.clone());
+            problem.quota = Some(QuotaFigures { name: name.to_owned(), limit, used });
+            problem
+        };
+        let code = match &refusal {
+            Refusal::UnknownRun { .. } => Code::UnknownRun,
+            Refusal::UnknownTask { .. } => Code::UnknownTask,
+            Refusal::RunKeyConflict { .. } => Code::RunKeyConflict,
+            Refusal::RunEnded { .. } => Code::RunEnded,
+            Refusal::ForceTooSoon { .. } => Code::ForceTooSoon,
+            Refusal::StaleAttempt { .. } => Code::StaleAttempt,
+            Refusal::AlreadyStarted { .. } => Code::AlreadyStarted,
+            Refusal::Cancelled { .. } => Code::TaskCancelled,
+            Refusal::AttemptEnded { .. } => Code::AttemptEnded,
+            Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
+            Refusal::BadPartition { .. }
+            | Refusal::AddedAndRemoved { .. }
+            | Refusal::BadAsset { .. }
+            | Refusal::TooManyPartitionChanges { .. } => Code::InvalidRequest,
+            Refusal::TooManyPartitions { count, limit, .. } => {
+                return quota("max_dynamic_partitions", u64::from(*limit), *count as u64);
+            }
+            Refusal::TooManyAssets { count, limit } => {
+                return quota("max_assets", *limit as u64, *count as u64);
+            }
+            Refusal::Quota { quota: name, limit, used } => return quota(name, *limit, *used),
+        };
+        Problem::new(code, detail)
+    }
+}
+
+impl From<RequestError> for Problem {
+    fn from(error: RequestError) -> Self {
+        let detail = error.to_string();
+        match error {
+            RequestError::Selection(syntax) => {
+                let mut problem = Problem::new(Code::InvalidRequest, detail);
+                problem
+                    .violations
+                    .push(Violation { field: "selection".to_owned(), message: syntax.to_string() });
+                problem
+            }
+            RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
+            RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
+            RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
+            RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
+            RequestError::Review(error) => {
+                tracing::warn!(error, "api.review_failed");
+                Problem::new(
+                    Code::ReviewFailed,
+                    "the data that was to be reviewed cannot be moved; the log of the server says why",
+                )
+            }
+        }
+    }
+}
+
+/// Says that a credential is not believed, and never what was expected.
+impl From<AuthError> for Problem {
+    fn from(error: AuthError) -> Self {
+        Problem::new(Code::Unauthenticated, error.to_string())
+    }
+}
+
+impl From<DefinitionProblems> for Problem {
+    fn from(found: DefinitionProblems) -> Self {
+        let count = found.iter().len();
+        let plural = if count == 1 { "" } else { "s" };
+        let mut problem =
+            Problem::new(Code::InvalidDefinitions, format!("the definitions have {count} problem{plural}"));
+        problem.problems = found
+            .iter()
+            .map(|found| DefinitionProblem {
+                location: found.location.as_ref().map(|at| Place { file: at.file.clone(), line: at.line }),
+                subject: found.subject.clone(),
+                message: found.message.clone(),
+                fix: found.fix.clone(),
+            })
+            .collect();
+        problem
+    }
+}

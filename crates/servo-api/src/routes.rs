@@ -1,0 +1,118 @@
+//! The routes, and what is around all of them.
+
+mod assets;
+mod deployments;
+mod events;
+mod health;
+mod logs;
+mod plans;
+mod quarantine;
+mod runs;
+mod tasks;
+mod workers;
+
+pub use health::{Health, Version};
+pub use workers::worker_keyring;
+
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, Response, Uri};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use futures::FutureExt;
+use tower_service::Service;
+use utoipa::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::access::authorize;
+use crate::app::{Api, App, Shared};
+use crate::guard::guard;
+use crate::problem::{Code, Problem};
+
+const BASE: &str = "/api/v1";
+
+/// The description of the interface without its routes, which add themselves.
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Servo", description = "Keeps data assets up to date.", license(name = "Apache-2.0")),
+    components(schemas(Problem))
+)]
+struct Description;
+
+/// Every route, and the description of all of them.
+fn described() -> OpenApiRouter<Shared> {
+    let routes = OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::version))
+        .routes(routes!(plans::plan))
+        .routes(routes!(runs::list, runs::trigger))
+        .routes(routes!(runs::show))
+        .routes(routes!(runs::cancel))
+        .routes(routes!(runs::retry))
+        .routes(routes!(events::follow))
+        .routes(routes!(tasks::list))
+        .routes(routes!(tasks::show))
+        .routes(routes!(logs::read))
+        .routes(routes!(logs::follow))
+        .routes(routes!(assets::list))
+        .routes(routes!(assets::show))
+        .routes(routes!(assets::partitions))
+        .routes(routes!(quarantine::list))
+        .routes(routes!(quarantine::approve))
+        .routes(routes!(quarantine::reject))
+        .routes(routes!(deployments::current))
+        .routes(routes!(deployments::deploy))
+        .routes(routes!(workers::lease))
+        .routes(routes!(workers::started))
+        .routes(routes!(workers::heartbeat))
+        .routes(routes!(workers::completed))
+        .routes(routes!(logs::write));
+    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes)
+}
+
+/// The description of the interface: OpenAPI 3.1.
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    described().into_openapi()
+}
+
+/// The routes as a service, for a server of your own: it must say in the extensions of a request where it came from, or
+/// only holders of keys are served.
+pub fn router(api: Api) -> Router {
+    assembled(App::new(api))
+}
+
+pub(crate) fn assembled(app: Shared) -> Router {
+    let (router, description) = described().split_for_parts();
+    let description = serde_json::to_string(&description).unwrap_or_default();
+    let document = get(async move || health::document(description.clone()));
+    router
+        .route(&format!("{BASE}/openapi.json"), document)
+        .route_layer(from_fn_with_state(app.clone(), authorize))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// Answers a request. A mistake in a route is a problem of that request, not of the connection.
+pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))
+}
+
+async fn nothing_here(uri: Uri) -> Problem {
+    Problem::new(
+        Code::NotFound,
+        format!("there is nothing at {}; {BASE}/openapi.json says what there is", uri.path()),
+    )
+}
+
+async fn not_so(method: Method, uri: Uri) -> Problem {
+    Problem::new(Code::MethodNotAllowed, format!("{} does not know {method}", uri.path()))
+}

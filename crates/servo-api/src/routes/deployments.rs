@@ -1,0 +1,72 @@
+//! What is deployed, and how to deploy something else.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use bytes::Bytes;
+use servo_core::{sha256_hex, to_canonical_string};
+use servo_engine::definitions::Definitions;
+use servo_engine::{Deploy, Reply};
+
+use crate::access::Actor;
+use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
+use crate::app::Shared;
+use crate::extract::{Manifest, NoQuery, Query, parse};
+use crate::problem::{Code, Problem};
+use crate::views::{Accepted, Deployed, Deployment};
+
+/// The newest deployment.
+#[utoipa::path(
+    get, path = "/deployments/current", operation_id = "current_deployment", tag = "deployments",
+    params(Wait), responses((status = 200, body = Deployment), Problems)
+)]
+pub(super) async fn current(
+    State(app): State<Shared>,
+    Query(NoQuery {}): Query<NoQuery>,
+) -> Result<Answer<Deployment>, Problem> {
+    let current = app.workspace().read(|state| state.deployment().map(Deployment::from)).await?;
+    let nothing = || Problem::new(Code::NothingDeployed, "nothing was ever deployed in this workspace");
+    current.map(Answer).ok_or_else(nothing)
+}
+
+/// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are told and nothing changes.
+#[utoipa::path(
+    post, path = "/deployments", operation_id = "deploy", tag = "deployments",
+    params(IdempotencyKey), request_body(content = Object, description = "The manifest"),
+    responses((status = 202, body = Deployed), Problems)
+)]
+pub(super) async fn deploy(
+    State(app): State<Shared>,
+    Actor(actor): Actor,
+    Manifest { text, once }: Manifest,
+) -> Result<Response<Body>, Problem> {
+    let work = async {
+        let read = tokio::task::spawn_blocking(move || read(&text)).await;
+        let (digest, definitions) = read.map_err(|error| Problem::internal(&error))??;
+        let assets = definitions.assets().len() as u64;
+        let request = Deploy {
+            digest: digest.as_str().into(),
+            project: definitions.project().to_owned(),
+            assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
+            actor: actor.to_string(),
+        };
+        let accepted = match app.workspace().deploy(request).await? {
+            Reply::Accepted { event_id } => Accepted::by(Some(event_id)),
+            Reply::Run { .. } | Reply::Duplicate | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => {
+                Accepted::default()
+            }
+        };
+        Ok(Deployed { digest, assets, accepted })
+    };
+    app.answers.once(once, app.workspace().now(), work).await
+}
+
+/// The digest is that of the canonical text, however the manifest was written.
+fn read(text: &Bytes) -> Result<(String, Definitions), Problem> {
+    let value: serde_json::Value = parse(text)?;
+    let canonical = to_canonical_string(&value).map_err(|error| Problem::invalid(".", error.to_string()))?;
+    drop(value);
+    let digest = format!("sha256:{}", sha256_hex(canonical.as_bytes()));
+    let definitions = Definitions::check(parse(canonical.as_bytes())?)?;
+    Ok((digest, definitions))
+}

@@ -1,0 +1,26 @@
+//! What a request would run.
+
+use axum::extract::State;
+use servo_runtime::RunRequest;
+
+use super::runs::request;
+use crate::access::Actor;
+use crate::answer::{Answer, Problems};
+use crate::app::Shared;
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::views::{Plan, RunBody};
+
+/// Plans a request for a run. Nothing is stored.
+#[utoipa::path(
+    post, path = "/plan", operation_id = "plan", tag = "runs",
+    request_body = RunBody, responses((status = 200, body = Plan), Problems)
+)]
+pub(super) async fn plan(
+    State(app): State<Shared>,
+    actor: Actor,
+    Json(body): Json<RunBody>,
+) -> Result<Answer<Plan>, Problem> {
+    let request: RunRequest = request(body, actor, None)?;
+    Ok(Answer(app.workspace().plan(&request).await?.into()))
+}

@@ -1,0 +1,110 @@
+//! What checks have blocked: look at it, and decide.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use serde::Deserialize;
+use servo_core::{AssetKey, MaterializationId};
+use servo_engine::{Review, Verdict};
+use utoipa::IntoParams;
+
+use super::runs::{accepted, short};
+use crate::access::Actor;
+use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
+use crate::app::Shared;
+use crate::extract::{Command, Path, Query};
+use crate::pages::{List, Page};
+use crate::problem::{Code, Problem};
+use crate::views::{Accepted, Quarantined, ReviewBody};
+
+const MAX_REASON: usize = 4_096;
+
+/// Which part of the list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct QuarantineQuery {
+    /// How many, at most 100; 25 unless said otherwise.
+    limit: Option<usize>,
+    /// Where the page begins, as the page before said.
+    cursor: Option<String>,
+}
+
+/// What waits for review, by asset.
+#[utoipa::path(
+    get, path = "/quarantine", operation_id = "list_quarantine", tag = "quarantine",
+    params(QuarantineQuery, Wait), responses((status = 200, body = Page<Quarantined>), Problems)
+)]
+pub(super) async fn list(
+    State(app): State<Shared>,
+    Query(query): Query<QuarantineQuery>,
+) -> Result<Answer<Page<Quarantined>>, Problem> {
+    let list = List::open(&app.api.keys, "quarantine".to_owned(), query.limit, query.cursor.as_deref())?;
+    let after = list.after.as_deref().map(place).transpose()?;
+    let wanted = list.wanted();
+    let found = app.workspace().read(move |state| {
+        let is_after = |asset: &AssetKey, id: MaterializationId| {
+            after.as_ref().is_none_or(|(after_asset, after_id)| (asset, id) > (after_asset, *after_id))
+        };
+        let rows = state.quarantine().filter(|row| is_after(&row.asset_key, row.materialization_id));
+        rows.take(wanted).cloned().collect::<Vec<_>>()
+    });
+    let page = Page::of(found.await?, &list, |row| {
+        format!("{} {}", row.asset_key.canonical(), row.materialization_id)
+    });
+    Ok(Answer(page.map(Quarantined::from)))
+}
+
+/// Lets something count after all.
+#[utoipa::path(
+    post, path = "/quarantine/{namespace}/{name}/{materialization_id}/approve",
+    operation_id = "approve_quarantined", tag = "quarantine",
+    params(("namespace" = String, Path), ("name" = String, Path), ("materialization_id" = String, Path), IdempotencyKey),
+    request_body = ReviewBody, responses((status = 202, body = Accepted), Problems)
+)]
+pub(super) async fn approve(
+    State(app): State<Shared>,
+    path: Path<(String, String, MaterializationId)>,
+    actor: Actor,
+    command: Command<ReviewBody>,
+) -> Result<Response<Body>, Problem> {
+    review(&app, path, actor, command, Verdict::Approve).await
+}
+
+/// Throws something away.
+#[utoipa::path(
+    post, path = "/quarantine/{namespace}/{name}/{materialization_id}/reject",
+    operation_id = "reject_quarantined", tag = "quarantine",
+    params(("namespace" = String, Path), ("name" = String, Path), ("materialization_id" = String, Path), IdempotencyKey),
+    request_body = ReviewBody, responses((status = 202, body = Accepted), Problems)
+)]
+pub(super) async fn reject(
+    State(app): State<Shared>,
+    path: Path<(String, String, MaterializationId)>,
+    actor: Actor,
+    command: Command<ReviewBody>,
+) -> Result<Response<Body>, Problem> {
+    review(&app, path, actor, command, Verdict::Reject).await
+}
+
+async fn review(
+    app: &Shared,
+    Path((namespace, name, materialization_id)): Path<(String, String, MaterializationId)>,
+    Actor(actor): Actor,
+    Command { body, once }: Command<ReviewBody>,
+    verdict: Verdict,
+) -> Result<Response<Body>, Problem> {
+    short("reason", &body.reason, MAX_REASON)?;
+    let asset = super::assets::key(&namespace, &name)?;
+    let review = Review { asset, materialization_id, verdict, actor: actor.to_string(), reason: body.reason };
+    let work = async { accepted(&app.workspace().review(review).await?) };
+    app.answers.once(once, app.workspace().now(), work).await
+}
+
+fn place(text: &str) -> Result<(AssetKey, MaterializationId), Problem> {
+    let read = || {
+        let (asset, id) = text.split_once(' ')?;
+        Some((AssetKey::parse_canonical(asset).ok()?, id.parse().ok()?))
+    };
+    read().ok_or_else(|| Problem::new(Code::InvalidCursor, "the cursor is not one of this list"))
+}

@@ -1,0 +1,31 @@
+//! What the interface says and is told, as types: the same for the server and the client.
+//!
+//! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339 in
+//! UTC with milliseconds, and what is not there is left out.
+
+mod assets;
+mod attempts;
+mod deployments;
+mod logs;
+mod names;
+mod outputs;
+mod plans;
+mod requests;
+mod runs;
+mod tasks;
+mod workers;
+
+pub use assets::{Asset, AssetDetail, Materialization, Partition, PartitionTotals, Quarantined};
+pub use attempts::{Attempt, Failure, Usage};
+pub use deployments::{Deployed, Deployment};
+pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage};
+pub use names::{
+    AttemptOutcomeName, DataFormatName, DataStatusName, OutcomeName, OutputStateName, RunStateName,
+    TaskStateName,
+};
+pub use outputs::{Check, Output};
+pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use requests::{Accepted, AcceptedRun, CancelBody, PartitionsBody, RetryBody, ReviewBody, RunBody};
+pub use runs::{Run, RunEnd};
+pub use tasks::{Progress, Task, TaskDetail};
+pub use workers::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started};

@@ -1,0 +1,232 @@
+//! Assets, their partitions, and what waits for review.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AssetId, AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_engine::definitions::AssetDef;
+use servo_engine::rows::QuarantineRow;
+use servo_engine::{AttemptOutcome, DataFormat, DataStatus, Materialized, PartitionCounts, PartitionStatus};
+use utoipa::ToSchema;
+
+use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName};
+use super::outputs::Output;
+use super::tasks::Task;
+
+/// An asset that is deployed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Asset {
+    /// `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// Kept over deployments.
+    #[schema(value_type = String)]
+    pub asset_id: AssetId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_version: Option<String>,
+    /// Made elsewhere; never planned.
+    pub external: bool,
+    /// Whether it has partitions; without them it is one piece, and counts as one.
+    pub partitioned: bool,
+    pub partitions: PartitionTotals,
+}
+
+/// How many partitions are in which state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartitionTotals {
+    /// How many there are.
+    pub total: u64,
+    /// Materialized, and the last attempt was good.
+    pub materialized: u64,
+    /// Materialized, and the last attempt failed.
+    pub last_attempt_failed: u64,
+    /// Attempted, and never materialized.
+    pub never_succeeded: u64,
+}
+
+/// Everything about one asset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct AssetDetail {
+    /// The asset.
+    #[serde(flatten)]
+    pub asset: Asset,
+    /// What was declared, as in the manifest.
+    #[schema(value_type = Object)]
+    pub definition: serde_json::Value,
+    /// What it reads or waits for, as `namespace/name`.
+    #[schema(value_type = Vec<String>)]
+    pub upstream: Vec<AssetKey>,
+    /// What reads it or waits for it.
+    #[schema(value_type = Vec<String>)]
+    pub downstream: Vec<AssetKey>,
+    /// The latest materialization: of the last partition in the order of keys that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Materialization>,
+}
+
+/// A good materialization.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Materialization {
+    #[schema(value_type = String)]
+    pub materialization_id: MaterializationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub partition_key: Option<PartitionKey>,
+    /// The partition as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    #[schema(value_type = String)]
+    pub run_id: RunId,
+    #[schema(value_type = String, format = DateTime)]
+    pub materialized_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DataFormatName>)]
+    pub format: Option<DataFormat>,
+    #[schema(value_type = String)]
+    pub event_id: EventId,
+}
+
+/// A partition, or an asset without partitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Partition {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub partition_key: Option<PartitionKey>,
+    /// The partition as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    #[schema(value_type = DataStatusName)]
+    pub status: DataStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Materialization>,
+    /// How the last attempt ended; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AttemptOutcomeName>)]
+    pub last_attempt_outcome: Option<AttemptOutcome>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_attempt_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last_attempt_run_id: Option<RunId>,
+}
+
+/// What a check has blocked and somebody should look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Quarantined {
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    #[schema(value_type = String)]
+    pub materialization_id: MaterializationId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub partition_key: Option<PartitionKey>,
+    /// The partition as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    #[schema(value_type = String)]
+    pub run_id: RunId,
+    pub task_id: String,
+    #[schema(value_type = String)]
+    pub task_key: TaskKey,
+    pub attempt: u32,
+    #[schema(value_type = String, format = DateTime)]
+    pub quarantined_at: Timestamp,
+    /// What the worker reported, with the checks; none if this version cannot read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Output>,
+    #[schema(value_type = String)]
+    pub row_version: EventId,
+}
+
+impl Asset {
+    pub(crate) fn new(key: &AssetKey, id: AssetId, def: &AssetDef, partitions: PartitionTotals) -> Self {
+        Self {
+            asset_key: key.clone(),
+            asset_id: id,
+            description: def.description.clone(),
+            group: def.group.clone(),
+            kinds: def.kinds.clone(),
+            owners: def.owners.clone(),
+            tags: def.tags.clone(),
+            code_version: def.code_version.clone(),
+            external: def.external,
+            partitioned: def.partitions.is_some(),
+            partitions,
+        }
+    }
+}
+
+impl PartitionTotals {
+    pub(crate) fn new(total: u128, counts: PartitionCounts) -> Self {
+        Self {
+            total: u64::try_from(total).unwrap_or(u64::MAX),
+            materialized: counts.materialized,
+            last_attempt_failed: counts.failing,
+            never_succeeded: counts.never,
+        }
+    }
+}
+
+impl Materialization {
+    pub(crate) fn new(partition: Option<PartitionKey>, latest: &Materialized) -> Self {
+        Self {
+            materialization_id: latest.id(),
+            partition: partition.as_ref().map(ToString::to_string),
+            partition_key: partition,
+            run_id: latest.run_id(),
+            materialized_at: latest.at(),
+            format: latest.format(),
+            event_id: latest.event_id(),
+        }
+    }
+}
+
+impl Partition {
+    pub(crate) fn new(partition: Option<PartitionKey>, status: Option<&PartitionStatus>) -> Self {
+        let last = status.map(PartitionStatus::last_attempt);
+        Self {
+            partition: partition.as_ref().map(ToString::to_string),
+            status: status.map_or(DataStatus::NeverMaterialized, PartitionStatus::status),
+            latest: status
+                .and_then(PartitionStatus::latest)
+                .map(|latest| Materialization::new(partition.clone(), latest)),
+            last_attempt_outcome: last.map(|last| last.outcome),
+            last_attempt_at: last.map(|last| last.at),
+            last_attempt_run_id: last.map(|last| last.run_id),
+            partition_key: partition,
+        }
+    }
+}
+
+impl From<QuarantineRow> for Quarantined {
+    fn from(row: QuarantineRow) -> Self {
+        Self {
+            asset_key: row.asset_key,
+            materialization_id: row.materialization_id,
+            partition: row.partition_key.as_ref().map(ToString::to_string),
+            partition_key: row.partition_key,
+            run_id: row.run_id,
+            task_id: Task::id_of(&row.task_key),
+            task_key: row.task_key,
+            attempt: row.attempt,
+            quarantined_at: row.quarantined_at,
+            output: serde_json::from_str(&row.output).ok(),
+            row_version: row.row_version,
+        }
+    }
+}

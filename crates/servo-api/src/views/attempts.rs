@@ -1,0 +1,115 @@
+//! Attempts of tasks, what they used, and what went wrong.
+
+use serde::{Deserialize, Serialize};
+use servo_core::{AttemptId, Timestamp};
+use servo_engine::rows::TaskRow;
+use servo_engine::{ErrorCode, PastAttempt, TaskError, TransitionReason};
+use utoipa::ToSchema;
+
+/// One attempt of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    #[schema(value_type = String)]
+    pub attempt_id: AttemptId,
+    /// Why it is where it is, or why it ended.
+    #[schema(value_type = String)]
+    pub transition_reason: TransitionReason,
+    /// When a worker began it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub started_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub ended_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    /// For programs.
+    #[schema(value_type = String)]
+    pub code: ErrorCode,
+    /// For people.
+    pub message: String,
+    /// Type of the exception.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_type: Option<String>,
+    /// Where it was raised, as Python writes it. Left out of lists and streams.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceback: Option<String>,
+}
+
+/// What an attempt has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Usage {
+    pub cpu_ms: u64,
+    pub max_rss_bytes: u64,
+    pub bytes_read: u64,
+    pub bytes_written: u64,
+}
+
+impl From<&TaskError> for Failure {
+    fn from(error: &TaskError) -> Self {
+        Self {
+            code: error.code,
+            message: error.message.clone(),
+            error_type: error.error_type.clone(),
+            traceback: error.traceback.clone(),
+        }
+    }
+}
+
+impl From<servo_engine::outputs::Usage> for Usage {
+    fn from(usage: servo_engine::outputs::Usage) -> Self {
+        Self {
+            cpu_ms: usage.cpu_ms,
+            max_rss_bytes: usage.max_rss_bytes,
+            bytes_read: usage.bytes_read,
+            bytes_written: usage.bytes_written,
+        }
+    }
+}
+
+impl Attempt {
+    /// The attempts of a task, the newest first.
+    pub(crate) fn of(row: &TaskRow) -> Vec<Self> {
+        let newest = row.attempt_id.map(|attempt_id| Self {
+            attempt: row.attempt,
+            attempt_id,
+            transition_reason: row.transition_reason,
+            started_at: row.started_at,
+            ended_at: ended_at(row),
+            worker_id: row.worker_id.clone(),
+            error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
+            usage: row.usage.as_deref().and_then(|usage| serde_json::from_str(usage).ok()),
+        });
+        let past: Vec<PastAttempt> =
+            row.past_attempts.as_deref().and_then(|past| serde_json::from_str(past).ok()).unwrap_or_default();
+        let past = past.into_iter().rev().map(|past| Self {
+            attempt: past.attempt,
+            attempt_id: past.attempt_id,
+            transition_reason: past.reason,
+            started_at: past.started_at,
+            ended_at: Some(past.ended_at),
+            worker_id: past.worker_id.map(|worker| worker.to_string()),
+            error: past.error.as_deref().map(Failure::from),
+            usage: past.usage.map(Usage::from),
+        });
+        newest.into_iter().chain(past).collect()
+    }
+}
+
+/// When the newest attempt ended: with its task, or before the wait for the next one.
+fn ended_at(row: &TaskRow) -> Option<Timestamp> {
+    row.finished_at.or_else(|| row.retry_at.map(|_| row.transition_at))
+}

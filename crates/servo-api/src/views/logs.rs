@@ -1,0 +1,83 @@
+//! Logs of attempts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use servo_core::Timestamp;
+use servo_worker::{LogLevel, LogStream};
+use utoipa::ToSchema;
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogLine {
+    /// When it was read.
+    #[schema(value_type = String, format = DateTime)]
+    pub at: Timestamp,
+    /// `stdout`, `stderr`, `log` or `servo`.
+    #[schema(value_type = String)]
+    pub stream: LogStream,
+    /// How important it is, if somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub level: Option<LogLevel>,
+    /// The line.
+    pub text: String,
+    /// What else was said with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub fields: Option<Map<String, Value>>,
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogPage {
+    /// Its lines.
+    pub lines: Vec<LogLine>,
+    /// Where the next part begins.
+    pub next_offset: u64,
+    /// The attempt is over, and this is the end of its log.
+    pub ended: bool,
+}
+
+/// Lines for a log, from the worker of the attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogBody {
+    /// To be appended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LogLine>,
+    /// Where they begin, as the answer before said: if there are lines already, it was these that came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// No more will come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub end: bool,
+}
+
+/// Lines are in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogAnswer {
+    /// Where the next lines begin.
+    pub next_offset: u64,
+}
+
+/// The last message of a stream of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LogEnd {
+    /// How long the log is.
+    pub offset: u64,
+}
+
+impl From<servo_worker::LogLine> for LogLine {
+    fn from(line: servo_worker::LogLine) -> Self {
+        let servo_worker::LogLine { at, stream, level, text, fields } = line;
+        Self { at, stream, level, text, fields }
+    }
+}
+
+impl From<LogLine> for servo_worker::LogLine {
+    fn from(line: LogLine) -> Self {
+        let LogLine { at, stream, level, text, fields } = line;
+        Self { at, stream, level, text, fields }
+    }
+}

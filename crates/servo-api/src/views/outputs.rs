@@ -1,0 +1,115 @@
+//! What attempts made, and what checks said about it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use servo_core::AssetKey;
+use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::{DataFormat, OutputState};
+use utoipa::ToSchema;
+
+use super::names::{DataFormatName, OutputStateName};
+
+/// One output of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Output {
+    /// The asset, as `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset: AssetKey,
+    /// What became of it.
+    #[schema(value_type = OutputStateName)]
+    pub state: OutputState,
+    /// Where the data lies, if not where Servo puts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// The form of the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DataFormatName>)]
+    pub format: Option<DataFormat>,
+    /// Rows of a table, elements of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_count: Option<u64>,
+    /// Size of the stored data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_size: Option<u64>,
+    /// Equal data, equal hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_hash: Option<String>,
+    /// Equal columns, equal hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_hash: Option<String>,
+    /// The types of the columns by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<BTreeMap<String, String>>,
+    /// What the function said about it: JSON texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// What became of its checks, in the order in which they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
+}
+
+/// What became of one check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Check {
+    pub name: String,
+    #[serde(rename = "type")]
+    #[schema(value_type = String)]
+    pub kind: CheckKind,
+    pub passed: bool,
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub severity: Severity,
+    /// Overrides what the severity says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<bool>,
+    /// A sentence for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// JSON texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    #[serde(default)]
+    pub duration_ms: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use servo_engine::outputs::{CheckReport, OutputReport};
+
+    use super::*;
+
+    #[test]
+    fn outputs_are_shown_as_workers_report_them() {
+        let check = CheckReport {
+            name: "rows".to_owned(),
+            kind: CheckKind::RowCount,
+            passed: false,
+            severity: Severity::Critical,
+            blocking: Some(true),
+            message: Some("0 rows".to_owned()),
+            metadata: BTreeMap::from([("rows".to_owned(), "0".to_owned())]),
+            duration_ms: 3,
+        };
+        let text = || Some("text".to_owned());
+        let report = OutputReport {
+            asset: AssetKey::parse("raw/flights").unwrap(),
+            state: OutputState::Quarantined,
+            uri: text(),
+            format: Some(DataFormat::Parquet),
+            row_count: Some(1),
+            byte_size: Some(2),
+            content_hash: text(),
+            schema_hash: text(),
+            schema: Some(BTreeMap::from([("a".to_owned(), "int64".to_owned())])),
+            metadata: BTreeMap::from([("a".to_owned(), "1".to_owned())]),
+            checks: vec![check],
+        };
+        let told = serde_json::to_value(&report).unwrap();
+        let output: Output = serde_json::from_value(told.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&output).unwrap(), told);
+        let back: OutputReport = serde_json::from_value(serde_json::to_value(&output).unwrap()).unwrap();
+        assert_eq!(back, report);
+    }
+}

@@ -1,0 +1,185 @@
+//! Plans: what would run.
+
+use serde::{Deserialize, Serialize};
+use servo_core::partitions::{Moment, PartitionSet};
+use servo_core::selection::Why;
+use servo_core::{AssetKey, PartitionKey, TaskKey};
+use servo_engine::definitions::Definitions;
+use servo_engine::planner::AssetWhy;
+use servo_runtime::PlannedRun;
+use utoipa::ToSchema;
+
+use super::tasks::Task;
+
+/// How many warnings are said one by one.
+const MAX_WARNINGS: usize = 50;
+
+/// What a request would run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Plan {
+    /// Equal plans, equal fingerprint.
+    pub fingerprint: String,
+    /// How many stages there are: tasks of a stage wait only for earlier stages.
+    pub stages: u32,
+    /// The tasks, in the order of their keys.
+    pub tasks: Vec<PlannedTask>,
+    /// Selected assets that are made elsewhere, as `namespace/name`.
+    #[schema(value_type = Vec<String>)]
+    pub external: Vec<AssetKey>,
+    /// What to look at before it is run, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// A task of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct PlannedTask {
+    pub task_id: String,
+    #[schema(value_type = String)]
+    pub task_key: TaskKey,
+    /// What it makes, as `namespace/name`; the first names the task.
+    #[schema(value_type = Vec<String>)]
+    pub asset_keys: Vec<AssetKey>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub partition_key: Option<PartitionKey>,
+    /// The partition as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// From 0.
+    pub stage: u32,
+    /// `selected`, `upstream`, `downstream`, or `same_function` as something that is selected.
+    pub why: String,
+    /// What it waits for, as positions in the list of tasks.
+    pub upstream: Vec<u32>,
+    pub inputs: Vec<PlannedInput>,
+}
+
+/// What a task reads of one asset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedInput {
+    /// The asset, as `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// The parameter that receives its data; absent if only the order matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// How many partitions of it; 1 if it has none.
+    pub partitions: u64,
+    /// The first of them, as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    /// The last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// How many of them tasks of the plan make.
+    pub in_run: u64,
+    /// How many of the others are there.
+    pub materialized: u64,
+    /// How many of the others were never made.
+    pub never_materialized: u64,
+}
+
+impl From<PlannedRun> for Plan {
+    fn from(run: PlannedRun) -> Self {
+        let PlannedRun { planned, definitions, dynamic, at } = run;
+        let at = Moment::new(at, &dynamic);
+        let key = |position: &u32| definitions.asset(*position).key.clone();
+        let why = |position: u32| {
+            let found = planned.assets.binary_search_by_key(&position, |asset| asset.asset).ok();
+            found.map_or("selected", |found| word(&planned.assets[found].why))
+        };
+        let mut warnings = Warnings::default();
+        let tasks = planned.tasks.iter().zip(planned.plan.tasks().iter()).map(|(task, spec)| {
+            for input in &task.inputs {
+                if let Some((first, count)) = &input.never_materialized {
+                    warnings.never(&spec.task_key, &key(&input.asset), first.as_ref(), *count);
+                }
+            }
+            PlannedTask {
+                task_id: Task::id_of(&spec.task_key),
+                task_key: spec.task_key.clone(),
+                asset_keys: task.assets.iter().map(key).collect(),
+                partition: task.partition.as_ref().map(ToString::to_string),
+                partition_key: task.partition.clone(),
+                stage: task.stage,
+                why: why(task.assets[0]).to_owned(),
+                upstream: spec.upstream.clone(),
+                inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
+            }
+        });
+        Self {
+            fingerprint: planned.plan.fingerprint().to_string(),
+            stages: planned.stages,
+            tasks: tasks.collect(),
+            external: planned.external.iter().map(key).collect(),
+            warnings: warnings.finish(),
+        }
+    }
+}
+
+impl PlannedInput {
+    fn new(input: &servo_engine::planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
+        let asset = definitions.asset(input.asset);
+        let ends = asset.partitions.as_ref().map(|partitions| {
+            let digits = |end: Option<Vec<u64>>| {
+                let end = PartitionSet::one(&end?);
+                partitions.keys_in(&end, at).next().map(|key| key.to_string())
+            };
+            let blocks = input.partitions.blocks();
+            let first = |block: &servo_core::partitions::Block| {
+                block.ranges().iter().map(|range| range.start).collect()
+            };
+            let last = |block: &servo_core::partitions::Block| {
+                block.ranges().iter().map(|range| range.end - 1).collect()
+            };
+            (digits(blocks.first().map(first)), digits(blocks.last().map(last)))
+        });
+        let (first, last) = ends.unwrap_or_default();
+        let count = |count: u128| u64::try_from(count).unwrap_or(u64::MAX);
+        Self {
+            asset_key: asset.key.clone(),
+            parameter: input.parameter.clone(),
+            partitions: count(input.partitions.len()),
+            first,
+            last,
+            in_run: input.in_run,
+            materialized: input.materialized,
+            never_materialized: input.never_materialized.as_ref().map_or(0, |(_, never)| count(*never)),
+        }
+    }
+}
+
+fn word(why: &AssetWhy) -> &'static str {
+    match why {
+        AssetWhy::Selected(Why::Matches(_)) => "selected",
+        AssetWhy::Selected(Why::Upstream { .. }) => "upstream",
+        AssetWhy::Selected(Why::Downstream { .. }) => "downstream",
+        AssetWhy::SameFunction { .. } => "same_function",
+    }
+}
+
+#[derive(Default)]
+struct Warnings {
+    said: Vec<String>,
+    more: usize,
+}
+
+impl Warnings {
+    fn never(&mut self, task: &TaskKey, asset: &AssetKey, first: Option<&PartitionKey>, count: u128) {
+        if self.said.len() >= MAX_WARNINGS {
+            self.more += 1;
+            return;
+        }
+        let which = first.map(|first| format!(" {first}")).unwrap_or_default();
+        let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+        self.said.push(format!("{task} reads {asset}{which}{others}, which was never materialized"));
+    }
+
+    fn finish(mut self) -> Vec<String> {
+        if self.more > 0 {
+            self.said.push(format!("and {} more", self.more));
+        }
+        self.said
+    }
+}

@@ -1,0 +1,157 @@
+//! What people ask for, and how it is answered.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_engine::planner::PartitionChoice;
+use utoipa::ToSchema;
+
+use crate::extract::Asked;
+
+/// What to run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunBody {
+    /// Which assets: names, globs, `+upstream`, `downstream+`, `tag:`, `group:`, `owner:`, `kind:`, `and`, `or`, `not`.
+    pub selection: String,
+    /// Which of their partitions.
+    #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
+    pub partitions: PartitionsBody,
+    /// Values of configuration fields, by field or by `namespace.name:field`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub config: BTreeMap<String, serde_json::Value>,
+    /// Stable name of the request: the same key is the same run. Made up if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_key: Option<String>,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub priority: i32,
+    /// Free labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Longest it may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    pub timeout_ms: Option<Millis>,
+    /// Another way to give an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// Which partitions, as people write them. Together they are the union.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartitionsBody {
+    /// Keys, such as `2013-01-15` or `date=2013-01-15,region=eu`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
+    /// Ranges, such as `2013-01-01..2013-01-31`, both ends included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<String>,
+    /// The newest partition of every asset.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub latest: bool,
+}
+
+/// Why and how to stop a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelBody {
+    /// For the log.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Do not wait for workers that have fallen silent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// Another way to give an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// What of a run to try again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryBody {
+    /// Only what did not succeed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_failure: bool,
+    /// Another way to give an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// Why something is approved or rejected.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReviewBody {
+    /// For the log.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Another way to give an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// A run that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AcceptedRun {
+    /// The run.
+    #[schema(value_type = String)]
+    pub run_id: RunId,
+    /// How many tasks it has.
+    pub tasks: u64,
+    /// The event, and when it was.
+    #[serde(flatten)]
+    pub accepted: Accepted,
+}
+
+/// What was asked for is in the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Accepted {
+    /// The event; absent if there was nothing to do any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub accepted_event_id: Option<EventId>,
+    /// When it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub accepted_at: Option<Timestamp>,
+}
+
+impl Accepted {
+    /// The time is in the id.
+    pub(crate) fn by(event: Option<EventId>) -> Self {
+        let at = |event: EventId| Timestamp::from_millis(event.timestamp_ms().cast_signed());
+        Self { accepted_event_id: event, accepted_at: event.map(at) }
+    }
+}
+
+impl PartitionsBody {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl From<PartitionsBody> for PartitionChoice {
+    fn from(body: PartitionsBody) -> Self {
+        Self { keys: body.keys, ranges: body.ranges, latest: body.latest }
+    }
+}
+
+macro_rules! asked {
+    ($($body:ident),*) => {
+        $(impl Asked for $body {
+            fn client_request_id(&self) -> Option<&str> {
+                self.client_request_id.as_deref()
+            }
+        })*
+    };
+}
+
+asked!(RunBody, CancelBody, RetryBody, ReviewBody);
+
+fn is_zero(value: &i32) -> bool {
+    *value == 0
+}

@@ -1,0 +1,128 @@
+//! What workers and the server say to each other.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use servo_core::MaterializationId;
+use servo_engine::outputs::OutputReport;
+use servo_engine::{Outcome, Report, TaskError};
+use servo_queue::SignedEnvelope;
+use utoipa::ToSchema;
+
+use super::attempts::{Failure, Usage};
+use super::names::OutcomeName;
+use super::outputs::Output;
+use super::requests::Accepted;
+use super::tasks::Progress;
+
+/// A worker asks for tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseBody {
+    /// Who asks.
+    pub worker_id: String,
+    /// From which queue.
+    pub queue: String,
+    /// How many tasks it can begin at once.
+    #[serde(default = "one")]
+    pub slots: usize,
+    /// How long to wait for the first.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+/// Tasks for a worker. It asks with `started` before it begins one; what it never asks about goes to another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Lease {
+    /// At least one, at most as many as were asked for.
+    #[schema(value_type = Vec<Object>)]
+    pub envelopes: Vec<SignedEnvelope>,
+}
+
+/// A worker is about to begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Started {
+    /// Who.
+    pub worker_id: String,
+}
+
+/// A worker is still at it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Heartbeat {
+    /// How far it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// Whether to go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatAnswer {
+    /// Stop as soon as possible.
+    pub should_cancel: bool,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Completed {
+    /// In a word.
+    #[schema(value_type = OutcomeName)]
+    pub outcome: Outcome,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Failure>)]
+    pub error: Option<Arc<TaskError>>,
+    /// What it produced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub materialization_id: Option<MaterializationId>,
+    /// What became of each asset.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Output>)]
+    pub outputs: Vec<OutputReport>,
+    /// What it has used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Usage>)]
+    pub usage: Option<servo_engine::outputs::Usage>,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Reported {
+    /// It came too late to count, and is recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub late: bool,
+    /// The event; absent if it was known already.
+    #[serde(flatten)]
+    pub accepted: Accepted,
+}
+
+impl From<Report> for Completed {
+    fn from(report: Report) -> Self {
+        Self {
+            outcome: report.outcome,
+            error: report.error,
+            materialization_id: report.materialization_id,
+            outputs: report.outputs.to_vec(),
+            usage: report.usage,
+        }
+    }
+}
+
+impl From<Completed> for Report {
+    fn from(completed: Completed) -> Self {
+        Self {
+            outcome: completed.outcome,
+            error: completed.error,
+            materialization_id: completed.materialization_id,
+            outputs: completed.outputs.into(),
+            usage: completed.usage,
+        }
+    }
+}
+
+fn one() -> usize {
+    1
+}
