@@ -114,11 +114,7 @@ class Session:
         qualified = [name for name in mentioned if len(name.parts) > 1]
         if not qualified:
             return sql
-        pairs = {
-            f"{first}/{second}".lower()
-            for name in qualified
-            for first, second in pairwise(name.parts)
-        }
+        pairs = {f"{first}/{second}".lower() for name in qualified for first, second in pairwise(name.parts)}
         assets = self._known_assets("where list_contains(?::varchar[], lower(asset_key))", [sorted(pairs)])
         for key, same in pairwise(assets):
             if key.lower() == same.lower():
