@@ -83,6 +83,6 @@ pub struct Discard {
     pub attempt_id: AttemptId,
     /// The assets that it would have made.
     pub assets: Vec<AssetKey>,
-    /// Whether what waited for review goes too.
+    /// Whether it waited for review.
     pub reviewed: bool,
 }
