@@ -8,6 +8,7 @@ mod ending;
 mod frames;
 mod lines;
 mod mask;
+mod pipe;
 mod process;
 pub(crate) mod protocol;
 

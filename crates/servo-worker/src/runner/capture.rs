@@ -5,17 +5,23 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use servo_core::{Clock, Timestamp};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::lines::{Part, Splitter};
 use super::mask::Mask;
+use super::pipe::Pipe;
 use crate::logs::{LogLine, LogStream, LogWriter, room};
 
-/// How much is read at once: what a pipe holds.
+/// How much is read at once.
 const CHUNK: usize = 64 << 10;
+/// A read of less than this is followed by a pause in which more can gather.
+const MUCH: usize = 16 << 10;
+/// How long that is.
+const PAUSE: Duration = Duration::from_millis(2);
 /// How much of stderr is remembered, for the message of a crash.
 const LAST_LINES: usize = 20;
 
@@ -41,6 +47,8 @@ pub(super) struct Capture {
     state: Mutex<State>,
     /// The last mark of each stream.
     marks: [watch::Sender<Mark>; 2],
+    /// Somebody waits for a mark or for the end.
+    hurry: watch::Sender<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +82,12 @@ struct State {
 impl Capture {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let marks = [watch::channel(Mark::Nothing).0, watch::channel(Mark::Nothing).0];
-        Arc::new(Self { clock, state: Mutex::default(), marks })
+        Arc::new(Self { clock, state: Mutex::default(), marks, hurry: watch::Sender::new(false) })
     }
 
     /// From now on lines belong to an attempt. If it has secrets, nothing is shown until they are known.
     pub(super) fn begin(&self, log: LogWriter, has_secrets: bool) {
+        self.hurry.send_replace(false);
         let mut state = self.lock();
         state.log = Some(log);
         state.held = has_secrets.then(Vec::new);
@@ -102,6 +111,7 @@ impl Capture {
 
     /// Waits until all that an attempt printed has been read.
     pub(super) async fn marked(&self, attempt: &str) {
+        self.hurry.send_replace(true);
         self.release(&mut self.lock());
         for mark in &self.marks {
             let of_this = |mark: &Mark| match mark {
@@ -116,6 +126,7 @@ impl Capture {
 
     /// Waits until both streams have ended.
     pub(super) async fn ended(&self) {
+        self.hurry.send_replace(true);
         for mark in &self.marks {
             let mut mark = mark.subscribe();
             let _gone = mark.wait_for(|mark| *mark == Mark::End).await;
@@ -135,7 +146,8 @@ impl Capture {
     }
 
     /// Reads a stream to its end.
-    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: impl AsyncRead + Unpin) {
+    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: Pipe) {
+        let mut hurry = self.hurry.subscribe();
         let mut chunk = vec![0; CHUNK];
         loop {
             let len = from.read(&mut chunk).await.unwrap_or(0);
@@ -146,6 +158,11 @@ impl Capture {
             }
             if let Some(full) = full {
                 room(full).await;
+            }
+            if len < MUCH {
+                let _hurry = timeout(PAUSE, hurry.wait_for(|hurry| *hurry)).await;
+            } else {
+                tokio::task::yield_now().await;
             }
         }
     }
