@@ -47,6 +47,7 @@ fmt: setup ## format Rust and Python
 	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml . $(ELSEWHERE)
 
 bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
+	cargo build --locked --release -p servo-cli
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
 
 clean: ## remove build output; .venv stays

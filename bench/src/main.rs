@@ -2,6 +2,7 @@
 //!
 //! `make bench` prints a table and writes `target/bench/results.json`; `make bench FULL=1` adds what takes minutes.
 
+mod execution;
 mod fold;
 mod graphs;
 mod history;
@@ -67,6 +68,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("history") {
         history::measure(&mut results, options.full).await?;
+    }
+    if wanted("execution") {
+        execution::measure(&mut results).await?;
     }
     results.print();
     results.write(&options.out)?;

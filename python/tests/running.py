@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scanning import SOURCE, write
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -26,8 +27,15 @@ MODULE = "import servo\n"
 class Runner:
     """A runner, and this test as its supervisor."""
 
-    def __init__(self, project: Path, *options: str, stdout: int | None = None, **environment: str) -> None:
-        """Start it for a project, which is not loaded yet; options are of Python."""
+    def __init__(
+        self,
+        project: Path,
+        *options: str,
+        stdout: int | None = None,
+        within: Sequence[str] = (),
+        **environment: str,
+    ) -> None:
+        """Start it for a project, which is not loaded yet; options are of Python, `within` is around."""
         self.project = project
         self.frames: list[Frame] = []
         ours, theirs = socket.socketpair()
@@ -35,7 +43,7 @@ class Runner:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "LC_"))}
         lifeline, self._lifeline = os.pipe()
-        program = [sys.executable, *(options or ("-m", "servo.runner"))]
+        program = [*within, sys.executable, *(options or ("-m", "servo.runner"))]
         with theirs:
             self.process = subprocess.Popen(  # noqa: S603 - our own program
                 [*program, "--fd", str(theirs.fileno()), "--lifeline", str(lifeline)],
@@ -122,12 +130,18 @@ class Runner:
     @property
     def output(self) -> str:
         """What it has printed so far."""
-        return _content(self._output)
+        return self.raw(1).decode(errors="replace")
 
     @property
     def errors(self) -> str:
         """What it has printed to stderr so far."""
-        return _content(self._errors)
+        return self.raw(2).decode(errors="replace")
+
+    def raw(self, stream: int) -> bytes:
+        """Give what it has written to a stream so far."""
+        descriptor = {1: self._output, 2: self._errors}[stream].fileno()
+        # Reading moves no position that the runner writes at.
+        return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
     def _read(self, size: int) -> bytes:
         data = b""
@@ -137,12 +151,6 @@ class Runner:
                 break
             data += part
         return data
-
-
-def _content(file: Any) -> str:  # noqa: ANN401 - a file
-    # Reading moves no position that the runner writes at.
-    size = os.fstat(file.fileno()).st_size
-    return os.pread(file.fileno(), size, 0).decode(errors="replace")
 
 
 def request(project: Path, function: str, **fields: Any) -> Frame:  # noqa: ANN401 - as the contract has it

@@ -16,7 +16,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import servo
-from servo.checking import CheckOutcome, Gate, gate, run_checks
+from servo.checking import CheckOutcome, Gate, gate
+from servo.checking.running import run_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -207,6 +207,7 @@ def test_a_context_for_calling_functions(caplog: pytest.LogCaptureFixture) -> No
     assert ctx.partition is not None
     assert ctx.partition.date == dt.date(2013, 1, 1)
     assert ctx.partition_window == (ctx.partition.start, ctx.partition.end)
+    assert ctx.partition_range == servo.PartitionRange(ctx.partition, ctx.partition)
     assert (ctx.config, ctx.resources["db"], ctx.selected_outputs) == ({"a": 1}, "fake", ("test.asset",))
     with caplog.at_level(logging.INFO):
         ctx.log.info("%d rows", 3, extra={"rows": 3})

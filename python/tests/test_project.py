@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from servo.project import Project, ProjectError
+from servo.project import Project, ProjectError, plain_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,7 @@ def test_a_project_says_all_there_is_to_say(tmp_path: Path) -> None:
     project = read(
         tmp_path,
         '[project]\nname = "flights"\nmodules = ["flights", "more.raw"]\npath = ["code"]\n'
-        'python = ".venv/bin/python"\n[server]\nport = 1\n',
+        'python = ".venv/bin/python"\nstorage = "s3://lake"\n[server]\nport = 1\n',
     )
     assert project == Project(str(tmp_path), "flights", ("flights", "more.raw"), (str(tmp_path / "code"),))
     assert project.file == str(tmp_path / "servo.toml")
@@ -137,3 +138,58 @@ def test_paths_are_written_for_everybody(tmp_path: Path) -> None:
     assert project.relative("<string>") == "<string>"
     assert project.relative(str(tmp_path / "caf\udce9.py")) == "caf\\xe9.py"
     assert project.relative(str(tmp_path / "café.py")) == "café.py"
+
+
+PLAIN = [
+    '[project]\nname = "flights"\nmodules = ["raw", "delays"]\n',
+    '# a comment\n\n[project]\n\tname="é"# right behind it\nmodules = [ "raw" ]\n[dev]\nopen = true\n',
+    'name = ""\n[a-b_1]\nc = []\n',
+    "",
+]
+NOT_PLAIN = [
+    "[project]\nname = 'flights'",
+    '[project]\nmodules = [\n  "raw",\n]',
+    '[project]\nmodules = ["raw",]',
+    '[project]\nname = "a\\tb"',
+    '[project]\nname = """flights"""',
+    "[project]\nworkers = 2\nat = 2013-01-01\nratio = 0.5",
+    '[project]\nmodules = [["raw"]]',
+    '[project.more]\n"quoted key" = "x"',
+    'project.name = "flights"',
+    '[[project]]\nname = "flights"',
+    '[project] # behind a table\nname = "x"',
+    'project = {name = "flights"}',
+]
+WRONG = [
+    '[project]\nname = "a"\nname = "b"',
+    "[project]\n[project]",
+    'project = "x"\n[project]',
+    '[project]\nname = "a" "b"',
+    "[project]\nname = null",
+    "[project]\nname",
+    '[project]\n= "x"',
+    '[project]\nname = "a\x00"',
+    '\u00a0[project]\nname = "a"',
+    '[project]\nna me = "a"',
+    '[project\nname = "a"',
+    '[project]\nname = {"a": "b"}',
+    "# \x07",
+]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_files_as_most_are_written_need_no_parser_of_toml(text: str) -> None:
+    assert plain_tables(text) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("text", NOT_PLAIN)
+def test_other_files_are_left_to_the_parser_of_toml(text: str) -> None:
+    assert tomllib.loads(text)
+    assert plain_tables(text) is None
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_toml_is_not_read_as_if_it_were(text: str) -> None:
+    with pytest.raises(tomllib.TOMLDecodeError):
+        tomllib.loads(text)
+    assert plain_tables(text) is None

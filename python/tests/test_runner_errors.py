@@ -282,7 +282,7 @@ def test_an_input_without_a_record_was_never_made(tmp_path: Path) -> None:
         ("data.json", b"[1,2,3", "DATA_CORRUPTION", "it has 6 bytes, 7 were committed"),
         ("data.json", b"[1,2,4]", "DATA_CORRUPTION", "it is not what was committed"),
         ("data.json", b"", "DATA_CORRUPTION", "it has 0 bytes, 7 were committed"),
-        ("data.json", None, "MISSING_INPUT", "No such file or directory"),
+        ("data.json", None, "MISSING_INPUT", "the file is gone"),
         ("_commit.json", b"", "DATA_CORRUPTION", "_commit.json in "),
         ("_commit.json", b"[]", "DATA_CORRUPTION", "it does not say what is there"),
         ("_commit.json", None, "MISSING_INPUT", "it is gone, or was never committed"),
@@ -317,10 +317,11 @@ def test_an_input_of_another_kind(tmp_path: Path) -> None:
     assert needing(tmp_path, piece(tmp_path, b"[1]"), kind="set")["code"] == "SCHEMA_VIOLATION"
 
 
-def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("value", "place"), [("1", "final"), ("'x' * 2_000_000", "staging")])
+def test_an_output_that_cannot_be_written(tmp_path: Path, value: str, place: str) -> None:
     (tmp_path / "file").write_text("in the way")
-    places = {"default/made": {"staging": str(tmp_path / "file" / "staging")}}
-    with started(tmp_path, "@servo.asset\ndef made():\n    return 1\n") as runner:
+    places = {"default/made": {place: str(tmp_path / "file" / place)}}
+    with started(tmp_path, f"@servo.asset\ndef made():\n    return {value}\n") as runner:
         error = error_of(runner.run("made", options=places))
         assert (error["code"], error["retriable"]) == ("INTERNAL_ERROR", True)
         assert "default.made cannot be stored" in error["message"]

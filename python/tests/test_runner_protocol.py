@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -196,6 +197,70 @@ def talks():
         lines = runner.output.split("\n")
         assert lines[-2:] == ["line 99999", "no line break"]
         assert len(lines) == 100_001
+
+
+def test_bytes_that_are_no_text_are_passed_on_as_they_are(tmp_path: Path) -> None:
+    text = """
+import os, subprocess, sys
+@servo.asset
+def talks(ctx):
+    sys.stdout.buffer.write(b"caf\\xe9\\n")
+    sys.stdout.buffer.flush()
+    os.write(2, b"\\xff\\xfe\\x00\\n")
+    subprocess.run(["printf", "\\\\377"])
+    ctx.log.info(os.fsdecode(b"caf\\xe9"), extra={"of": os.fsdecode(b"\\xe9")})
+    ctx.progress(0.5, os.fsdecode(b"\\xe9"))
+    ctx.metadata(name=os.fsdecode(b"\\xe9"), **{os.fsdecode(b"\\xe9"): b"\\xff"})
+    raise OSError(2, "gone", os.fsdecode(b"caf\\xe9"))
+"""
+    with started(tmp_path, text) as runner:
+        finished = runner.run("talks", mark=True)
+        assert (finished["outcome"], finished["error"]["code"]) == ("FAILED", "USER_CODE_EXCEPTION")
+        assert "caf\\udce9" in finished["error"]["message"]
+        assert runner.of_type("log")[0]["message"] == "caf\\udce9"
+        assert runner.exit() == 0
+        assert runner.raw(1) == b"caf\xe9\n\xff\x01servo end A1\n"
+        assert runner.raw(2) == b"\xff\xfe\x00\n\x01servo end A1\n"
+
+
+def test_lines_come_as_fast_as_they_are_read_and_none_is_lost(tmp_path: Path) -> None:
+    text = """
+import subprocess, sys, threading
+def talk(name, to):
+    for number in range(20_000):
+        print(name, number, "x" * 50, file=to)
+@servo.asset
+def talks(ctx):
+    threads = [threading.Thread(target=talk, args=[name, sys.stdout]) for name in "ab"]
+    for thread in threads: thread.start()
+    talk("e", sys.stderr)
+    for number in range(1000): ctx.log.info("%d", number)
+    for thread in threads: thread.join()
+    subprocess.run(["seq", "10000"])
+"""
+    reader, writer = os.pipe()
+    with started(tmp_path, text, stdout=writer) as runner, ThreadPoolExecutor() as pool:
+        os.close(writer)
+        reading = pool.submit(lambda: _read_all(reader))
+        for attempt in ("A1", "A2"):
+            assert runner.run("talks", mark=True, attempt_id=attempt)["outcome"] == "SUCCEEDED"
+        assert runner.exit() == 0
+        lines = reading.result().decode().split("\n")
+        ends = [number for number, line in enumerate(lines) if line.startswith("\x01")]
+        assert [lines[end] for end in ends] == ["\x01servo end A1", "\x01servo end A2"]
+        for own in (lines[: ends[0]], lines[ends[0] + 1 : ends[1]]):
+            assert len(own) == 50_000
+            for name in "ab":
+                said = [int(line.split()[1]) for line in own if line.startswith(name)]
+                assert said == list(range(20_000))
+            assert own[-10_000:] == [str(number) for number in range(1, 10_001)]
+        assert len(runner.of_type("log")) == 2_000
+        assert runner.errors.count("\n") == 40_002
+
+
+def _read_all(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read()
 
 
 def test_a_mark_follows_all_that_an_attempt_has_printed(tmp_path: Path) -> None:

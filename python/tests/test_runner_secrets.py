@@ -75,6 +75,60 @@ def leaks_and_returns(ctx):
         assert "hunter2" not in metadata.read_text()
 
 
+def test_a_task_of_its_own_process_keeps_its_secrets_too(tmp_path: Path) -> None:
+    text = """
+import os
+@servo.asset
+def leaks(ctx):
+    token = ctx.secrets["TOKEN"]
+    ctx.log.warning("with %s", token)
+    ctx.progress(0.5, token)
+    ctx.metadata(token=token)
+    raise ValueError(token)
+@servo.asset
+def dies(ctx):
+    ctx.log.warning("with %s", ctx.secrets["TOKEN"])
+    os._exit(3)
+"""
+    with started(tmp_path, text, DEMO_TOKEN=TOKEN) as runner:
+        assert runner.run("leaks", secrets=[ENV], isolation="process")["error"]["message"] == "***"
+        error = runner.run("dies", secrets=[ENV], isolation="process")["error"]
+        assert error["code"] == "WORKER_CRASH"
+        # Told before anything is printed.
+        assert [frame["type"] for frame in runner.frames[2:4]] == ["mask", "log"]
+        shown = texts([frame for frame in runner.frames if frame["type"] != "mask"])
+        assert not [text for text in shown if "hunter2" in text]
+
+
+def test_what_checks_say_has_no_secrets(tmp_path: Path) -> None:
+    text = """
+@servo.asset
+def flights(ctx):
+    return [{"token": ctx.secrets["TOKEN"]}]
+@servo.asset_check(asset="default.flights")
+def leaks(ctx, flights):
+    return servo.CheckResult(False, {"of": flights}, flights[0]["token"])
+@servo.asset_check(asset="default.flights")
+def raises(flights):
+    raise ValueError(flights[0]["token"])
+"""
+    own = [{"name": name, "type": "python", "function": f"demo:{name}"} for name in ("leaks", "raises")]
+    values = {"column": "token", "values": ["1"]}
+    own.append({"name": "accepted", "type": "accepted_values", "spec": values, "blocking": True})  # type: ignore[dict-item]
+    options = {"default/flights": {"checks": own, "quarantine": True}}
+    with started(tmp_path, text, DEMO_TOKEN=TOKEN) as runner:
+        finished = runner.run("flights", secrets=[ENV], options=options)
+        assert [check["message"] for check in finished["outputs"][0]["checks"]] == [
+            "***",
+            "ValueError: ***",
+            "1 row has another token: ***",
+        ]
+        shown = texts([frame for frame in runner.frames if frame["type"] != "mask"])
+        assert not [text for text in shown if "hunter2" in text]
+        reason = (tmp_path / "lake/quarantine/default.flights/_reason.json").read_text()
+        assert "hunter2" not in reason
+
+
 def test_the_next_task_does_not_know_the_secret(tmp_path: Path) -> None:
     text = """
 @servo.asset

@@ -175,11 +175,12 @@ def told(ctx: servo.Context):
     return [
         str(ctx.asset), list(ctx.selected_outputs), str(day), day.date.isoformat(), day["region"],
         day.start.isoformat(), day.end.isoformat(), ctx.partition_window.end == day.end,
+        [str(ctx.partition_range.first), str(ctx.partition_range.last)],
         ctx.run_id, ctx.attempt, ctx.config, repr(ctx),
     ]
 @servo.asset
 def without(ctx):
-    return [ctx.partition, ctx.partition_window]
+    return [ctx.partition, ctx.partition_window, ctx.partition_range]
 """
     partition = {
         "key": "date=d:2013-01-01,region=s:ZXU",
@@ -197,13 +198,47 @@ def without(ctx):
             "2013-01-01T00:00:00+00:00",
             "2013-01-02T00:00:00+00:00",
             True,
+            ["date=2013-01-01,region=eu"] * 2,
             "run_test",
             1,
             {"a": 1},
             "<context of raw.told date=2013-01-01,region=eu>",
         ]
         only_output(runner.run("without"))
-        assert stored(tmp_path, "default.without") == [None, None]
+        assert stored(tmp_path, "default.without") == [None, None, None]
+
+
+def test_functions_find_all_that_is_said_of_a_context(tmp_path: Path) -> None:
+    text = """
+NAMES = "partition partition_range run_id attempt log secrets config resources metadata progress".split()
+@servo.asset
+def looks(ctx: servo.Context):
+    return [name for name in NAMES if not hasattr(ctx, name) or not hasattr(servo.Context, name)]
+"""
+    with started(tmp_path, text) as runner:
+        only_output(runner.run("looks"))
+        assert stored(tmp_path, "default.looks") == []
+
+
+def test_a_task_that_leaves_the_project_or_removes_where_it_is_does_not_lead_the_next_astray(
+    tmp_path: Path,
+) -> None:
+    text = """
+import os
+@servo.asset
+def leaves(ctx):
+    os.mkdir("elsewhere")
+    os.chdir("elsewhere")
+    os.rmdir("../elsewhere")
+    return 1
+@servo.asset
+def looks():
+    return os.path.exists("servo.toml")
+"""
+    with started(tmp_path, text) as runner:
+        only_output(runner.run("leaves"))
+        only_output(runner.run("looks"))
+        assert stored(tmp_path, "default.looks") is True
 
 
 def test_logs_have_levels_fields_and_tracebacks(tmp_path: Path) -> None:
@@ -255,7 +290,8 @@ def wrong(ctx):
 @pytest.mark.parametrize(
     ("body", "format_", "uri"),
     [
-        ("return None", "none", ...),
+        ("return None", "none", None),
+        ("return servo.Materialization(row_count=3)", "none", None),
         ("return servo.Materialization(uri='s3://lake/x.parquet')", "external", "s3://lake/x.parquet"),
         ("return b'bytes'", "bin", ...),
         ("return servo.Output('default.made', 'text')", "json", ...),
@@ -265,9 +301,13 @@ def test_what_is_returned(tmp_path: Path, body: str, format_: str, uri: object) 
     with started(tmp_path, f"@servo.asset\ndef made():\n    {body}\n") as runner:
         output = only_output(runner.run("made"))
         assert output["format"] == format_
-        if uri is not ...:
-            assert output["uri"] == uri
-        assert (tmp_path / "lake/final/default.made/_commit.json").is_file()
+        assert output["uri"] == (str(tmp_path / "lake/final/default.made") if uri is ... else uri)
+        # Of nothing, nothing is kept.
+        assert (tmp_path / "lake").exists() is (format_ != "none")
+        if format_ != "none":
+            record = json.loads((tmp_path / "lake/final/default.made/_commit.json").read_text())
+            assert (record["format"], record["attempt_id"]) == (format_, "A1")
+            assert not (tmp_path / "lake/staging").exists()
 
 
 @pytest.mark.parametrize(

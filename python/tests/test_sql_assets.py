@@ -255,7 +255,7 @@ def test_a_worker_runs_a_query_over_the_files_of_partitions(tmp_path: Path) -> N
     assert (stored.format, stored.row_count) == ("parquet", 3)
     assert stored.schema == {"carrier": "string", "gate": "string", "day": "date32[day]"}
     checked = staged(value, str(tmp_path / "staging"), stored)
-    commit(str(tmp_path / "staging"), str(tmp_path / "final"), {})
+    commit(stored, str(tmp_path / "staging"), str(tmp_path / "final"), {})
     found = load([Piece(None, str(tmp_path / "final"), "parquet")], "list[dict]", single=True)
     assert [(row["carrier"], row["gate"]) for row in found] == [("DL", "B4"), ("UA", None), ("AA", None)]
     assert {row["day"] for row in found} == {dt.date(2013, 1, 2)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
+import os
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import servo
-from servo.storage import Piece, Stored, UnsupportedType, load, staged, store
+from servo.storage import Piece, Stored, UnsupportedType, commit, committed_piece, load, staged, store
 from servo.storage.errors import MissingLibrary
 from test_public_names import modules_after
 
@@ -151,7 +151,7 @@ def test_what_is_known_of_a_table(tmp_path: Path) -> None:
     data = (tmp_path / "data.parquet").read_bytes()
     assert stored.byte_size == len(data)
     assert stored.metadata == {"source": '"api"', "pages": "3"}
-    assert json.loads((tmp_path / "_metadata.json").read_text()) == json.loads(json.dumps(stored.to_json()))
+    assert os.listdir(tmp_path) == ["data.parquet"]  # noqa: PTH208 - names
 
 
 def test_the_schema_decides_its_hash_and_the_order_of_columns_does_not(tmp_path: Path) -> None:
@@ -202,12 +202,35 @@ def test_nothing_is_stored_of_none_and_of_what_is_elsewhere(tmp_path: Path) -> N
     assert (stored.format, stored.uri, stored.row_count) == ("external", "s3://lake/x", 3)
     assert stored.metadata == {"pages": "2"}
     assert store(servo.Materialization(row_count=3), str(tmp_path)).format == "none"
-    assert [path.name for path in tmp_path.iterdir()] == ["_metadata.json"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [[3, 0], "text", b"bytes"])
+def test_small_values_are_kept_until_they_are_committed(value: object, tmp_path: Path) -> None:
+    stored = store(value, str(tmp_path), metadata={"pages": 2}, keep=7)
+    assert stored.content is not None
+    assert stored.byte_size == len(stored.content)
+    assert not list(tmp_path.iterdir())
+    assert commit(stored, str(tmp_path), str(tmp_path / "final"), {}) is stored
+    assert load([committed_piece(None, str(tmp_path / "final"))], None, single=True) == value
+    assert store(value, str(tmp_path), keep=stored.byte_size - 1).content is None
+    assert (tmp_path / stored.files[0]).read_bytes() == stored.content
 
 
 def test_an_output_is_stored_as_its_value_with_its_metadata(tmp_path: Path) -> None:
     stored = store(servo.Output("raw.flights", [1], {"pages": 2}), str(tmp_path))
     assert (stored.format, stored.row_count, stored.metadata) == ("json", 1, {"pages": "2"})
+
+
+CIRCLE: list[object] = [1]
+CIRCLE.append({"again": CIRCLE})
+
+
+def nested(depth: int) -> object:
+    value: object = 1
+    for _ in range(depth):
+        value = [value]
+    return value
 
 
 class Flight:
@@ -230,6 +253,9 @@ def test_other_values_are_refused_and_never_pickled(value: object, tmp_path: Pat
         ([float("nan")], "write None instead"),
         (["\ud800"], "surrogate"),
         ([{"deep": {"set": {1}}}], r"\$\[0\]\.deep\.set is a set"),
+        (CIRCLE, "or holds itself"),
+        (nested(501), "nested more than 500 deep"),
+        ([10**5000], "a number is too long to be written"),
     ],
 )
 def test_what_json_has_no_word_for_is_refused_with_its_place(
@@ -237,6 +263,11 @@ def test_what_json_has_no_word_for_is_refused_with_its_place(
 ) -> None:
     with pytest.raises(UnsupportedType, match=message):
         store(value, str(tmp_path))
+
+
+def test_values_that_are_nested_as_deep_as_they_may_come_back(tmp_path: Path) -> None:
+    deep = nested(500)
+    assert roundtrip(deep, tmp_path, None) == deep
 
 
 def test_tables_that_parquet_cannot_hold_are_refused(tmp_path: Path) -> None:
@@ -280,8 +311,8 @@ def test_checks_see_other_values_as_they_are(value: object, tmp_path: Path) -> N
 def test_a_json_value_is_stored_and_loaded_without_any_library(tmp_path: Path) -> None:
     code = f"""
 from servo.storage import Piece, commit, load, store
-store([1], {str(tmp_path / "staging")!r})
-commit({str(tmp_path / "staging")!r}, {str(tmp_path / "final")!r}, {{"id": 1}})
+stored = store([1], {str(tmp_path / "staging")!r})
+commit(stored, {str(tmp_path / "staging")!r}, {str(tmp_path / "final")!r}, {{"id": 1}})
 assert load([Piece(None, {str(tmp_path / "final")!r}, "json")], None, single=True) == [1]
 """
     assert not {"pyarrow", "pandas", "polars", "duckdb", "numpy"} & modules_after(code)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servo.storage import Unsynced
 from servo.storage.errors import MissingLibrary, StorageError, UnsafeName
 from servo.storage.locations import locate
 
@@ -39,7 +40,8 @@ def test_other_schemes_and_hosts_are_refused() -> None:
 def test_paths_and_uris_name_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     directory = tmp_path / "date=2013 01 é"
-    locate(directory).join("a").write(b"1")
+    directory.mkdir()
+    (directory / "a").write_bytes(b"1")
     for uri in (
         directory.as_uri(),
         str(directory),
@@ -50,18 +52,13 @@ def test_paths_and_uris_name_the_same_place(tmp_path: Path, monkeypatch: pytest.
         assert locate(uri).join("a").read() == b"1"
 
 
-def test_a_file_is_written_whole_and_replaced(tmp_path: Path) -> None:
+def test_a_file_is_written_and_replaced_and_its_directory_made(tmp_path: Path) -> None:
     place = locate(tmp_path).join("new", "a")
     assert not place.exists()
-    place.write(b"1")
-    place.write(b"2")
+    for data in (b"1", b"2"):
+        with place.writer() as file:
+            file.write(data)
     assert (place.exists(), place.read(), os.listdir(tmp_path / "new")) == (True, b"2", ["a"])  # noqa: PTH208 - names
-
-
-def test_a_file_is_created_once(tmp_path: Path) -> None:
-    place = locate(tmp_path).join("a")
-    assert [place.create(b"1"), place.create(b"2")] == [True, False]
-    assert (place.read(), locate(tmp_path).names()) == (b"1", ["a"])
 
 
 def test_names_are_those_of_files(tmp_path: Path) -> None:
@@ -74,7 +71,8 @@ def test_names_are_those_of_files(tmp_path: Path) -> None:
 
 def test_removing_is_thorough_and_can_be_done_twice(tmp_path: Path) -> None:
     place = locate(tmp_path / "a")
-    place.join("b", "c").write(b"1")
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "d").write_bytes(b"1")
     outside = tmp_path / "outside"
     outside.write_bytes(b"1")
     (tmp_path / "a" / "link").symlink_to(outside)
@@ -94,7 +92,7 @@ def test_a_file_that_is_not_there_cannot_be_read(tmp_path: Path) -> None:
 def test_data_stays_on_its_store(tmp_path: Path) -> None:
     for source, target in ((tmp_path.as_uri(), "s3://lake/x"), ("s3://lake/x", tmp_path.as_uri())):
         with pytest.raises(OSError, match="cannot be moved to"):
-            locate(source).publish(locate(target), "_commit.json", b"")
+            locate(source).publish(locate(target), "_commit.json", b"", Unsynced())
 
 
 def test_a_bucket_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

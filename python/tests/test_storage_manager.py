@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,7 +44,6 @@ def test_a_resource_with_both_methods_stores_and_loads(tmp_path: Path) -> None:
     stored = store_with(Warehouse(), ["AA", "UA"], output(directory), metadata={"pages": 2})
     assert (stored.format, stored.files, stored.row_count) == ("io", ("rows.csv",), 2)
     assert stored.metadata == {"table": '"raw/flights"', "pages": "2"}
-    assert json.loads((directory / "_metadata.json").read_text())["format"] == "io"
     ctx = servo.InputContext("raw/flights", [Piece("day", str(directory), "io")], list, single=True)
     assert ctx.partitions == ("day",)
     assert load_with(Warehouse(), ctx) == {"day": ["AA", "UA"]}

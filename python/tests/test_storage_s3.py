@@ -44,9 +44,7 @@ def value() -> object:
 @pytest.mark.parametrize("make", [pa.table, pl.DataFrame, pl.LazyFrame], ids=["table", "frame", "lazy"])
 def test_tables_are_written_and_read(make: Any, s3: S3) -> None:  # noqa: ANN401 - any of them
     stored = store(make({"id": [1, 2]}), STAGING)
-    assert sorted(s3.keys()) == [
-        f"staging/run/attempt=1/{name}" for name in ("_metadata.json", "data.parquet")
-    ]
+    assert sorted(s3.keys()) == ["staging/run/attempt=1/data.parquet"]
     assert stored.row_count == 2
     pieces = [Piece("a", STAGING, "parquet"), Piece("b", STAGING, "parquet")]
     for annotation in ("pa.Table", "pd.DataFrame", "pl.DataFrame", "ds.Dataset", "pl.LazyFrame"):
@@ -70,38 +68,40 @@ def test_bytes_and_files_are_written_and_read(s3: S3, tmp_path: Path) -> None:
         load([Piece(None, STAGING, "parquet")], "pa.Table", single=True)
 
 
-def test_an_output_is_committed_once_and_nothing_is_left_in_staging(s3: S3) -> None:
-    store([1], STAGING)
-    commit(STAGING, FINAL, RECORD)
+@pytest.mark.parametrize("keep", [0, 100])
+def test_an_output_is_committed_once_and_nothing_is_left_in_staging(s3: S3, keep: int) -> None:
+    stored = store([1], STAGING, keep=keep)
+    commit(stored, STAGING, FINAL, RECORD)
     assert s3.keys() == KEYS
-    commit(STAGING, FINAL, RECORD)
-    store([2], STAGING)
-    commit(STAGING, FINAL, RECORD)
+    commit(stored, STAGING, FINAL, RECORD)
+    again = commit(store([2], STAGING, keep=keep), STAGING, FINAL, RECORD)
+    assert again.content_hash == stored.content_hash
     assert s3.keys() == KEYS
-    assert (committed(FINAL), value()) == (RECORD, [1])
+    assert (committed(FINAL), value()) == ({**stored.to_json(), **RECORD, "files": ["data.json"]}, [1])
 
 
 def test_a_commit_of_somebody_else_is_an_error_and_stays(s3: S3) -> None:
-    store([1], STAGING)
-    commit(STAGING, FINAL, RECORD)
-    store([2], STAGING)
+    commit(store([1], STAGING), STAGING, FINAL, RECORD)
+    other = store([2], STAGING)
     with pytest.raises(CommitConflict):
-        commit(STAGING, FINAL, {**RECORD, "attempt": 2})
+        commit(other, STAGING, FINAL, {**RECORD, "attempt": 2})
     assert value() == [1]
     assert s3.keys("staging/")
 
 
 def test_there_must_be_something_to_commit(s3: S3) -> None:
     assert committed(FINAL) is None
+    stored = store([1], STAGING)
+    discard(STAGING)
     with pytest.raises(NothingStaged):
-        commit(STAGING, FINAL, RECORD)
+        commit(stored, STAGING, FINAL, RECORD)
     assert s3.keys() == []
 
 
 def test_quarantine_and_discard(s3: S3) -> None:
-    store([1], STAGING)
+    stored = store([1], STAGING)
     for _ in range(2):
-        quarantine(STAGING, f"s3://{BUCKET}/quarantine/run", {"checks": ["unique"]})
+        quarantine(stored, STAGING, f"s3://{BUCKET}/quarantine/run", {"checks": ["unique"]})
     assert s3.keys() == [f"quarantine/run/{name}" for name in ("_metadata.json", "_reason.json", "data.json")]
     store([1], STAGING)
     for _ in range(2):
@@ -121,28 +121,32 @@ class Stepped:
         return self._steps.step(name, getattr(self._files, name))
 
 
-def test_a_commit_that_crashed_anywhere_can_be_tried_again(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("keep", [0, 100])
+def test_a_commit_that_crashed_anywhere_can_be_tried_again(
+    s3: S3, monkeypatch: pytest.MonkeyPatch, keep: int
+) -> None:
     connect = buckets._file_system  # noqa: SLF001 - to stand before it
+    stored = store([1], STAGING, keep=keep)
 
     def run(steps: Steps) -> None:
         s3.clear()
-        store([1], STAGING)
+        store([1], STAGING, keep=keep)
         with monkeypatch.context() as patch:
             patch.setattr(buckets, "_file_system", lambda *key: Stepped(connect(*key), steps))
-            commit(STAGING, FINAL, RECORD)
+            commit(stored, STAGING, FINAL, RECORD)
 
     for steps in crashes(run):
         if committed(FINAL) is not None:
             assert value() == [1], steps.names
-        commit(STAGING, FINAL, RECORD)
+        commit(stored, STAGING, FINAL, RECORD)
         assert (s3.keys(), value()) == (KEYS, [1]), steps.names
 
 
 def test_places_in_a_bucket(s3: S3) -> None:
     place = locate(f"s3://{BUCKET}/a")
-    assert [place.join("b").create(b"1"), place.join("b").create(b"2")] == [True, False]
-    place.join("b", "c").write(b"3")
-    place.join("d").write(b"4")
+    for names, data in ((["b"], b"1"), (["b", "c"], b"3"), (["d"], b"4")):
+        with place.join(*names).writer() as file:
+            file.write(data)
     assert place.names() == ["b", "d"]
     assert place.join("d").read() == b"4"
     place.join("d").remove()
@@ -153,11 +157,10 @@ def test_places_in_a_bucket(s3: S3) -> None:
 
 def test_large_objects_are_copied_in_parts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buckets, "_COPIED_BY_THE_STORE", 30)
-    store([1, 2, 3], STAGING)
-    commit(STAGING, FINAL, RECORD)
+    commit(store([1, 2, 3], STAGING), STAGING, FINAL, RECORD)
     assert (s3.keys(), value()) == (KEYS, [1, 2, 3])
 
 
 def test_a_bucket_that_is_not_there_is_an_error_with_its_place() -> None:
-    with pytest.raises(OSError, match="s3://absent/x"):
-        locate("s3://absent/x").write(b"1")
+    with pytest.raises(OSError, match="s3://absent/x"), locate("s3://absent/x").writer() as file:
+        file.write(b"1")

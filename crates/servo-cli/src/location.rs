@@ -9,6 +9,7 @@ use servo_core::{TenantId, WorkspaceId};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
 use servo_store::Layout;
+use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
 
@@ -29,8 +30,13 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    fn dir(&self) -> PathBuf {
+    pub(crate) fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
+    }
+
+    /// What attempts have printed.
+    pub(crate) fn logs(&self) -> LogFiles {
+        LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
     }
 
     /// The stores of a workspace that may be new.
@@ -48,6 +54,12 @@ impl Location {
     pub(crate) fn look(&self) -> anyhow::Result<Stores> {
         self.must_exist()?;
         Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    /// The directory with the state of a workspace that must exist.
+    pub(crate) fn existing_dir(&self) -> anyhow::Result<PathBuf> {
+        self.must_exist()?;
+        Ok(self.dir())
     }
 
     /// Whether anything was ever written.

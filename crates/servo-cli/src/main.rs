@@ -1,20 +1,36 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod assets;
+mod control;
 mod demo;
 mod deploy;
 mod describe;
+mod dev;
 mod graph;
+mod init;
+mod interrupts;
 mod known;
+mod live;
 mod location;
+mod logs;
+mod materialize;
 mod output;
 mod partitions;
 mod plan;
 mod project;
 mod projections;
+mod quarantine;
 mod reconcile;
+mod remote;
 mod runs;
 mod select;
+mod server;
+mod session;
+mod sql;
+mod style;
+mod summary;
+mod view;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -39,6 +55,20 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Begin a project that runs at once.
+    #[command(after_help = "Example:\n  servo init weather && cd weather && servo materialize '*' --latest")]
+    Init(init::Options),
+    /// Make data: run what is selected, show how it goes, end with it.
+    #[command(
+        after_help = "Examples:\n  servo materialize analytics.delays --partition 2013-01-15\n  servo materialize '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo materialize '*' --latest --config least=20 --json"
+    )]
+    Materialize(materialize::Options),
+    /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
+    #[command(after_help = "Example:\n  servo dev --slots 4")]
+    Dev(dev::Options),
+    /// Run tasks of a server on this machine.
+    #[command(after_help = "Example:\n  servo worker --server http://10.0.0.7:8741 --slots 8")]
+    Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
     Asset(assets::Command),
@@ -59,9 +89,17 @@ enum Command {
     /// Look at runs.
     #[command(subcommand)]
     Run(runs::Command),
+    /// Look at what checks have blocked, and decide about it.
+    #[command(subcommand)]
+    Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
+    /// Query runs, tasks, partitions and the data of assets with SQL. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  servo sql --tables\n  servo sql \"select state, count(*) from runs group by state\"\n  servo sql \"select * from raw.flights where _partition = '2013-01-15'\" --csv\n  servo sql - < query.sql"
+    )]
+    Sql(sql::Options),
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
@@ -88,6 +126,11 @@ fn main() -> ExitCode {
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
         match cli.command {
+            Command::Init(options) => init::run(&options, format),
+            Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
+            Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Worker(options) => worker::run(&cli.location, &options).await,
+            Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
@@ -95,6 +138,7 @@ fn main() -> ExitCode {
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
+            Command::Sql(options) => sql::run(&cli.location, &options, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use servo_core::{Millis, Timestamp};
+use servo_core::Timestamp;
 use servo_engine::definitions::DefinitionProblems;
 
 /// How results are printed.
@@ -71,11 +71,6 @@ pub(crate) fn section(title: &str, rows: &[Vec<String>]) {
 /// How long something took, or nothing.
 pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
     from.zip(to).map(|(from, to)| to.since(from).to_string()).unwrap_or_default()
-}
-
-/// Milliseconds between two times, for JSON.
-pub(crate) fn span_ms(from: Option<Timestamp>, to: Option<Timestamp>) -> Option<u64> {
-    from.zip(to).map(|(from, to)| Millis::get(to.since(from)))
 }
 
 /// Prints why a command failed: for people on stderr, and the problems of definitions for programs on stdout.

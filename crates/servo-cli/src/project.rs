@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use servo_engine::definitions::Definitions;
-use servo_worker::project::{Project, Scanned};
+use servo_worker::project::{Project, ProjectError, Scanned, interpreter_near};
 
 /// Where the project lies.
 #[derive(Debug, Clone, clap::Args)]
@@ -17,6 +17,21 @@ impl ProjectArgs {
     /// The project at or above the directory.
     pub(crate) fn find(&self) -> anyhow::Result<Project> {
         Ok(Project::find(self.project.as_deref().unwrap_or(Path::new(".")))?)
+    }
+
+    /// The project, if there is one, and the interpreter that SQL and the like are run with.
+    pub(crate) fn python(&self) -> anyhow::Result<(Option<Project>, PathBuf)> {
+        let start = self.project.as_deref().unwrap_or(Path::new("."));
+        match Project::find(start) {
+            Ok(project) => {
+                let interpreter = project.interpreter()?;
+                Ok((Some(project), interpreter))
+            }
+            Err(ProjectError::NotFound { start }) if self.project.is_none() => {
+                Ok((None, interpreter_near(&start)?))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What the project declares, unchecked.

@@ -1,8 +1,14 @@
-//! `servo run list` and `servo run show`: from the tables alone, beside a running server or without one.
+//! `servo run …`: runs are listed and shown from the tables alone, beside a running server or without one.
+
+mod follow;
+mod logs;
+
+pub(crate) use follow::{code, end_of};
 
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use servo_api::views;
 use servo_core::{EventId, RunId};
 use servo_engine::RunState;
 use servo_engine::rows::{RunRow, TaskRow};
@@ -35,6 +41,40 @@ pub(crate) enum Command {
         /// The run.
         run: RunId,
     },
+    /// Follow a run until it has ended. One that nobody works on goes on in this process.
+    #[command(after_help = "Example:\n  servo run watch run_abcdefghijklmnopqrstuvwxyz")]
+    Watch {
+        /// The run.
+        run: RunId,
+    },
+    /// What the tasks of a run have printed.
+    #[command(
+        after_help = "Examples:\n  servo run logs run_abcdefghijklmnopqrstuvwxyz\n  servo run logs run_abcdefghijklmnopqrstuvwxyz analytics.delays --partition 2013-01-15 --follow"
+    )]
+    Logs(logs::Options),
+    /// Stop a run.
+    #[command(
+        after_help = "Example:\n  servo run cancel run_abcdefghijklmnopqrstuvwxyz --reason 'wrong day'"
+    )]
+    Cancel {
+        /// The run.
+        run: RunId,
+        /// Why, for the log.
+        #[arg(long, default_value = "")]
+        reason: String,
+        /// Do not wait for workers that have fallen silent.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Run again what a run that has ended did.
+    #[command(after_help = "Example:\n  servo run retry run_abcdefghijklmnopqrstuvwxyz --from-failure")]
+    Retry {
+        /// The run.
+        run: RunId,
+        /// Only what did not succeed.
+        #[arg(long)]
+        from_failure: bool,
+    },
 }
 
 fn parse_state(name: &str) -> Result<RunState, String> {
@@ -45,6 +85,17 @@ fn parse_state(name: &str) -> Result<RunState, String> {
 }
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List { .. } | Command::Show { .. } => {}
+        Command::Watch { run } => return follow::watch(location, *run, format).await,
+        Command::Logs(options) => return logs::run(location, options, format).await,
+        Command::Cancel { run, reason, force } => {
+            return follow::cancel(location, *run, reason, *force, format).await;
+        }
+        Command::Retry { run, from_failure } => {
+            return follow::retry(location, *run, *from_failure, format).await;
+        }
+    }
     let stores = location.look()?;
     let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
     match command {
@@ -62,6 +113,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             };
             show(&row, &tasks, format);
         }
+        Command::Watch { .. } | Command::Logs(_) | Command::Cancel { .. } | Command::Retry { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,7 +132,10 @@ async fn page(
     Ok(merge_page(hot, history, limit))
 }
 
-async fn find(projection: Option<&Projection>, id: RunId) -> anyhow::Result<Option<(RunRow, Vec<TaskRow>)>> {
+pub(crate) async fn find(
+    projection: Option<&Projection>,
+    id: RunId,
+) -> anyhow::Result<Option<(RunRow, Vec<TaskRow>)>> {
     let Some(projection) = projection else { return Ok(None) };
     let hot = projection.hot_rows().await.context("reading the hot tables")?;
     if let Some(run) = hot.runs.into_iter().find(|run| run.run_id == id) {
@@ -167,36 +222,12 @@ fn error_message(json: &str) -> String {
     error["message"].as_str().unwrap_or(json).to_owned()
 }
 
-fn run_json(run: &RunRow) -> serde_json::Value {
-    serde_json::json!({
-        "run_id": run.run_id.to_string(),
-        "run_key": run.run_key,
-        "state": run.state.name(),
-        "reason": run.transition_reason.name(),
-        "requested_event_id": run.requested_event_id.to_string(),
-        "tasks_total": run.tasks_total,
-        "tasks_succeeded": run.tasks_succeeded,
-        "tasks_failed": run.tasks_failed,
-        "tasks_skipped": run.tasks_skipped,
-        "tasks_cancelled": run.tasks_cancelled,
-        "created_at": run.created_at.to_string(),
-        "started_at": run.started_at.map(|at| at.to_string()),
-        "finished_at": run.finished_at.map(|at| at.to_string()),
-        "duration_ms": output::span_ms(run.started_at, run.finished_at),
-    })
+/// A run as the HTTP interface shows it.
+fn run_json(run: &RunRow) -> views::Run {
+    run.clone().into()
 }
 
-fn task_json(task: &TaskRow) -> serde_json::Value {
-    serde_json::json!({
-        "task_key": task.task_key.to_string(),
-        "state": task.state.name(),
-        "reason": task.transition_reason.name(),
-        "caused_by": task.caused_by.as_ref().map(ToString::to_string),
-        "attempt": task.attempt,
-        "failures": task.failures,
-        "started_at": task.started_at.map(|at| at.to_string()),
-        "finished_at": task.finished_at.map(|at| at.to_string()),
-        "duration_ms": output::span_ms(task.started_at, task.finished_at),
-        "error": task.error.as_deref().and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok()),
-    })
+/// A task as the HTTP interface shows it.
+fn task_json(task: &TaskRow) -> views::TaskDetail {
+    task.clone().into()
 }

@@ -75,6 +75,18 @@ fn all_problems_are_reported_at_once_in_order_of_place() {
 }
 
 #[test]
+fn a_check_has_no_floats_because_what_a_worker_is_sent_has_a_canonical_form() {
+    let check = |spec: Value| {
+        let checks = json!([{ "name": "few", "type": "python", "spec": spec }]);
+        manifest(json!([asset("raw/flights", 7, json!({ "checks": checks }))]))
+    };
+    let found = problems(check(json!({ "deep": [{ "ratio": 0.5 }] })));
+    assert!(found.starts_with("assets.py:7"), "{found}");
+    assert!(found.contains("check few has no canonical JSON: at $.deep[0].ratio: 0.5 is a float"), "{found}");
+    assert!(Definitions::check(check(json!({ "deep": [{ "ratio_ppm": 500_000 }] }))).is_ok());
+}
+
+#[test]
 fn schedules_and_sensors_are_checked_with_the_assets() {
     let manifest: Manifest = serde_json::from_value(json!({
         "manifest_version": 1,

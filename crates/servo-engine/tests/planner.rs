@@ -83,8 +83,18 @@ fn request(
     partitions: PartitionChoice,
     known: &Known,
 ) -> Result<Planned, PlanningError> {
-    let request =
-        PlanRequest { selection: Selection::parse(selection).unwrap(), partitions, config: BTreeMap::new() };
+    configured(definitions, selection, partitions, known, &[])
+}
+
+fn configured(
+    definitions: &Definitions,
+    selection: &str,
+    partitions: PartitionChoice,
+    known: &Known,
+    config: &[(&str, &str)],
+) -> Result<Planned, PlanningError> {
+    let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let request = PlanRequest { selection: Selection::parse(selection).unwrap(), partitions, config };
     let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
     let at = Moment::from(Timestamp::MAX);
     let context = PlanContext {
@@ -354,4 +364,84 @@ fn the_same_request_gives_the_same_fingerprint_and_another_gives_another() {
     assert!(first.starts_with("v1:sha256:"));
     assert_eq!(first, fingerprint("report.weekly or +report.weekly", "date=d:2013-01-08"));
     assert_ne!(first, fingerprint("+report.weekly", "2013-01-09"));
+}
+
+/// Two assets with a field each and one in common, one function with two outputs, and one without configuration.
+fn configurable() -> Definitions {
+    let fields = |names: &[&str]| {
+        let fields: Vec<Value> = names.iter().map(|name| json!({ "name": name })).collect();
+        json!({ "config": { "fields": fields } })
+    };
+    let output = |key: &str| {
+        let mut output = asset(key, fields(&["limit"]));
+        output["function"] = "assets:both".into();
+        output["multi"] = json!({ "can_subset": true });
+        output
+    };
+    definitions(json!([
+        asset("raw/a", fields(&["limit", "region"])),
+        asset("raw/b", fields(&["limit", "depth"])),
+        asset("raw/plain", json!({})),
+        output("many/x"),
+        output("many/y"),
+    ]))
+}
+
+/// The configuration of each task, by the name of its asset.
+fn configs(selection: &str, config: &[(&str, &str)]) -> Result<BTreeMap<String, String>, PlanningError> {
+    let planned = configured(&configurable(), selection, keys(&[]), &Known::default(), config)?;
+    let text = |config: &BTreeMap<String, String>| {
+        config.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    };
+    let tasks = planned.plan.tasks().iter();
+    Ok(tasks.map(|task| (task.task_key.asset().name().to_owned(), text(&task.options.config))).collect())
+}
+
+#[test]
+fn values_of_configuration_reach_the_assets_that_take_them() {
+    let found = configs("raw.*", &[("limit", "5"), ("region", "\"eu\""), ("raw.b:limit", "9")]).unwrap();
+    let expected = [("a", "limit=5 region=\"eu\""), ("b", "limit=9"), ("plain", "")];
+    assert_eq!(found, expected.map(|(name, text)| (name.to_owned(), text.to_owned())).into());
+    assert!(
+        configs("raw.*", &[]).unwrap().values().all(String::is_empty),
+        "declared defaults are not repeated"
+    );
+}
+
+#[test]
+fn a_function_takes_what_is_meant_for_any_of_its_outputs() {
+    let found = |config: &[(&str, &str)]| configs("many.*", config).unwrap()["x"].clone();
+    assert_eq!(found(&[("limit", "1"), ("many.x:limit", "2")]), "limit=2");
+    assert_eq!(found(&[("limit", "1"), ("many.y:limit", "3")]), "limit=3");
+    assert_eq!(configs("many.y", &[("many.y:limit", "3")]).unwrap()["y"], "limit=3");
+}
+
+#[test]
+fn a_value_that_nothing_planned_takes_is_refused() {
+    let error = |selection: &str, name: &str| configs(selection, &[(name, "1")]).unwrap_err().to_string();
+    assert_eq!(
+        error("raw.a", "depth"),
+        "config depth: nothing that is selected takes it; there is limit, region"
+    );
+    assert_eq!(
+        error("raw.a", "raw.b:limit"),
+        "config raw.b:limit: nothing that is selected takes it; there is limit, region"
+    );
+    assert_eq!(
+        error("raw.a", "raw.a:depth"),
+        "config raw.a:depth: nothing that is selected takes it; there is limit, region"
+    );
+    assert_eq!(error("raw.plain", "limit"), "config limit: nothing that is selected takes any configuration");
+    assert_eq!(configs("raw.*", &[("depth", "1")]).unwrap()["b"], "depth=1");
+}
+
+#[test]
+fn another_configuration_is_another_plan() {
+    let fingerprint = |config: &[(&str, &str)]| {
+        let planned = configured(&configurable(), "raw.a", keys(&[]), &Known::default(), config).unwrap();
+        planned.plan.fingerprint().clone()
+    };
+    assert_eq!(fingerprint(&[("limit", "1")]), fingerprint(&[("raw.a:limit", "1")]), "said another way");
+    assert_ne!(fingerprint(&[("limit", "1")]), fingerprint(&[("limit", "2")]));
+    assert_ne!(fingerprint(&[("limit", "1")]), fingerprint(&[]));
 }

@@ -9,5 +9,6 @@ mod generate;
 mod paging;
 mod rebuilding;
 mod round_trip;
+mod sdk;
 mod support;
 mod workload;

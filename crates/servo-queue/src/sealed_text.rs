@@ -46,9 +46,15 @@ mod tests {
         assert!(matches!(keys.open_text("page", &sealed), Err(AuthError::BadSignature { what: "page" })));
         let other = Keyring::new("k1", b"another secret");
         assert!(matches!(other.open_text("cursor", &sealed), Err(AuthError::BadSignature { .. })));
-        assert!(matches!(rotated.without("k1").open_text("cursor", &sealed), Err(AuthError::UnknownKey { .. })));
+        assert!(matches!(
+            rotated.without("k1").open_text("cursor", &sealed),
+            Err(AuthError::UnknownKey { .. })
+        ));
         for broken in ["", "k1.x", "k1.!.x", "k1.YQ.!", "k1.YQ.YQ.YQ"] {
-            assert!(matches!(keys.open_text("cursor", broken), Err(AuthError::Malformed { .. })), "{broken:?}");
+            assert!(
+                matches!(keys.open_text("cursor", broken), Err(AuthError::Malformed { .. })),
+                "{broken:?}"
+            );
         }
     }
 }

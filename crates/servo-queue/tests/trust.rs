@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
+use serde_json::json;
 use servo_core::{AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_engine::work::Work;
 use servo_queue::{AuthError, Envelope, Keyring, TaskClaims};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
@@ -49,6 +53,34 @@ fn an_envelope_survives_the_journey() {
     let sealed = keys().seal(&envelope());
     let wire = serde_json::to_string(&sealed).unwrap();
     assert_eq!(keys().open(&serde_json::from_str(&wire).unwrap(), NOW).unwrap(), envelope());
+}
+
+#[test]
+fn work_travels_with_its_envelope() {
+    let work: Work = serde_json::from_value(json!({
+        "function": "assets:größe",
+        "partition": { "key": "date=d:2013-01-05", "window": ["2013-01-05T00:00:00.000Z", "2013-01-06T00:00:00.000Z"] },
+        "inputs": [{
+            "parameter": "x",
+            "asset": "raw/x",
+            "single": true,
+            "pieces": [
+                { "materialization_id": "01JHKM51340000000000000007", "format": "parquet" },
+                { "partition": "date=d:2013-01-05" },
+            ],
+        }],
+        "outputs": [{
+            "asset": "raw/events",
+            "materialization_id": "01JHKM51340000000000000008",
+            "quarantine": true,
+            "checks": [{ "name": "few", "type": "row_count", "spec": { "min": 1, "max_ratio_ppm": 1_500_000 } }],
+        }],
+        "config": { "limit": "0.5" },
+        "isolation": "process",
+    }))
+    .unwrap();
+    let sent = Envelope { work: Some(Arc::new(work)), ..envelope() };
+    assert_eq!(keys().open(&keys().seal(&sent), NOW).unwrap(), sent);
 }
 
 #[test]

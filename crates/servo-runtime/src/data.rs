@@ -3,10 +3,12 @@
 //! Pointers and removals happen when changes are written to the tables, and before the tables say so. After a crash
 //! the same changes are folded again from the log, so all of it is done at least once (ADR-062).
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
 use servo_engine::outputs::{DataFormat, materialization_of};
-use servo_engine::rows::{Delta, Discard, PartitionStatusRow};
+use servo_engine::rows::{Delta, Discard, MaterializationRow, PartitionStatusRow};
 use servo_store::{DataError, DataRoot, Layout};
 
 const MARKER: &str = "_commit.json";
@@ -22,7 +24,9 @@ pub(crate) struct Data {
 impl Data {
     /// Does what follows from changes that are durable in the log.
     pub(crate) async fn follow(&self, delta: &Delta) -> Result<(), DataError> {
-        let promoted = delta.partition_status.iter().filter_map(|row| self.pointer(row));
+        let made = |row: &MaterializationRow| (row.asset_key.clone(), row.materialization_id);
+        let news: BTreeSet<_> = delta.materializations.iter().map(made).collect();
+        let promoted = delta.partition_status.iter().filter_map(|row| self.pointer(row, &news));
         let mut pointers = Vec::new();
         for (name, marker, bytes) in promoted {
             // Only what was committed is pointed at, whatever a worker says.
@@ -44,11 +48,15 @@ impl Data {
         Ok(())
     }
 
-    /// The file that says which materialization is the latest, if a change of a partition made it so.
-    fn pointer(&self, row: &PartitionStatusRow) -> Option<(String, String, Bytes)> {
+    /// The file that says which materialization is the latest, if that is news. An attempt may have failed since.
+    fn pointer(
+        &self,
+        row: &PartitionStatusRow,
+        news: &BTreeSet<(AssetKey, MaterializationId)>,
+    ) -> Option<(String, String, Bytes)> {
         let is_stored = row.last_materialization_format.is_some_and(|format| format != DataFormat::None);
-        let is_news = row.last_materialization_event_id == Some(row.row_version);
-        let id = row.last_materialization_id.filter(|_| is_stored && is_news)?;
+        let is_news = |id: &MaterializationId| news.contains(&(row.asset_key.clone(), *id));
+        let id = row.last_materialization_id.filter(|id| is_stored && is_news(id))?;
         let (asset, partition) = (&row.asset_key, row.partition_key.as_ref());
         let text = serde_json::json!({
             "asset_key": asset.canonical(),
@@ -66,12 +74,9 @@ impl Data {
         let partition = discard.task_key.partition();
         let id = materialization_of(discard.attempt_id);
         for asset in &discard.assets {
-            let dir = if discard.reviewed {
-                self.layout.quarantine(asset, partition.as_ref(), id)
-            } else {
-                self.layout.materialization(asset, partition.as_ref(), id)
-            };
-            self.root.remove(&dir).await?;
+            // Wherever it was stored: what a check blocked may be moved for an approval that never came to be.
+            self.root.remove(&self.layout.materialization(asset, partition.as_ref(), id)).await?;
+            self.root.remove(&self.layout.quarantine(asset, partition.as_ref(), id)).await?;
         }
         let staging = self.layout.staging(discard.run_id, &discard.task_key, discard.attempt);
         self.root.remove(&staging).await

@@ -33,13 +33,19 @@ impl DataRoot {
     /// In a directory of this machine, which holds all workspaces.
     pub fn directory(root: &Path, layout: &Layout) -> io::Result<Self> {
         let home = std::path::absolute(root)?.join(layout.prefix());
-        Ok(Self { uri: home.to_string_lossy().into_owned(), place: Place::Directory(home) })
+        // The only character of a path that means something in such a URI.
+        let uri = format!("file://{}", home.to_string_lossy().replace('%', "%25"));
+        Ok(Self { uri, place: Place::Directory(home) })
     }
 
     /// At a URL such as `s3://bucket/path`, or in a directory if it is none.
     pub fn open(place: &str, layout: &Layout) -> Result<Self, StoreUrlError> {
-        if let Some(path) = place.strip_prefix("file://").or((!place.contains("://")).then_some(place)) {
-            return Self::directory(Path::new(path), layout)
+        let local = match place.strip_prefix("file://") {
+            Some(path) => Some(path.replace("%25", "%")),
+            None => (!place.contains("://")).then(|| place.to_owned()),
+        };
+        if let Some(path) = local {
+            return Self::directory(Path::new(&path), layout)
                 .map_err(|error| StoreUrlError::new(place, Box::new(error)));
         }
         let (store, path) = open_object_store(place, [])?;

@@ -2,7 +2,7 @@
 //!
 //! **Owns** the worker's side of the contract ([`Callbacks`]), the executor that watches over tasks ([`Executor`]), and
 //! everything that starts Python: projects and their interpreter ([`project`]), the processes that run tasks
-//! ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`DataRoot`]).
+//! ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
 //!
 //! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work whatever
 //! it does (P9).
@@ -18,10 +18,11 @@ mod logs;
 pub mod project;
 mod runner;
 mod runners;
+mod staging;
 mod work;
 
 pub use callbacks::Callbacks;
-pub use data::DataRoot;
+pub use data::Places;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
 pub use runners::{RunnerSettings, Runners};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub use interpreter::NoInterpreter;
+pub use interpreter::{NoInterpreter, interpreter_near};
 pub(crate) use scan::Answer;
-pub use scan::{BrokenModule, Frame, ScanError, Scanned};
+pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};
 pub use start::StartError;
 
 /// The file that makes a directory a project.
@@ -92,15 +92,14 @@ impl Project {
         Ok(Self { root: root.to_owned(), python, storage })
     }
 
-    /// Where the project wants its data, if not with the state: a URL, or a directory beside the file.
-    pub fn storage(&self) -> Option<String> {
-        let place = self.storage.as_deref()?;
-        let is_url = place.contains("://");
-        Some(if is_url { place.to_owned() } else { self.root.join(place).to_string_lossy().into_owned() })
-    }
-
     /// The directory with the file.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+    /// Where the data of assets is kept, if not in the state directory: a URI, or a path.
+    pub fn storage(&self) -> Option<String> {
+        let storage = self.storage.as_ref()?;
+        let is_uri = storage.contains("://");
+        Some(if is_uri { storage.clone() } else { self.root.join(storage).display().to_string() })
     }
 }

@@ -8,6 +8,7 @@ mod ending;
 mod frames;
 mod lines;
 mod mask;
+mod pipe;
 mod process;
 pub(crate) mod protocol;
 
@@ -28,7 +29,7 @@ use process::Process;
 use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
 
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
-use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError};
+use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
 
 /// How long marks may take to come after the end of a task, and the ends of streams after the end of a process. Something
 /// that user code has left behind may keep them open for ever.
@@ -78,7 +79,7 @@ impl Runner {
             Err(Mute::Other(error)) => return Err(error),
             Err(Mute::Crashed(error)) => {
                 let (project, interpreter) = (project.clone(), python.clone());
-                let probe = tokio::task::spawn_blocking(move || project.has_sdk(&interpreter));
+                let probe = tokio::task::spawn_blocking(move || has_sdk(&interpreter, project.root()));
                 return Err(if probe.await.unwrap_or(true) {
                     StartError::Crashed(Box::new(error))
                 } else {

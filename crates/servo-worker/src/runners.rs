@@ -3,7 +3,6 @@
 mod pool;
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,12 +12,13 @@ use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use tokio::sync::watch;
 
-use crate::data::DataRoot;
+use crate::data::Places;
 use crate::executor::TaskFunction;
 use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
 use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Ended;
 use crate::runner::protocol::RunTask;
+use crate::staging::Staging;
 use crate::work;
 use pool::Pool;
 
@@ -54,9 +54,10 @@ pub struct Runners {
 
 struct Shared {
     pool: Arc<Pool>,
-    data: DataRoot,
+    data: Places,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
+    staging: Arc<Staging>,
     at_work: Mutex<BTreeMap<AttemptId, watch::Sender<bool>>>,
 }
 
@@ -64,13 +65,14 @@ impl Runners {
     /// Runners of a project, of which none is started yet.
     pub fn new(
         project: Project,
-        data: DataRoot,
+        data: Places,
         logs: Arc<dyn LogSink>,
         clock: Arc<dyn Clock>,
         settings: RunnerSettings,
     ) -> Self {
         let pool = Pool::new(project, clock.clone(), settings);
-        Self { shared: Arc::new(Shared { pool, data, logs, clock, at_work: Mutex::default() }) }
+        let (staging, at_work) = (Arc::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { pool, data, logs, clock, staging, at_work }) }
     }
 
     /// Starts all that there may be, so that no task has to wait for it.
@@ -158,14 +160,15 @@ struct Attempt {
 }
 
 impl Attempt {
-    async fn run(self, stop: watch::Receiver<bool>) -> Report {
+    /// Does it all. Whoever holds the other end of `stop` learns of the end by its being closed.
+    async fn run(self, mut stop: watch::Receiver<bool>) -> Report {
         let Shared { data, logs, clock, .. } = &*self.shared;
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
         let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
         let target = LogTarget { name, task_token: self.envelope.task_token.clone() };
         let log = LogWriter::new(logs.clone(), target, clock.clone());
         match work::task_of(&self.envelope, data) {
-            Ok(task) => self.with_staging(&task, log, stop).await,
+            Ok(task) => self.with_staging(&task, log, &mut stop).await,
             Err(error) => {
                 log.end().await;
                 Report::failed(error)
@@ -174,30 +177,22 @@ impl Attempt {
     }
 
     /// Nothing that was staged is left when it has ended, however it did.
-    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: watch::Receiver<bool>) -> Report {
+    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
-        let Some(staging) = self.shared.data.staging(*run_id, task_key, *attempt) else {
-            return self.with_runner(task, log, stop).await;
-        };
-        let staging = Arc::new(staging);
-        let made = tokio::task::spawn_blocking({
-            let staging = staging.clone();
-            move || staging.make()
-        });
-        if let Ok(Err(error)) = made.await {
-            log.end().await;
-            return Report::failed(cannot_stage(&error));
-        }
+        let directory = self.shared.data.staging(*run_id, task_key, *attempt);
+        let staged = directory.map(|directory| self.shared.staging.begin(*run_id, directory));
         let report = self.with_runner(task, log, stop).await;
-        let _removed = tokio::task::spawn_blocking(move || staging.remove()).await;
+        if let Some(staged) = staged {
+            staged.remove().await;
+        }
         report
     }
 
-    async fn with_runner(&self, task: &RunTask, log: LogWriter, mut stop: watch::Receiver<bool>) -> Report {
+    async fn with_runner(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let pool = &self.shared.pool;
         let taken = tokio::select! {
             taken = pool.take() => Some(taken),
-            () = asked(&mut stop) => None,
+            () = asked(stop) => None,
         };
         let mut lease = match taken {
             Some(Ok(lease)) => lease,
@@ -210,10 +205,14 @@ impl Attempt {
                 return Report::new(Outcome::Interrupted);
             }
         };
-        let progress = |made| {
-            self.progress.send_replace(Some(made));
+        let progress = |made: Progress| {
+            self.progress.send_if_modified(|told| {
+                let is_new = told.as_ref() != Some(&made);
+                *told = Some(made);
+                is_new
+            });
         };
-        match lease.runner.run(task, log, progress, asked(&mut stop), pool.grace()).await {
+        match lease.runner.run(task, log, progress, asked(stop), pool.grace()).await {
             Ended::Finished(finished) => {
                 pool.give_back(lease);
                 work::report_of(finished, &self.envelope, task)
@@ -243,10 +242,4 @@ fn not_started(error: StartError) -> TaskError {
         StartError::Spawn { .. } => ErrorCode::WorkerCrash,
     };
     TaskError::new(code, error.to_string())
-}
-
-fn cannot_stage(error: &io::Error) -> TaskError {
-    let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    let code = if is_full { ErrorCode::DiskFull } else { ErrorCode::InternalError };
-    TaskError::new(code, format!("there is no place to write to: {error}"))
 }

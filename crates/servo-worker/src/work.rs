@@ -10,14 +10,14 @@ use servo_engine::work::{Work, WorkInput, WorkOutput, WorkPiece};
 use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Report, TaskError};
 use servo_queue::Envelope;
 
-use crate::data::DataRoot;
+use crate::data::Places;
 use crate::runner::protocol::{Finished, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
 
 /// How many missing inputs a message names.
 const NAMED: usize = 5;
 
 /// What a runner is told to do. An attempt that cannot be done is refused here, without starting anything.
-pub(crate) fn task_of(envelope: &Envelope, data: &DataRoot) -> Result<RunTask, TaskError> {
+pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, TaskError> {
     let work = envelope.work.as_deref().ok_or_else(|| not_deployed(envelope))?;
     let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).collect();
     if !missing.is_empty() {
@@ -76,7 +76,7 @@ fn elsewhere(mut output: OutputReport, task: &RunTask) -> OutputReport {
     output
 }
 
-fn input_of(input: &WorkInput, data: &DataRoot) -> Result<Input, TaskError> {
+fn input_of(input: &WorkInput, data: &Places) -> Result<Input, TaskError> {
     if input.external && input.io.is_none() {
         return Err(TaskError::new(
             ErrorCode::InvalidDefinition,
@@ -96,7 +96,7 @@ fn input_of(input: &WorkInput, data: &DataRoot) -> Result<Input, TaskError> {
     })
 }
 
-fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &DataRoot) -> Piece {
+fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &Places) -> Piece {
     let (layout, partition) = (data.layout(), piece.partition.as_ref());
     let place = match piece.materialization_id {
         Some(id) => layout.materialization(&input.asset, partition, id),
@@ -116,12 +116,7 @@ fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &DataRoot) -> Piece {
     }
 }
 
-fn output_of(
-    output: &WorkOutput,
-    partition: Option<&PartitionKey>,
-    staging: &str,
-    data: &DataRoot,
-) -> Output {
+fn output_of(output: &WorkOutput, partition: Option<&PartitionKey>, staging: &str, data: &Places) -> Output {
     let (layout, id) = (data.layout(), output.materialization_id);
     let previous = |id| Previous { uri: data.uri(&layout.materialization(&output.asset, partition, id)) };
     Output {
@@ -132,7 +127,7 @@ fn output_of(
         r#final: data.uri(&layout.materialization(&output.asset, partition, id)),
         quarantine_to: data.uri(&layout.quarantine(&output.asset, partition, id)),
         quarantine: output.quarantine,
-        checks: output.checks.to_vec(),
+        checks: output.checks.clone(),
         previous: output.previous.map(previous),
     }
 }

@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use servo_engine::Outcome;
 use servo_engine::definitions::Isolation;
 use servo_runtime::SystemClock;
+use servo_store::DataRoot;
 use servo_worker::{
-    DataRoot, LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, RunnerSettings, Runners,
-    TaskFunction,
+    LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, Places, RunnerSettings, Runners, TaskFunction,
 };
 use support::*;
 use tokio::sync::watch;
@@ -212,7 +212,8 @@ def goes_on():
 "#,
     );
     let sink = Arc::new(Full::default());
-    let data = DataRoot::new(root.path().join(".servo").to_str().unwrap(), layout());
+    let root_of_data = DataRoot::directory(&root.path().join(".servo"), &layout()).unwrap();
+    let data = Places::new(root_of_data, layout());
     let project = servo_worker::project::Project::open(root.path()).unwrap();
     let runners = Runners::new(project, data, sink.clone(), Arc::new(SystemClock), RunnerSettings::default());
     let (task, progress) = (envelope("goes_on"), watch::Sender::new(None));

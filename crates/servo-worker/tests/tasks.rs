@@ -92,6 +92,47 @@ async fn an_input_that_was_never_made_is_named_and_python_is_not_started() {
     assert!(!stage.path("imported").exists());
 }
 
+#[tokio::test]
+async fn what_checks_say_is_reported_with_what_became_of_each_output() {
+    let stage = Stage::new(
+        r#"
+at_least = lambda count: [servo.row_count(min=count, blocking=True), servo.row_count(min=1, severity="info", name="any")]
+
+@servo.asset(namespace="t", checks=at_least(3))
+def enough():
+    return [1, 2, 3]
+
+@servo.asset(namespace="t", checks=at_least(4))
+def few():
+    return [1, 2, 3]
+"#,
+    );
+    let assets = stage.runners.scan().await.unwrap().manifest.assets;
+    let checked = |name: &str, quarantine: bool| {
+        let declared = assets.iter().find(|declared| declared.key == asset(name).canonical()).unwrap();
+        with_work(envelope(name), |work| {
+            work.outputs[0].checks = declared.checks.clone();
+            work.outputs[0].quarantine = quarantine;
+        })
+    };
+    let enough = stage.run(&checked("enough", true)).await;
+    let passed: Vec<_> = enough.outputs[0].checks.iter().map(|check| check.passed).collect();
+    assert_eq!((enough.outcome, passed), (Outcome::Succeeded, vec![true, true]));
+
+    let kept = checked("few", true);
+    for (task, state) in [(&kept, OutputState::Quarantined), (&checked("few", false), OutputState::Discarded)]
+    {
+        let few = stage.run(task).await;
+        assert_eq!(error(&few).code, ErrorCode::CheckFailed);
+        let [output] = &few.outputs[..] else { panic!("one output: {few:?}") };
+        assert_eq!((output.state, output.checks[0].passed, &output.uri), (state, false, &None));
+        assert_eq!(few.materialization_id, None);
+    }
+    let aside = stage.state("assets/t/few/quarantine").join(kept.attempt_id.to_string());
+    assert!(aside.join("_reason.json").is_file());
+    stage.assert_nothing_is_staged();
+}
+
 const FAILING: &str = r#"
 import ctypes, os, sys
 

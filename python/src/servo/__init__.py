@@ -47,7 +47,7 @@ if TYPE_CHECKING:
         window,
     )
     from servo.multi_assets import MultiAsset, multi_asset
-    from servo.partition import Partition
+    from servo.partition import Partition, PartitionRange
     from servo.partitions import (
         CronPartitions,
         DailyPartitions,
@@ -99,6 +99,7 @@ __all__ = [
     "Partition",
     "PartitionKey",
     "PartitionMapping",
+    "PartitionRange",
     "Partitions",
     "Registry",
     "Resource",
@@ -160,7 +161,7 @@ _MODULES = {
     "mappings": "PartitionMapping all_partitions dimension last per_dimension same specific static_map "
     "time_grain window",
     "multi_assets": "MultiAsset multi_asset",
-    "partition": "Partition",
+    "partition": "Partition PartitionRange",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
     "registry": "Registry collecting",

@@ -6,13 +6,13 @@ ratios are parts per million, durations are milliseconds.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from itertools import chain
 from typing import Final, NoReturn
 
 from servo.errors import CanonicalError, ParseError, unexpected
+from servo.sha256 import sha256_hex
 
 MAX_DEPTH: Final = 128
 """How deep arrays and objects may nest."""
@@ -84,15 +84,6 @@ def canonicalize(json_text: str) -> str:
     except RecursionError:
         _refuse_depth("$")
     return canonical_json(value)
-
-
-def sha256_hex(data: bytes) -> str:
-    """Give the SHA-256 of bytes in lower-case hexadecimal.
-
-    >>> sha256_hex(b"")[:8]
-    'e3b0c442'
-    """
-    return hashlib.sha256(data).hexdigest()
 
 
 def fingerprint(value: object) -> str:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from servo.keys import AssetKey, PartitionKey
-    from servo.partition import Partition, Window
+    from servo.partition import Partition, PartitionRange, Window
 
 
 class Context(Protocol):
@@ -30,6 +30,10 @@ class Context(Protocol):
     @property
     def partition(self) -> Partition | None:
         """The partition that is made, if the asset has any."""
+
+    @property
+    def partition_range(self) -> PartitionRange | None:
+        """The first and the last of the partitions that are made. A task makes one, so both are that."""
 
     @property
     def partition_window(self) -> Window | None:

@@ -6,7 +6,6 @@ that imports modules, and says what to do about it where that is known.
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import sys
@@ -206,6 +205,8 @@ def is_machinery(file: str) -> bool:
 
 def _frame(step: _Step, project: Project) -> Frame:
     file, line, function, _ = step
+    import linecache  # noqa: PLC0415 - slow to import, and most projects have no failures
+
     source = _clean(linecache.getline(file, line).strip()) if line is not None else ""
     return Frame(file=project.relative(file), line=line, function=_clean(function), source=source or None)
 
@@ -219,6 +220,8 @@ def _shortened(frames: list[Frame]) -> list[Frame]:
 
 def _caret(error: SyntaxError) -> str | None:
     """Give the line of a syntax error, with a mark below what is wrong."""
+    import linecache  # noqa: PLC0415 - as above
+
     text = error.text or linecache.getline(error.filename or "", error.lineno or 0)
     line = text.rstrip("\n")
     shown = line.lstrip()
@@ -237,6 +240,8 @@ def _place_of(
     """Find the place of a failure before any line of the module ran: in its file, or where it is named."""
     file = _file_of(module, project)
     if file is None and isinstance(error, ModuleNotFoundError):
+        import linecache  # noqa: PLC0415 - as above
+
         line = line_of("modules", "".join(linecache.getlines(project.file)))
         source = linecache.getline(project.file, line or 0).strip()
         return project.relative(project.file), line, _clean(source) or None

@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from servo.arguments import sequence
-from servo.checking import Gate, gate, run_checks
+from servo.checking import Gate, gate
+from servo.checking.running import run_checks
 from servo.dependencies import canonical
 from servo.location import here
 from servo.partition_text import read_partition

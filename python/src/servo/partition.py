@@ -110,3 +110,15 @@ class Partition(PartitionKey):
 
     def __repr__(self) -> str:
         return f"Partition({self.canonical!r})"
+
+
+class PartitionRange(NamedTuple):
+    """Partitions that are made together: the first and the last of them, both included.
+
+    >>> day = Partition("date=d:2013-01-01")
+    >>> PartitionRange(day, day).last.date
+    datetime.date(2013, 1, 1)
+    """
+
+    first: Partition
+    last: Partition

@@ -5,7 +5,7 @@
     modules = ["flights"]  # a package stands for all modules in it
     path = ["src"]         # where modules are, relative to the file; by default "src" if it exists, and "."
 
-Other tables, and `python`, are for other parts of Servo.
+Other tables, `python` and `storage` are for other parts of Servo.
 """
 
 from __future__ import annotations
@@ -233,19 +233,70 @@ def valid_name(text: str) -> str:
 
 
 def _load(file: str) -> _File:
-    import tomllib  # noqa: PLC0415 - a Python that is too old for it must get as far as being told so
-
     try:
         with open(file, "rb") as opened:
             text = opened.read().decode().replace("\r\n", "\n")
-        return _File(text, tomllib.loads(text))
     except OSError as error:
         raise ProjectError(file, [Problem(None, f"cannot be read: {error.strerror}")]) from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise ProjectError(file, [Problem(line, "not UTF-8: save the file as UTF-8")]) from None
+    tables = plain_tables(text)
+    if tables is not None:
+        return _File(text, tables)
+    import tomllib  # noqa: PLC0415 - slow to import, and few files need it
+
+    try:
+        return _File(text, tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ProjectError(file, [_syntax_problem(str(error), text)]) from None
+
+
+def plain_tables(text: str) -> dict[str, object] | None:
+    r"""Read a file as most are written; None if there is anything in it that takes all of TOML to read.
+
+    That is: tables, and texts, lists of texts and booleans, each on a line. JSON writes those the same way.
+
+    >>> plain_tables('# Mine\n[project]\nname = "flights"\nmodules = ["raw", "delays"]  # two\n')
+    {'project': {'name': 'flights', 'modules': ['raw', 'delays']}}
+    >>> plain_tables("name = 'flights'")
+    """
+    tables: dict[str, object] = {}
+    table = tables
+    value: object
+    for line in text.split("\n"):
+        shown = line.strip(" \t")
+        if not shown.replace("\t", " ").isprintable():
+            return None
+        if not shown or shown.startswith("#"):
+            continue
+        key, equals, rest = shown.partition("=")
+        if shown.startswith("[") and shown.endswith("]"):
+            key, table = shown[1:-1], tables
+            found, value = True, {}
+        else:
+            found, value = _plain_value(rest.strip(" \t")) if equals else (False, None)
+            key = key.rstrip(" \t")
+        is_bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
+        if not found or not is_bare or key in table:
+            return None
+        table[key] = value
+        if isinstance(value, dict):
+            table = value
+    return tables
+
+
+def _plain_value(text: str) -> tuple[bool, object]:
+    """Read what stands behind a key, if it is plain: whether it is, and what it is."""
+    import json  # noqa: PLC0415 - not needed to declare anything
+
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return False, None
+    texts = value if isinstance(value, list) else [value]
+    is_plain = isinstance(value, bool) or all(isinstance(each, str) for each in texts)
+    return is_plain and "\\" not in text and text[end:].lstrip(" \t")[:1] in {"", "#"}, value
 
 
 def _syntax_problem(message: str, text: str) -> Problem:

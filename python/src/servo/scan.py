@@ -94,10 +94,11 @@ def scan(project: Project) -> tuple[str, str, list[Failure]]:
 
 def describe(registry: Registry, project: Project) -> tuple[str, str, list[Failure]]:
     """Give the digest and the canonical text of the manifest of what a project has declared."""
-    from servo.canonical import canonical_json, sha256_hex  # noqa: PLC0415
+    from servo.canonical import canonical_json  # noqa: PLC0415
     from servo.code_version import CodeVersions, Scope  # noqa: PLC0415
     from servo.errors import CanonicalError  # noqa: PLC0415
     from servo.manifest import ManifestContext, build  # noqa: PLC0415
+    from servo.sha256 import sha256_hex  # noqa: PLC0415
 
     versions = CodeVersions(Scope(project.root, list(project.modules)))
     manifest: dict[str, object] = {}

@@ -204,11 +204,12 @@ def _check(
 
 
 def _code_version(template: Template, defaults: Mapping[str, object]) -> str:
-    import hashlib  # noqa: PLC0415 - not every project has queries
     import json  # noqa: PLC0415 - as above
 
+    from servo.sha256 import sha256_hex  # noqa: PLC0415 - not every project has queries
+
     meaning = json.dumps([template.normalized, dict(defaults)], sort_keys=True, default=str)
-    return f"sha256:{hashlib.sha256(meaning.encode()).hexdigest()}"
+    return f"sha256:{sha256_hex(meaning.encode())}"
 
 
 def _parameters(template: Template) -> dict[str, str]:

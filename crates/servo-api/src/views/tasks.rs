@@ -80,6 +80,9 @@ pub struct Task {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+    /// How many checks of the newest attempt did not pass.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks_failed: u32,
     /// What a worker reported after the task had been cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OutcomeName>)]
@@ -162,11 +165,21 @@ impl From<TaskRow> for Task {
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
             error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
+            checks_failed: checks_failed(row.outputs.as_deref()),
             late_outcome: row.late_outcome,
             materialization_id: row.materialization_id,
             row_version: row.row_version,
         }
     }
+}
+
+fn checks_failed(outputs: Option<&str>) -> u32 {
+    let outputs: Vec<Output> = outputs.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    outputs.iter().flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl From<TaskRow> for TaskDetail {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use servo_core::Millis;
+use servo_core::{Millis, to_canonical_string};
 
 use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
 use super::problem::{self, Report};
@@ -109,6 +109,9 @@ fn check_check(check: &CheckDef, about: &mut About<'_>) {
     }
     if let Some(timeout) = check.timeout_ms {
         about.within(&format!("timeout of check {name}"), timeout, SECOND, MAX_TIMEOUT);
+    }
+    if let Err(error) = to_canonical_string(&check.spec) {
+        about.add(format!("check {name} has {error}"), "use whole numbers and texts");
     }
     let number = |field: &str| check.spec.get(field).and_then(serde_json::Value::as_i64);
     for (least, most) in [("min", "max"), ("min_ratio_ppm", "max_ratio_ppm")] {

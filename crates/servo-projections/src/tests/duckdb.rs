@@ -12,7 +12,7 @@ use super::support::{Directory, Model, empty_delta, event, latest, layout, now, 
 use crate::tables::TABLES;
 use crate::{Limits, RunFilter};
 
-fn python() -> PathBuf {
+pub(super) fn python() -> PathBuf {
     match std::env::var_os("SERVO_TEST_PYTHON") {
         Some(python) => python.into(),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python"),

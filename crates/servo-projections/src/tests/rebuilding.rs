@@ -11,7 +11,7 @@ use super::support::{layout, memory, now};
 use super::workload::{Workload, settings};
 use crate::rebuild::{Mode, Phase, RebuildOptions, Workshop, list, rebuild, sweep, verify};
 use crate::table::Table;
-use crate::tables::{Runs, TABLES, Tasks};
+use crate::tables::{CheckResults, Materializations, Runs, TABLES, Tasks};
 use crate::{Compactor, Error, Limits, Projection, RunFilter};
 
 fn workshop(blobs: &Arc<dyn Blobs>, writer: u64) -> Workshop {
@@ -59,7 +59,12 @@ pub(super) async fn workspace_in(blobs: &Arc<dyn Blobs>, runs: u64) -> (Workload
 #[tokio::test]
 async fn recovery_gives_the_state_that_was_flushed() {
     let (work, blobs, _) = workspace(30).await;
-    let rows = latest(&blobs, layout()).await.hot_rows().await.unwrap();
+    let projection = latest(&blobs, layout()).await;
+    for table in [Materializations::NAME, CheckResults::NAME] {
+        assert!(!projection.manifest().settled(table).is_empty(), "{table} has rows");
+    }
+    let rows = projection.hot_rows().await.unwrap();
+    assert!(!rows.quarantine.is_empty(), "something waits for review");
     assert_eq!(rows, work.engine.state().rows());
     let (tenant, workspace) = (layout().tenant().clone(), layout().workspace().clone());
     let state = State::from_rows(tenant, workspace, settings(), rows).unwrap();

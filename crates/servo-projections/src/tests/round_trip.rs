@@ -6,6 +6,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field as ArrowField, Schema};
 use bytes::Bytes;
 use proptest::prelude::*;
+use servo_engine::rows::{MaterializationRow, PartitionStatusRow, TaskRow};
 
 use super::generate::Generator;
 use super::support::owner;
@@ -76,6 +77,62 @@ fn columns_are_the_fields_of_the_rows_in_snake_case() {
         "row_version",
     ];
     assert_eq!(names, expected);
+}
+
+/// The columns of some rows, without these, as a file of an earlier version has them.
+fn without<T: Table>(rows: &[T::Row], dropped: &[&str]) -> Vec<T::Row> {
+    let specs = T::columns();
+    assert!(dropped.iter().all(|name| specs.iter().any(|spec| spec.name == *name)), "{dropped:?}");
+    let columns = specs.into_iter().zip(T::arrays(rows));
+    let (fields, arrays): (Vec<ArrowField>, Vec<ArrayRef>) = columns
+        .filter(|(spec, _)| !dropped.contains(&spec.name))
+        .map(|(spec, array)| (ArrowField::new(spec.name, spec.data_type, true), array))
+        .unzip();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let batch = Batch { rows: &rows, file: "t/x.parquet", first_row: 0, chosen: None };
+    T::read(&batch, &mut (0..batch.len())).unwrap()
+}
+
+#[test]
+fn columns_that_a_table_has_gained_since_are_null_in_files_without_them() {
+    let mut generator = Generator::new(5);
+    let tasks: Vec<_> = (0..20).map(|_| generator.task()).collect();
+    let found = without::<Tasks>(&tasks, &["outputs", "usage", "past_attempts"]);
+    let expected =
+        tasks.into_iter().map(|row| TaskRow { outputs: None, usage: None, past_attempts: None, ..row });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+
+    let statuses: Vec<_> = (0..20).map(|_| generator.partition_status()).collect();
+    let found = without::<PartitionStatuses>(&statuses, &["last_materialization_format"]);
+    let expected =
+        statuses.into_iter().map(|row| PartitionStatusRow { last_materialization_format: None, ..row });
+    assert_eq!(found, expected.collect::<Vec<_>>());
+
+    let made: Vec<_> = (0..20).map(|_| generator.materialization()).collect();
+    let new = [
+        "format",
+        "uri",
+        "row_count",
+        "byte_size",
+        "content_hash",
+        "schema_hash",
+        "schema",
+        "metadata",
+        "code_version",
+    ];
+    let expected = made.iter().cloned().map(|row| MaterializationRow {
+        format: None,
+        uri: None,
+        row_count: None,
+        byte_size: None,
+        content_hash: None,
+        schema_hash: None,
+        schema: None,
+        metadata: None,
+        code_version: None,
+        ..row
+    });
+    assert_eq!(without::<Materializations>(&made, &new), expected.collect::<Vec<_>>());
 }
 
 fn problem(columns: Vec<(&str, ArrayRef)>) -> String {

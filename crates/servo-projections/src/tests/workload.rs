@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis, TaskKey, Timestamp};
-use servo_engine::definitions::AssetDef;
+use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::encode_batch;
+use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{
-    ChangePartitions, Deploy, Dispatch, Effect, Engine, ErrorCode, Input, Plan, Report, RetryPolicy,
-    Settings, State, TaskError, TaskOptions, TaskRequest, TimerState, TriggerRun,
+    Attempt, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input, OutputState,
+    Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest, TimerState,
+    TriggerRun, Verdict,
 };
 use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
 
@@ -122,18 +124,66 @@ impl Workload {
         effects.extend(self.step(&[Input::Started(attempt.clone(), "worker/1".into())]).await);
         let at_first = n.is_multiple_of(7) && attempt.attempt == 1;
         let report = if attempt.task_key == key("b", n) && (n.is_multiple_of(5) || at_first) {
-            Report::failed(TaskError::new(ErrorCode::UserCodeException, "böse"))
-        } else {
+            let failed = Report::failed(TaskError::new(ErrorCode::CheckFailed, "böse"));
+            Report { outputs: outputs(&attempt, OutputState::Quarantined), ..failed }
+        } else if n.is_multiple_of(4) {
             let materialization_id = Some(MaterializationId::from_parts(n, 7));
             Report { materialization_id, ..Report::succeeded() }
+        } else {
+            let (outputs, usage) = (outputs(&attempt, OutputState::Committed), Some(Usage::default()));
+            Report { outputs, usage, ..Report::succeeded() }
         };
+        let is_second = attempt.attempt == 2;
         effects.extend(self.step(&[Input::Finished(attempt, report)]).await);
+        if is_second {
+            effects.extend(self.review(n).await);
+        }
         effects
+    }
+
+    /// Of what waits for review some is approved, some is rejected, and some goes on waiting.
+    async fn review(&mut self, n: u64) -> Vec<Effect> {
+        let verdict = match n % 3 {
+            0 => Verdict::Approve,
+            1 => Verdict::Reject,
+            _ => return Vec::new(),
+        };
+        let Some(row) = self.engine.state().quarantine().next().cloned() else { return Vec::new() };
+        let review = Review {
+            asset: row.asset_key,
+            materialization_id: row.materialization_id,
+            verdict,
+            actor: "test".to_owned(),
+            reason: String::new(),
+        };
+        self.step(&[Input::Review(review)]).await
     }
 
     fn retries(&self) -> bool {
         self.engine.state().rows().timers.iter().any(|timer| timer.state == TimerState::Scheduled)
     }
+}
+
+/// The asset of the task, in this state, and the one that every task makes besides.
+fn outputs(attempt: &Attempt, state: OutputState) -> Arc<[OutputReport]> {
+    let check = CheckReport {
+        name: "some rows".to_owned(),
+        kind: CheckKind::RowCount,
+        passed: state == OutputState::Committed,
+        severity: Severity::Critical,
+        blocking: None,
+        message: Some("böse".to_owned()),
+        metadata: [("rows".to_owned(), "3".to_owned())].into(),
+        duration_ms: 5,
+    };
+    let own = OutputReport {
+        format: Some(DataFormat::Parquet),
+        row_count: Some(3),
+        checks: vec![check],
+        ..OutputReport::new(attempt.task_key.asset(), state)
+    };
+    let also = OutputReport::new(AssetKey::parse("demo.also").unwrap(), OutputState::Committed);
+    [own, also].into()
 }
 
 fn key(name: &str, n: u64) -> TaskKey {

@@ -12,7 +12,7 @@ use super::{AtWork, Executor, STOP_LIMIT};
 /// How long the last reports may take to be heard.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Tasks being taken and run. Dropped, it leaves everything as it is: nothing more is reported.
+/// Tasks being taken and run. Dropped, those at work are stopped, and nobody is told.
 #[derive(Debug)]
 pub struct Slots {
     tasks: JoinSet<()>,

@@ -1,6 +1,7 @@
 //! Asks a project what it declares: `python -m servo.scan`, whose answer is the manifest or what is broken.
 
 use std::fmt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -130,7 +131,7 @@ impl Project {
             .and_then(std::process::Child::wait_with_output)
             .map_err(|source| StartError::Spawn { python: python.clone(), source })?;
         if output.stdout.is_empty() {
-            return Err(if self.has_sdk(&interpreter) {
+            return Err(if has_sdk(&interpreter, self.root()) {
                 ScanError::Failed { message: format!("it ended with {} and said nothing", output.status) }
             } else {
                 StartError::NoSdk { python }.into()
@@ -138,21 +139,18 @@ impl Project {
         }
         read(&output.stdout)
     }
+}
 
-    /// Whether Servo is installed for an interpreter.
-    pub(crate) fn has_sdk(&self, interpreter: &std::path::Path) -> bool {
-        let probe = Command::new(interpreter)
-            .args([
-                "-c",
-                "import importlib.util, sys; sys.exit(importlib.util.find_spec('servo.scan') is None)",
-            ])
-            .current_dir(self.root())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        probe.is_ok_and(|status| status.success())
-    }
+/// Whether an interpreter has the SDK, seen from a directory.
+pub fn has_sdk(interpreter: &Path, directory: &Path) -> bool {
+    let probe = Command::new(interpreter)
+        .args(["-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('servo.scan') is None)"])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    probe.is_ok_and(|status| status.success())
 }
 
 fn read(answer: &[u8]) -> Result<Scanned, ScanError> {

@@ -5,17 +5,23 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use servo_core::{Clock, Timestamp};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::lines::{Part, Splitter};
 use super::mask::Mask;
+use super::pipe::Pipe;
 use crate::logs::{LogLine, LogStream, LogWriter, room};
 
-/// How much is read at once: what a pipe holds.
+/// How much is read at once.
 const CHUNK: usize = 64 << 10;
+/// A read of less than this is followed by a pause in which more can gather.
+const MUCH: usize = 16 << 10;
+/// How long that is.
+const PAUSE: Duration = Duration::from_millis(2);
 /// How much of stderr is remembered, for the message of a crash.
 const LAST_LINES: usize = 20;
 
@@ -41,6 +47,8 @@ pub(super) struct Capture {
     state: Mutex<State>,
     /// The last mark of each stream.
     marks: [watch::Sender<Mark>; 2],
+    /// Somebody waits for a mark or for the end.
+    hurry: watch::Sender<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +82,12 @@ struct State {
 impl Capture {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let marks = [watch::channel(Mark::Nothing).0, watch::channel(Mark::Nothing).0];
-        Arc::new(Self { clock, state: Mutex::default(), marks })
+        Arc::new(Self { clock, state: Mutex::default(), marks, hurry: watch::Sender::new(false) })
     }
 
     /// From now on lines belong to an attempt. If it has secrets, nothing is shown until they are known.
     pub(super) fn begin(&self, log: LogWriter, has_secrets: bool) {
+        self.hurry.send_replace(false);
         let mut state = self.lock();
         state.log = Some(log);
         state.held = has_secrets.then(Vec::new);
@@ -102,6 +111,7 @@ impl Capture {
 
     /// Waits until all that an attempt printed has been read.
     pub(super) async fn marked(&self, attempt: &str) {
+        self.hurry.send_replace(true);
         self.release(&mut self.lock());
         for mark in &self.marks {
             let of_this = |mark: &Mark| match mark {
@@ -116,6 +126,7 @@ impl Capture {
 
     /// Waits until both streams have ended.
     pub(super) async fn ended(&self) {
+        self.hurry.send_replace(true);
         for mark in &self.marks {
             let mut mark = mark.subscribe();
             let _gone = mark.wait_for(|mark| *mark == Mark::End).await;
@@ -135,7 +146,8 @@ impl Capture {
     }
 
     /// Reads a stream to its end.
-    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: impl AsyncRead + Unpin) {
+    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: Pipe) {
+        let mut hurry = self.hurry.subscribe();
         let mut chunk = vec![0; CHUNK];
         loop {
             let len = from.read(&mut chunk).await.unwrap_or(0);
@@ -146,6 +158,11 @@ impl Capture {
             }
             if let Some(full) = full {
                 room(full).await;
+            }
+            if len < MUCH {
+                let _hurry = timeout(PAUSE, hurry.wait_for(|hurry| *hurry)).await;
+            } else {
+                tokio::task::yield_now().await;
             }
         }
     }
@@ -209,5 +226,73 @@ impl Capture {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use async_trait::async_trait;
+    use servo_core::ManualClock;
+
+    use super::*;
+    use crate::logs::{LogName, LogSink, LogTarget};
+
+    #[derive(Default)]
+    struct Kept(Mutex<Vec<String>>);
+
+    #[async_trait]
+    impl LogSink for Kept {
+        async fn write(&self, _target: &LogTarget, lines: Vec<LogLine>) -> io::Result<()> {
+            self.0.lock().unwrap().extend(lines.into_iter().map(|line| line.text));
+            Ok(())
+        }
+
+        async fn end(&self, _target: &LogTarget) {
+            self.0.lock().unwrap().push("end".to_owned());
+        }
+    }
+
+    fn begun(has_secrets: bool) -> (Arc<Kept>, Arc<Capture>) {
+        let (kept, clock) = (Arc::new(Kept::default()), Arc::new(ManualClock::default()));
+        let name = LogName {
+            run_id: servo_core::RunId::from_u128(1),
+            task_key: servo_core::TaskKey::parse("t/a:materialize").unwrap(),
+            attempt: 1,
+        };
+        let target = LogTarget { name, task_token: String::new() };
+        let capture = Capture::new(clock.clone());
+        capture.begin(LogWriter::new(kept.clone(), target, clock), has_secrets);
+        (kept, capture)
+    }
+
+    fn read(capture: &Capture, stream: Stream, bytes: Option<&[u8]>) {
+        capture.take(Read { stream, at: Timestamp::EPOCH, bytes: bytes.map(<[u8]>::to_vec) });
+    }
+
+    #[tokio::test]
+    async fn what_is_printed_before_its_secrets_are_known_waits_for_them() {
+        let (kept, capture) = begun(true);
+        read(&capture, Stream::Stdout, Some(b"one hunter2\nand hunt"));
+        read(&capture, Stream::Stderr, Some(b"hunter2"));
+        read(&capture, Stream::Stderr, None);
+        capture.mask(vec!["hunter2".to_owned()]);
+        assert_eq!(capture.last_of_stderr(), "***");
+        read(&capture, Stream::Stdout, Some(b"er2\n"));
+        capture.end().unwrap().end().await;
+        assert_eq!(*kept.0.lock().unwrap(), ["one ***", "***", "and ***", "end"]);
+    }
+
+    #[tokio::test]
+    async fn an_attempt_ends_with_the_marks_of_both_streams_or_with_the_streams() {
+        let (kept, capture) = begun(true);
+        let id = "01JCQ0000000000000000000AA";
+        let mark = format!("half a line\u{1}servo end {id}\nof the next\n");
+        read(&capture, Stream::Stdout, Some(mark.as_bytes()));
+        read(&capture, Stream::Stderr, None);
+        capture.marked(id).await;
+        capture.end().unwrap().end().await;
+        assert_eq!(kept.0.lock().unwrap()[0], "half a line", "no secrets were needed");
     }
 }

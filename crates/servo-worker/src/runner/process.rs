@@ -9,9 +9,11 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, Command};
+
+use super::pipe::Pipe;
 
 /// Numbers of the descriptors in the process.
 const SOCKET: i32 = 3;
@@ -31,8 +33,8 @@ pub(super) struct Process {
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) socket: UnixStream,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+    pub(super) stdout: Pipe,
+    pub(super) stderr: Pipe,
 }
 
 impl Process {
@@ -65,8 +67,8 @@ impl Process {
         let gone = || io::Error::other("it ended at once");
         let connections = Connections {
             socket: ours,
-            stdout: child.stdout.take().ok_or_else(gone)?,
-            stderr: child.stderr.take().ok_or_else(gone)?,
+            stdout: Pipe::new(child.stdout.take().ok_or_else(gone)?.into_owned_fd()?)?,
+            stderr: Pipe::new(child.stderr.take().ok_or_else(gone)?.into_owned_fd()?)?,
         };
         let process = Self { child, group: group.ok_or_else(gone)?, is_gone: false, _lifeline: lifeline };
         Ok((process, connections))
@@ -85,9 +87,9 @@ impl Process {
     /// Waits until the process has ended by itself, and ends what it has left behind.
     pub(super) async fn exited(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await;
-        // Its number is free from now on: this is the last signal.
         if !std::mem::replace(&mut self.is_gone, true) {
-            self.signal(Signal::KILL);
+            // Its number is free from now on: no other signal follows.
+            let _gone = kill_process_group(self.group, Signal::KILL);
         }
         status
     }
@@ -107,8 +109,9 @@ impl Process {
         let _status = self.exited().await;
     }
 
+    /// To the group, and to the process itself, which may have left it. An error means that nobody is left.
     fn signal(&self, signal: Signal) {
-        // An error means that nobody is left.
+        let _gone = kill_process(self.group, signal);
         let _gone = kill_process_group(self.group, signal);
     }
 }

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use servo_core::{AssetKey, MaterializationId, Timestamp};
 use servo_engine::definitions::{CheckDef, Isolation, SecretDef};
 use servo_engine::outputs::{OutputReport, Usage};
-use servo_engine::{DataFormat, ErrorCode, Progress};
+use servo_engine::{DataFormat, ErrorCode, OutputState, Progress};
 
 use super::frames::FrameError;
 use crate::logs::LogLevel;
@@ -98,7 +99,7 @@ pub(crate) struct Output {
     pub(crate) r#final: String,
     pub(crate) quarantine_to: String,
     pub(crate) quarantine: bool,
-    pub(crate) checks: Vec<CheckDef>,
+    pub(crate) checks: Arc<[CheckDef]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) previous: Option<Previous>,
 }
@@ -160,7 +161,7 @@ pub(crate) struct Finished {
     pub(crate) outcome: WorkOutcome,
     #[serde(default)]
     pub(crate) error: Option<Failure>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "outputs")]
     pub(crate) outputs: Vec<OutputReport>,
     #[serde(default)]
     pub(crate) usage: Option<Usage>,
@@ -183,6 +184,18 @@ pub(crate) struct Failure {
     pub(crate) error_type: Option<String>,
     #[serde(default)]
     pub(crate) traceback: Option<String>,
+}
+
+/// What the task did not get to has no state: nothing is kept of it.
+fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OutputReport>, D::Error> {
+    let outputs = Vec::<Map<String, Value>>::deserialize(deserializer)?.into_iter();
+    let read = |mut output: Map<String, Value>| {
+        if output.get("state").is_none_or(Value::is_null) {
+            output.insert("state".to_owned(), Value::from(OutputState::Discarded.name()));
+        }
+        serde_json::from_value(Value::Object(output)).map_err(D::Error::custom)
+    };
+    outputs.map(read).collect()
 }
 
 impl Reply {

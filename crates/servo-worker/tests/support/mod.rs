@@ -15,9 +15,9 @@ use servo_engine::work::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use servo_engine::{Progress, Report};
 use servo_queue::Envelope;
 use servo_runtime::SystemClock;
-use servo_store::Layout;
+use servo_store::{DataRoot, Layout};
 use servo_worker::project::Project;
-use servo_worker::{DataRoot, LogFiles, LogLine, LogName, LogStream, RunnerSettings, Runners, TaskFunction};
+use servo_worker::{LogFiles, LogLine, LogName, LogStream, Places, RunnerSettings, Runners, TaskFunction};
 use tokio::sync::watch;
 
 /// Longest that anything in these tests may take before they fail.
@@ -99,7 +99,7 @@ pub fn write_project(root: &Path, code: &str) {
 pub fn runners(root: &Path, settings: RunnerSettings) -> (Runners, Arc<LogFiles>) {
     let state = root.join(".servo");
     let logs = Arc::new(LogFiles::new(&state, layout()));
-    let data = DataRoot::new(state.to_str().unwrap(), layout());
+    let data = Places::new(DataRoot::directory(&state, &layout()).unwrap(), layout());
     let project = Project::open(root).unwrap();
     (Runners::new(project, data, logs.clone(), Arc::new(SystemClock), settings), logs)
 }

@@ -7,8 +7,9 @@ its digest. It does not matter where one begins.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from servo.sha256 import sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -111,4 +112,4 @@ def digest(text: str) -> str:
     >>> digest("")[:8]
     'e3b0c442'
     """
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return sha256_hex(text.encode(errors="surrogatepass"))

@@ -26,7 +26,7 @@ class Arguments:
         plain = function.declared.plain
         parameters = function.declared.parameters
         only_positional = parameters[: plain.__code__.co_posonlyargcount]
-        defaults = _defaults(plain)
+        defaults = _defaults(plain) if only_positional else {}
         self.positional = [given[name] if name in given else defaults[name] for name in only_positional]
         self.named = {name: value for name, value in given.items() if name not in only_positional}
 

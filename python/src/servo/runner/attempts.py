@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
+from _signal import SIG_DFL, SIGTERM, signal  # type: ignore[import-not-found]
 from typing import TYPE_CHECKING, Any
 
 from servo.runner.errors import INTERNAL_ERROR, TaskError
-from servo.runner.isolation import run_in_child
 from servo.runner.reporting import Reporter
 from servo.runner.requests import RunRequest
 from servo.runner.tasks import failed, run
@@ -22,7 +21,7 @@ def attempt(frame: dict[str, Any], loaded: Loaded | None, channel: Channel) -> N
         refuse_without_project(channel)
         return
     # Modules and earlier tasks may have changed what it does; the supervisor relies on it to end the process.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal(SIGTERM, SIG_DFL)
     try:
         request = RunRequest(frame)
     except TaskError as error:
@@ -37,6 +36,8 @@ def attempt(frame: dict[str, Any], loaded: Loaded | None, channel: Channel) -> N
             _run(request, loaded, to_parent)
         finally:
             loaded.resources.tear_down()
+
+    from servo.runner.isolation import run_in_child  # noqa: PLC0415 - only for tasks that ask for it
 
     last = run_in_child(work, channel)
     if last is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from servo.keys import AssetKey
-    from servo.partition import Partition, Window
+    from servo.partition import Partition, PartitionRange, Window
     from servo.runner.secrets import Secrets
 
     Log = Callable[[str, str, dict[str, object]], None]
@@ -74,6 +74,15 @@ class TaskContext:
     def selected_outputs(self) -> tuple[str, ...]:
         """The assets that are to be made, such as `split.early`, in the order of declaration."""
         return tuple(asset.replace("/", ".", 1) for asset in self._assets)
+
+    @property
+    def partition_range(self) -> PartitionRange | None:
+        """The first and the last of the partitions that are made. A task makes one, so both are that."""
+        if self.partition is None:
+            return None
+        from servo.partition import PartitionRange  # noqa: PLC0415 - imported by now
+
+        return PartitionRange(self.partition, self.partition)
 
     @property
     def partition_window(self) -> Window | None:

@@ -8,6 +8,7 @@ judge, with `retry_on`.
 from __future__ import annotations
 
 import errno
+import os
 from typing import TYPE_CHECKING, Any, Final
 
 from servo.advice import missing_module, words
@@ -35,6 +36,7 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 # Those that go away by themselves, or are the machine's fault.
 _RETRIABLE: Final = frozenset({NETWORK_ERROR, OUT_OF_MEMORY, DISK_FULL, WORKER_CRASH, INTERNAL_ERROR})
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL: Final = os.strerror(errno.ENOSPC)
 _ASYNCIO: Final = ("/asyncio/runners.py", "/asyncio/base_events.py")
 
 
@@ -96,6 +98,9 @@ def machine_fault(error: BaseException) -> str | None:
         if isinstance(each, MemoryError):
             return OUT_OF_MEMORY
         if isinstance(each, OSError) and each.errno in _NO_SPACE:
+            return DISK_FULL
+        # Libraries have errors of their own for it, with the words of the system.
+        if isinstance(each, Exception) and _DISK_FULL in words(each):
             return DISK_FULL
     return None
 

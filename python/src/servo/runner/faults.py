@@ -69,7 +69,7 @@ def _loading_code(error: Exception, *, by_user: bool) -> str:
     cause = error.__cause__ or error.__context__ if isinstance(error, UnreadableInput) else error
     # What cannot be opened is not there for this task, whatever the reason. Libraries that read a damaged
     # file raise errors of the system too, but ones that the system has no number for.
-    is_system = isinstance(cause, OSError) and cause.errno is not None
+    is_system = isinstance(cause, OSError) and (cause.errno is not None or type(cause) is not OSError)
     return MISSING_INPUT if is_system else DATA_CORRUPTION
 
 

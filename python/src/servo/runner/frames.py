@@ -61,24 +61,31 @@ class Channel:
         self._identity = identity(self._descriptor)
         self._lock = allocate_lock()
         self._is_broken = False
+        self._read = b""
         _open_channels.append(self)
-
-    @property
-    def descriptor(self) -> int:
-        """The descriptor, to wait for."""
-        return self._descriptor
 
     @property
     def is_open(self) -> bool:
         """Whether anything can be sent from this process."""
         return self._descriptor >= 0 and not self._is_broken
 
+    def comes(self, milliseconds: int) -> bool:
+        """Wait until there is something to receive, or its end, and say whether there is."""
+        size = int.from_bytes(self._read[:_HEADER], "big")
+        if len(self._read) >= _HEADER + size:
+            # It has come with an earlier one.
+            return True
+        import select  # noqa: PLC0415 - not needed to greet
+
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLIN | select.POLLHUP)
+        return bool(poll.poll(milliseconds))
+
     def send(self, frame: dict[str, Any]) -> None:
         """Send a frame. Raises `TooLargeError` before anything is sent, and `ClosedError`."""
-        import json  # noqa: PLC0415 - the first frame is sent without it
+        from servo.runner.encoding import encode  # noqa: PLC0415 - the first frame is sent without it
 
-        text = json.dumps(frame, separators=(",", ":"), ensure_ascii=False)
-        self.send_text(str(frame.get("type")), text)
+        self.send_text(str(frame.get("type")), encode(frame))
 
     def send_text(self, what: str, text: str) -> None:
         """Send a frame that is JSON already; `what` names it in errors."""
@@ -91,15 +98,16 @@ class Channel:
 
     def receive(self) -> dict[str, Any] | None:
         """Wait for the next frame; None if there will be no more."""
-        header = self._read(_HEADER)
-        if not header:
+        self._fill(_HEADER)
+        if not self._read:
             return None
-        size = int.from_bytes(header, "big")
-        if len(header) < _HEADER:
+        if len(self._read) < _HEADER:
             raise ProtocolError("the connection ended inside of the length of a frame")
+        size = int.from_bytes(self._read[:_HEADER], "big")
         if size > MAX_FRAME:
             raise ProtocolError(f"a frame of {size} bytes was announced, at most {MAX_FRAME} are allowed")
-        data = self._read(size)
+        self._fill(_HEADER + size)
+        data, self._read = self._read[_HEADER : _HEADER + size], self._read[_HEADER + size :]
         if len(data) < size:
             raise ProtocolError(f"the connection ended after {len(data)} of the {size} bytes of a frame")
         return decoded(data)
@@ -132,20 +140,23 @@ class Channel:
             self._is_broken = self._is_broken or 0 < len(rest) < len(data)
             raise
 
-    def _read(self, size: int) -> bytes:
+    def _fill(self, size: int) -> None:
+        """Read at least so many bytes, unless there are no more; what comes with them is kept for later."""
+        missing = size - len(self._read)
+        if missing <= 0:
+            return
         self._check()
-        parts: list[bytes] = []
-        missing = size
-        while missing:
+        parts = [self._read]
+        while missing > 0:
             try:
-                part = os.read(self._descriptor, min(missing, 1 << 20))
+                part = os.read(self._descriptor, 1 << 16)
             except ConnectionError:
                 part = b""
             if not part:
                 break
             parts.append(part)
             missing -= len(part)
-        return b"".join(parts)
+        self._read = b"".join(parts)
 
     def _check(self) -> None:
         """Refuse to use a descriptor that user code has closed, which by now may be one of its files."""
@@ -168,7 +179,7 @@ def decoded(data: bytes) -> dict[str, Any]:
     import json  # noqa: PLC0415 - as above
 
     try:
-        frame = json.loads(data)
+        frame = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise ProtocolError(f"a frame is not JSON: {error}") from None
     if not isinstance(frame, dict) or not isinstance(frame.get("type"), str):

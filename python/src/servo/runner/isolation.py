@@ -7,7 +7,6 @@ happens to the child, the supervisor never sees half a frame, and always a last 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -101,12 +100,10 @@ class _Forwarding:
 
 def _pass_on(channel: Channel, child: int, sender: Sender) -> tuple[bool, _Ended]:
     """Pass frames on until the child has ended; say whether one of them was the last, and how it ended."""
-    poll = select.poll()
-    poll.register(channel.descriptor, select.POLLIN | select.POLLHUP)
     is_finished = False
     ended: _Ended | None = None
     while True:
-        if not poll.poll(0 if ended is not None else _MILLISECONDS):
+        if not channel.comes(0 if ended is not None else _MILLISECONDS):
             if ended is not None:
                 return is_finished, ended
             # A program that the child started may hold its end of the pipe open for ever.

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 EXIT_OK = 0
 EXIT_PROTOCOL = 2
+_MANY_OBJECTS = 100_000
+_MILLISECONDS = 2
+"""How long a request may take to follow on another."""
 
 
 class Loop:
@@ -28,13 +31,14 @@ class Loop:
         self._channel = channel
         self._loaded: Loaded | None = None
         self._directory: str | None = None
+        self._is_prepared = False
         self._marks = Marks()
 
     def run(self) -> int:
         """Greet, answer requests, and give the exit code."""
         try:
             self._channel.send_text("hello", hello())
-            while (frame := self._channel.receive()) is not None and frame["type"] != "exit":
+            while (frame := self._next()) is not None and frame["type"] != "exit":
                 self._answer(frame)
         except ClosedError:
             # Nobody is there to be told anything.
@@ -47,6 +51,13 @@ class Loop:
                 self._loaded.resources.tear_down()
         return EXIT_OK
 
+    def _next(self) -> dict[str, Any] | None:
+        """Wait for a request. If there is time, what tasks need is imported before the first one comes."""
+        if self._loaded is not None and not self._is_prepared and not self._channel.comes(_MILLISECONDS):
+            self._is_prepared = True
+            _prepare()
+        return self._channel.receive()
+
     def _answer(self, frame: dict[str, Any]) -> None:
         kind = frame["type"]
         if kind == "load":
@@ -57,12 +68,9 @@ class Loop:
             self._run(frame)
 
     def _load(self, directory: str) -> None:
-        from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
-
         directory = os.path.abspath(directory)
-        is_new = self._loaded is None
         if self._loaded is None:
-            self._loaded = Loaded.from_directory(directory)
+            self._loaded = _load(directory)
             self._directory = directory
         elif directory != self._directory:
             from servo.failures import config_failure  # noqa: PLC0415 - only when needed
@@ -71,8 +79,6 @@ class Loop:
             self._channel.send({"type": "loaded", "errors": [config_failure(problem)]})
             return
         self._channel.send({"type": "loaded", "errors": self._loaded.failures})
-        if is_new:
-            _prepare()
 
     def _scan(self) -> None:
         if self._loaded is None:
@@ -96,7 +102,10 @@ class Loop:
             self._channel.send({"type": "scanned", "errors": [config_failure(problem)]})
 
     def _run(self, frame: dict[str, Any]) -> None:
-        from servo.runner.attempts import attempt  # noqa: PLC0415 - as of `_load`
+        if not self._is_prepared and self._loaded is not None:
+            self._is_prepared = True
+            _prepare()
+        from servo.runner.attempts import attempt  # noqa: PLC0415 - imported by now
 
         attempt(frame, self._loaded, self._channel)
         if frame.get("mark"):
@@ -118,8 +127,24 @@ def hello() -> str:
     )
 
 
+def _load(directory: str) -> Loaded:
+    """Import a project. Little of what is made then is garbage, so it is looked for less often."""
+    import gc  # noqa: PLC0415 - not needed before
+
+    before = gc.get_threshold()
+    gc.set_threshold(_MANY_OBJECTS, *before[1:])
+    try:
+        from servo.runner.loaded import Loaded  # noqa: PLC0415 - all of Servo, for which hello does not wait
+
+        return Loaded.from_directory(directory)
+    finally:
+        # Unless the project has an opinion of its own.
+        if gc.get_threshold()[0] == _MANY_OBJECTS:
+            gc.set_threshold(*before)
+
+
 def _prepare() -> None:
-    """Get ready for tasks, after the project is imported and while the supervisor gets ready too."""
+    """Get ready for tasks."""
     import gc  # noqa: PLC0415 - not needed before
 
     import servo.runner.attempts  # noqa: F401, PLC0415 - so that the first task need not

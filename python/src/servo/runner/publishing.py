@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from servo import storage
-from servo.checking import Gate, gate, run_checks
+from servo.checking import Gate, gate
 from servo.results import Materialization
 from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
 from servo.runner.faults import storing
 from servo.runner.json_values import json_text, json_value
-from servo.storage import Stored
-from servo.storage.errors import CommitConflict
-from servo.storage.formats import METADATA
-from servo.storage.locations import locate
+from servo.storage.records import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from servo.checking import CheckOutcome
     from servo.runner.context import TaskContext
-    from servo.runner.masking import Mask
+    from servo.runner.reporting import Reporter
     from servo.runner.requests import OutputRequest, RunRequest
+    from servo.storage import Stored
 
 COMMITTED: Final = "COMMITTED"
 QUARANTINED: Final = "QUARANTINED"
 DISCARDED: Final = "DISCARDED"
+_SMALL: Final = 1024 * 1024
+"""Values of this many bytes go straight to where they are committed, without being staged."""
 
 
 class Publication:
@@ -38,18 +37,23 @@ class Publication:
         request: OutputRequest,
         task: RunRequest,
         ctx: TaskContext,
+        reporter: Reporter,
         resolve: Callable[[str], Callable[..., object]],
     ) -> None:
-        """Take what is asked for, and how the functions of checks are found."""
+        """Take what is asked for, who knows the secrets, and how the functions of checks are found."""
         self.request = request
         self.state: str | None = None
         self.byte_size = 0
         self._task = task
         self._ctx = ctx
+        self._reporter = reporter
         self._resolve = resolve
         self._outcomes: list[CheckOutcome] = []
         self._metadata: dict[str, object] = {}
         self._stored: Stored | None = None
+        self._may_be_staged = False
+        self._fate: str | None = None
+        self._left: str | None = None
 
     def check_inputs(self, data: dict[str, object]) -> None:
         """Run the checks that come before the function, on what it reads."""
@@ -60,9 +64,9 @@ class Publication:
         if self.is_blocked:
             self.state = DISCARDED
 
-    def stage(self, value: object, metadata: dict[str, object], mask: Mask) -> None:
+    def stage(self, value: object, metadata: dict[str, object]) -> None:
         """Write a value below the staging directory, and run the checks that come after the function."""
-        request = self.request
+        request, mask = self.request, self._reporter.mask
         if isinstance(value, Materialization):
             metadata = {**value.metadata, **metadata}
             uri = None if value.uri is None else mask.text(value.uri)
@@ -70,55 +74,64 @@ class Publication:
         self._metadata = metadata
         with storing(request.shown, by_user=request.io is not None):
             masked = {mask.text(name): mask.json(json_value(each)) for name, each in metadata.items()}
-            self._stored = self._store(value, masked, mask)
+            self._may_be_staged = True
+            self._stored = self._store(value, masked)
+            self._may_be_staged = self._stored.content is None
             self.byte_size = self._stored.byte_size
             checks = request.checks_of("post")
             checked = storage.staged(value, request.staging, self._stored) if checks else None
         if checks:
             self._check(checks, checked)
 
-    def _store(self, value: object, metadata: dict[str, object], mask: Mask) -> Stored:
+    def _store(self, value: object, metadata: dict[str, object]) -> Stored:
         request, task = self.request, self._task
         if request.io is None:
-            return storage.store(value, request.staging, metadata=metadata)
+            return storage.store(value, request.staging, metadata=metadata, keep=_SMALL)
         from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
 
         resource = managers.manager(request.io, request.shown, self._ctx.resources)
-        return managers.store(resource, value, request, task.partition, metadata=metadata, mask=mask)
+        return managers.store(
+            resource, value, request, task.partition, metadata=metadata, mask=self._reporter.mask
+        )
 
-    def publish(self) -> None:
-        """Commit what is staged, or if a check blocks it, put it aside or throw it away."""
-        request = self.request
+    def publish(self, unsynced: storage.Unsynced) -> None:
+        """Commit what is staged, or if a check blocks it, put it aside or throw it away.
+
+        It does not count before it is synced and `settle` is called.
+        """
+        request, stored = self.request, self._stored
+        if stored is None:
+            return
         with storing(request.shown):
             if not self.is_blocked:
-                self._commit()
-                self.state = COMMITTED
+                # Of a function that returned nothing there is nothing to keep: what is known of it is told.
+                if stored.format != NONE:
+                    self._stored = storage.commit(
+                        stored, request.staging, request.final, self._record(), unsynced
+                    )
+                    self._left = request.final if self._stored is stored else None
+                self._fate = COMMITTED
             elif request.quarantines and request.quarantine_to is not None:
-                storage.quarantine(request.staging, request.quarantine_to, self._reason())
-                self.state = QUARANTINED
+                storage.quarantine(stored, request.staging, request.quarantine_to, self._reason(), unsynced)
+                self._fate = QUARANTINED
             else:
-                storage.discard(request.staging)
-                self.state = DISCARDED
+                self.discard()
 
-    def _commit(self) -> None:
-        request = self.request
-        try:
-            storage.commit(request.staging, request.final, self._record())
-        except CommitConflict:
-            # This attempt was here before and could not tell: what it committed then is what counts.
-            found = storage.committed(request.final)
-            if found is None or found.get("attempt_id") != self._task.attempt_id:
-                raise
-            self._stored = Stored(**json.loads(locate(request.final).join(METADATA).read()))
-            storage.discard(request.staging)
+    def settle(self) -> None:
+        """Let what was published count."""
+        self.state = self._fate or self.state
 
     def discard(self) -> None:
-        """Throw away what is staged, since the task has failed. Failing to changes nothing about that."""
-        if self._stored is not None and self.state is None:
-            # Staging directories of old attempts are collected anyway.
-            with suppress(Exception):
+        """Throw away what was made, since the task has failed. Failing to changes nothing about that."""
+        if self.state is not None:
+            return
+        self.state = DISCARDED
+        # What is left over of old attempts is collected anyway.
+        with suppress(Exception):
+            if self._may_be_staged:
                 storage.discard(self.request.staging)
-        self.state = self.state or DISCARDED
+            if self._left is not None:
+                storage.discard(self._left)
 
     @property
     def is_blocked(self) -> bool:
@@ -140,6 +153,8 @@ class Publication:
         if not self._outcomes and self.state not in {COMMITTED, QUARANTINED}:
             return None
         places = {COMMITTED: self.request.final, QUARANTINED: self.request.quarantine_to}
+        if stored is not None and stored.format == NONE:
+            places[COMMITTED] = None
         found: dict[str, Any] = {
             "asset": self.request.asset,
             "materialization_id": self.request.materialization_id,
@@ -158,6 +173,8 @@ class Publication:
         return found
 
     def _check(self, checks: list[dict[str, Any]], value: object) -> None:
+        from servo.checking.running import run_checks  # noqa: PLC0415 - only for assets that have any
+
         try:
             self._outcomes += run_checks(
                 checks, value, previous=self._previous_rows, resolve=self._resolve, ctx=self._ctx
@@ -172,9 +189,8 @@ class Publication:
         return None if uri is None else storage.committed_row_count(uri)
 
     def _record(self) -> dict[str, object]:
-        """Say what is committed. It has no time, so that the same attempt always says the same."""
+        """Say whose it is. It has no time, so that the same attempt always says the same."""
         task = self._task
-        known = {} if self._stored is None else self._stored.to_json()
         return {
             "asset": self.request.asset,
             "attempt": task.attempt,
@@ -183,13 +199,13 @@ class Publication:
             "partition": None if task.partition is None else task.partition.canonical,
             "run_id": task.run_id,
             "task_key": task.task_key,
-            **known,
         }
 
     def _reason(self) -> dict[str, object]:
         outcomes = [outcome.to_json() for outcome in self._outcomes]
-        # How long they took differs from time to time.
         for outcome in outcomes:
+            self._reporter.mask_check(outcome)
+            # How long they took differs from time to time.
             del outcome["duration_ms"]
         return {**self._record(), "checks": outcomes}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from servo.runner.frames import TooLargeError
 from servo.runner.masking import Mask
 from servo.runner.texts import MAX_MESSAGE, MAX_TRACEBACK, clean, cut
 
@@ -69,9 +70,19 @@ class Reporter:
 
     def finished(self, frame: dict[str, Any]) -> None:
         """Say how it ended. Nothing is said after that."""
-        self._sender.send(_fitting(self.masked(frame)))
+        self.masked(frame)
+        for part, empty in (("metadata", {}), ("schema", None), ("checks", [])):
+            try:
+                self._sender.send(frame)
+            except TooLargeError:
+                # The outcome must arrive: what makes it too long is left out.
+                for output in frame["outputs"]:
+                    output[part] = empty
+            else:
+                return
+        self._sender.send(frame)
 
-    def masked(self, frame: dict[str, Any]) -> dict[str, Any]:
+    def masked(self, frame: dict[str, Any]) -> None:
         """Replace secrets in the parts of the last frame that are written by user code."""
         error = frame.get("error")
         if error is not None:
@@ -80,11 +91,14 @@ class Reporter:
                 error["traceback"] = self.text(error["traceback"], MAX_TRACEBACK)
         for output in frame["outputs"]:
             _mask_metadata(output, self.mask)
-            for check in output.get("checks", ()):
-                _mask_metadata(check, self.mask)
-                if check.get("message") is not None:
-                    check["message"] = self.text(check["message"], MAX_MESSAGE)
-        return frame
+            for check in output["checks"]:
+                self.mask_check(check)
+
+    def mask_check(self, check: dict[str, Any]) -> None:
+        """Replace secrets in what became of a check."""
+        _mask_metadata(check, self.mask)
+        if check["message"] is not None:
+            check["message"] = self.text(check["message"], MAX_MESSAGE)
 
     def text(self, text: str, limit: int) -> str:
         """Make a text fit to be sent. Secrets go first, since half of one is not found."""
@@ -92,21 +106,5 @@ class Reporter:
 
 
 def _mask_metadata(entry: dict[str, Any], mask: Mask) -> None:
-    metadata = entry.get("metadata") or {}
+    metadata = entry["metadata"]
     entry["metadata"] = {mask.text(clean(name)): mask.json_text(text) for name, text in metadata.items()}
-
-
-def _fitting(frame: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what makes the last frame too long: the outcome must arrive."""
-    import json  # noqa: PLC0415 - loaded by now
-
-    from servo.runner.frames import MAX_FRAME  # noqa: PLC0415 - as above
-
-    for part in ("metadata", "schema", "checks"):
-        # A character may take four bytes.
-        if len(json.dumps(frame, ensure_ascii=False)) * 4 <= MAX_FRAME:
-            break
-        empty: dict[str, object] = {"metadata": {}, "schema": None, "checks": []}
-        for output in frame["outputs"]:
-            output[part] = empty[part]
-    return frame

@@ -11,7 +11,7 @@ from servo.runner.arguments import arguments
 from servo.runner.calls import call
 from servo.runner.context import Progress, TaskContext
 from servo.runner.errors import INTERNAL_ERROR, USER_CODE_EXCEPTION, TaskError, entry_of, error_entry
-from servo.runner.faults import loading
+from servo.runner.faults import loading, storing
 from servo.runner.publishing import Publication, blocked
 from servo.runner.secrets import resolve
 from servo.runner.usage import Usage
@@ -90,7 +90,7 @@ class Task:
         )
         for output in request.outputs:
             self._publications[output.asset] = Publication(
-                output, request, ctx, lambda name: loaded.functions.check(name, selected)
+                output, request, ctx, self._reporter, lambda name: loaded.functions.check(name, selected)
             )
         # What is wrong with the request is found before anything is read.
         is_subset = len(selected) < len(function.outputs)
@@ -103,13 +103,21 @@ class Task:
             return
         del data
         self._call(function, given, selected, ctx)
+        unsynced = storage.Unsynced()
+        try:
+            for publication in publications:
+                publication.publish(unsynced)
+            with storing(", ".join(publication.request.shown for publication in publications)):
+                unsynced.sync()
+        finally:
+            unsynced.forget()
         for publication in publications:
-            publication.publish()
+            publication.settle()
 
     def _call(self, function: Function, given: Any, selected: tuple[str, ...], ctx: TaskContext) -> None:  # noqa: ANN401 - Arguments
         def take(asset: str, value: object, metadata: dict[str, object]) -> None:
             self._end_if_forked(0)
-            self._publications[asset].stage(value, {**ctx.metadata_values, **metadata}, self._reporter.mask)
+            self._publications[asset].stage(value, {**ctx.metadata_values, **metadata})
 
         call(function, given, selected, take)
         self._end_if_forked(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 from typing import Final
@@ -51,17 +52,26 @@ def peak_bytes(usage: resource.struct_rusage) -> int:
 def _reset_peak() -> bool:
     """Make Linux count the most memory anew; elsewhere it cannot be done."""
     try:
-        with open(_RESET, "w", encoding="ascii") as file:
-            file.write("5")
+        descriptor = os.open(_RESET, os.O_WRONLY)
     except OSError:
         return False
+    try:
+        os.write(descriptor, b"5")
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
     return True
 
 
 def _peak() -> int | None:
     try:
-        with open(_STATUS, encoding="ascii", errors="replace") as file:
-            line = next(line for line in file if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
+        descriptor = os.open(_STATUS, os.O_RDONLY)
+    except OSError:
         return None
-    return int(line.split()[1]) * 1024
+    try:
+        text = os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+    _, found, rest = text.partition(b"VmHWM:")
+    return int(rest.split(None, 1)[0]) * 1024 if found else None

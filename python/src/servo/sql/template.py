@@ -20,7 +20,7 @@ from servo.frozen import Frozen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TOKEN: Final = re.compile(
+TOKEN: Final = re.compile(
     r"""
       (?P<space>\s+)
     | (?P<line>--[^\n]*)
@@ -33,6 +33,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""What a query is made of. A comment `/*` is only begun: it may have others inside."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HINT: Final = (
     "write {{ namespace.name }} for an asset, {{ partition }} or {{ partition.dimension }} for the "
@@ -92,7 +93,7 @@ def read(text: str) -> Template:
     values: dict[str, tuple[str, ...]] = {}
     at = 0
     while at < len(text):
-        match = _TOKEN.match(text, at)
+        match = TOKEN.match(text, at)
         assert match is not None, "the last alternative is any character"  # noqa: S101 - an invariant
         kind, found = match.lastgroup or "", match.group()
         at = match.end()
@@ -106,7 +107,9 @@ def read(text: str) -> Template:
             problem = "{{ is not closed with }}" if found == "{{" else f"the quote {found} is not closed"
             raise TemplateError(line, problem)
         elif kind == "block":
-            at = _end_of_comment(text, match.start(), line)
+            at = end_of_comment(text, match.start())
+            if at < 0:
+                raise TemplateError(line, "the comment /* is not closed with */")
             found = text[match.start() : at]
         query.append(found)
         if kind not in {"space", "line", "block"}:
@@ -145,11 +148,11 @@ def _refuse_inside(found: str, line: int) -> None:
         )
 
 
-def _end_of_comment(text: str, start: int, line: int) -> int:
-    """Find the end of a comment, in which there may be others."""
+def end_of_comment(text: str, start: int) -> int:
+    """Find the end of a comment, in which there may be others; -1 if it has none."""
     depth = 0
     for mark in re.compile(r"/\*|\*/").finditer(text, start):
         depth += 1 if mark.group() == "/*" else -1
         if depth == 0:
             return mark.end()
-    raise TemplateError(line, "the comment /* is not closed with */")
+    return -1

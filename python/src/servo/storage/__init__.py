@@ -8,7 +8,7 @@ committed, put aside for review, or thrown away:
 >>> stored = store([3, 0, 5], f"{lake}/staging/attempt=1")
 >>> stored.format, stored.files, stored.row_count
 ('json', ('data.json',), 3)
->>> commit(f"{lake}/staging/attempt=1", f"{lake}/materializations/01J8", {"materialization_id": "01J8"})
+>>> made = commit(stored, f"{lake}/staging/attempt=1", f"{lake}/materializations/01J8", {"run_id": "run_1"})
 >>> load([Piece(None, f"{lake}/materializations/01J8", "json")], "list[int]", single=True)
 [3, 0, 5]
 
@@ -24,12 +24,14 @@ from servo.storage.formats import staged, store
 from servo.storage.loading import load, remember_libraries
 from servo.storage.pieces import committed_piece, committed_row_count
 from servo.storage.records import Piece, Stored
+from servo.storage.unsynced import Unsynced
 
 __all__ = [
     "Piece",
     "StorageError",
     "Stored",
     "UnsupportedType",
+    "Unsynced",
     "commit",
     "committed",
     "committed_piece",

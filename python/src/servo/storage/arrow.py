@@ -7,11 +7,10 @@ the same.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
 from servo.canonical import canonical_json
-from servo.storage.digests import digest_of_file, digested
+from servo.storage.digests import digest_of, digest_of_file, digested
 from servo.storage.errors import UnsupportedType
 from servo.storage.libraries import needed
 from servo.storage.records import PARQUET, Stored
@@ -112,7 +111,7 @@ def _stored(schema: Any, rows: int, size: int, digest: str) -> Stored:  # noqa: 
         row_count=rows,
         byte_size=size,
         content_hash=digest,
-        schema_hash=f"sha256:{hashlib.sha256(canonical_json(texts).encode()).hexdigest()}",
+        schema_hash=digest_of(canonical_json(texts).encode()),
         schema=texts,
     )
 

@@ -4,9 +4,9 @@ Amazon's variables of the environment say how: `AWS_ENDPOINT_URL_S3` or `AWS_END
 for another service than Amazon's, `AWS_REGION` or `AWS_DEFAULT_REGION`, and credentials as everywhere.
 Google's are the default credentials of the machine; `STORAGE_EMULATOR_HOST` names another service.
 
-A file in a bucket is whole or absent by itself. pyarrow cannot say "write unless it is there", so `create`
-looks first and then writes. That leaves a moment in which two writers could both write; materializations are
-named by an id that belongs to one attempt, so only that attempt could meet itself there, with the same words.
+A file in a bucket is whole or absent by itself. pyarrow cannot say "write unless it is there", so who marks a
+directory looks first and then writes. That leaves a moment in which two writers could both write;
+materializations are named by an id that belongs to one attempt, so only that attempt could meet itself there.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from servo.storage.errors import StorageError
 from servo.storage.libraries import needed
 from servo.storage.locations import Location
+from servo.storage.records import METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO
+
+    from servo.storage.unsynced import Unsynced
 
 _COPIED_BY_THE_STORE: Final = 5 * 1024**3
 """Larger objects than this S3 does not copy by itself."""
@@ -87,18 +90,6 @@ class BucketLocation(Location):
         with self._reporting(), self._files.open_input_stream(self.key, compression=None) as stream:
             return bytes(stream.read())
 
-    def create(self, data: bytes) -> bool:
-        """Write an object unless it is there already, and say whether it was written."""
-        if self._info().is_file:
-            return False
-        self.write(data)
-        return True
-
-    def write(self, data: bytes) -> None:
-        """Write an object, in place of what was there."""
-        with self.writer() as stream:
-            stream.write(data)
-
     @contextmanager
     def writer(self) -> Iterator[BinaryIO]:
         """Open a new object for writing; it is there once the block ends."""
@@ -117,7 +108,17 @@ class BucketLocation(Location):
         with open(path, "rb") as file, self.writer() as stream:
             shutil.copyfileobj(file, stream, 8 * 1024**2)
 
-    def publish(self, to: Location, marker: str, data: bytes) -> bytes:
+    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:  # noqa: ARG002 - for disks
+        """Write small objects, and last create one that says so."""
+        target = self._below(marker)
+        if not target.exists():
+            self.remove()
+            for name, content in files.items():
+                _write(self._below(name), content)
+            self._mark(target, data)
+        return target.read()
+
+    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:  # noqa: ARG002 - as above
         """Copy what is below to another prefix, and last create an object there that says so."""
         if not isinstance(to, BucketLocation) or to.uri.partition("://")[0] != self.uri.partition("://")[0]:
             raise OSError(errno.EXDEV, f"what is in a bucket cannot be moved to {to.uri}", self.uri)
@@ -127,14 +128,16 @@ class BucketLocation(Location):
             if not objects:
                 raise FileNotFoundError(errno.ENOENT, "nothing is staged", self.uri)
             to.remove()
-            # A copy is there or not; what is written is there, if empty, even when something is interrupted.
-            pending = self.key + f"/{marker}.pending"
-            self.join(f"{marker}.pending").write(data)
             for each in objects:
-                if each.path != pending:
-                    self._copy(each.path, each.size, to.key + str(each.path)[len(self.key) :])
-            self._copy(pending, len(data), target.key)
+                self._copy(each.path, each.size, to.key + str(each.path)[len(self.key) :])
+            self._mark(target, data)
         return target.read()
+
+    def _mark(self, target: BucketLocation, data: bytes) -> None:
+        # A copy is there or not; what is written is there, if empty, even when something is interrupted.
+        metadata = BucketLocation(f"{target.uri.rpartition('/')[0]}/{METADATA}")
+        _write(metadata, data)
+        self._copy(metadata.key, len(data), target.key)
 
     def _copy(self, source: str, size: int, to: str) -> None:
         files = self._files
@@ -172,6 +175,11 @@ class BucketLocation(Location):
             raise FileNotFoundError(errno.ENOENT, "it is not there", self.uri) from None
         except OSError as error:
             raise OSError(error.errno or errno.EIO, str(error), self.uri) from error
+
+
+def _write(place: BucketLocation, data: bytes) -> None:
+    with place.writer() as stream:
+        stream.write(data)
 
 
 @lru_cache(maxsize=8)

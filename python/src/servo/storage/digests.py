@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from servo.sha256 import sha256_hex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +19,8 @@ class DigestedFile:
 
     def __init__(self, file: BinaryIO) -> None:
         """Write to an open file."""
+        import hashlib  # noqa: PLC0415 - slow to import, and most values are smaller than a file
+
         self._file = file
         self._digest = hashlib.sha256()
         self.size = 0
@@ -76,11 +79,13 @@ def digest_of(data: bytes) -> str:
     >>> digest_of(b"")[:15]
     'sha256:e3b0c442'
     """
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return f"sha256:{sha256_hex(data)}"
 
 
 def digest_of_file(path: str) -> tuple[int, str]:
     """Give the size and the digest of a local file."""
+    import hashlib  # noqa: PLC0415 - as above
+
     with open(path, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         return file.tell(), f"sha256:{digest}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from servo.sql.quoting import pattern
 from servo.storage import arrow
 from servo.storage.libraries import needed
 
@@ -32,7 +33,7 @@ def from_arrow(table: Any, kind: str) -> object:  # noqa: ANN401 - pyarrow has n
 def scan(paths: Sequence[str]) -> object:
     """Give Parquet files on the local disk as a relation; columns that some lack are null there."""
     duckdb = needed("duckdb", "an annotation asks for")
-    files = [_literal(path) for path in paths]
+    files = [pattern(path) for path in paths]
     return duckdb.read_parquet(files, union_by_name=len(files) > 1, hive_partitioning=False)
 
 
@@ -54,15 +55,6 @@ class DuckSource:
         if self._data is not None:
             connection.register(name, self._data)
             return
-        files = [_literal(path) for path in self._paths]
+        files = [pattern(path) for path in self._paths]
         is_many = len(files) > 1
         connection.read_parquet(files, union_by_name=is_many, hive_partitioning=False).create_view(name)
-
-
-def _literal(path: str) -> str:
-    """Keep DuckDB from reading a path as a pattern.
-
-    >>> _literal("/lake/date=*/data.parquet")
-    '/lake/date=[*]/data.parquet'
-    """
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)

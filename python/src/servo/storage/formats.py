@@ -15,7 +15,6 @@ Nothing is pickled: what a pickle reads back depends on the code that reads it, 
 
 from __future__ import annotations
 
-import json
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -29,15 +28,14 @@ from servo.storage.records import EXTERNAL, NONE, PARQUET, Piece, Stored
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from servo.storage.locations import Location
-
-METADATA: Final = "_metadata.json"
 # By the package that a class of the value is from: the module that knows it.
 _FAMILIES: Final = {"pandas": "pandas_", "polars": "polars_", "pyarrow": "arrow", "duckdb": "duckdb_"}
 
 
-def store(value: object, directory: str, *, metadata: Mapping[str, object] | None = None) -> Stored:
-    """Write a value and `_metadata.json` below a directory.
+def store(
+    value: object, directory: str, *, metadata: Mapping[str, object] | None = None, keep: int = 0
+) -> Stored:
+    """Write a value below a directory.
 
     Nothing is synced: staging may be lost, and `commit` syncs what it finds.
 
@@ -45,6 +43,7 @@ def store(value: object, directory: str, *, metadata: Mapping[str, object] | Non
         value: What a function returned; of an `Output`, its value and its metadata.
         directory: The staging directory; it is made if need be.
         metadata: JSON values by name that the user has said of it.
+        keep: JSON and bytes of up to this size are kept in memory, for `commit` to write.
 
     Raises:
         UnsupportedType: There is no way to store it, or something in it.
@@ -60,12 +59,8 @@ def store(value: object, directory: str, *, metadata: Mapping[str, object] | Non
         value = value.value
     if isinstance(value, Materialization):
         said = {**value.metadata, **said}
-    place = locate(directory)
-    stored = write(value, place)
-    if said:
-        stored = with_metadata(stored, said)
-    write_metadata(stored, place)
-    return stored
+    stored = write(value, directory, keep)
+    return with_metadata(stored, said) if said else stored
 
 
 def staged(value: object, directory: str, stored: Stored) -> object:
@@ -93,39 +88,34 @@ def staged(value: object, directory: str, stored: Stored) -> object:
     return load([Piece(None, directory, PARQUET)], annotation, single=True)
 
 
-def write(value: object, place: Location) -> Stored:  # noqa: PLR0911 - one for each kind of value
-    """Write the data of a value, and nothing else."""
+def write(value: object, directory: str, keep: int = 0) -> Stored:  # noqa: PLR0911 - one for each kind
+    """Write the data of a value, and nothing else; what is small enough to be kept is not written yet."""
     if value is None:
         return Stored(NONE)
     if type(value) in plain.JSON_TYPES:
-        return plain.store_json(value, place)
+        return plain.store_json(value, directory, keep)
     if isinstance(value, bytes | bytearray | memoryview):
-        return plain.store_bytes(value, place)
+        return plain.store_bytes(value, directory, keep)
     if isinstance(value, Materialization):
         format_ = NONE if value.uri is None else EXTERNAL
         return Stored(format_, row_count=value.row_count, uri=value.uri)
     family = _family(value)
     if family is not None:
-        stored: Stored | None = import_module(f"servo.storage.{family}").store(value, place)
+        module = import_module(f"servo.storage.{family}")
+        stored: Stored | None = module.store(value, locate(directory))
         if stored is not None:
             return stored
     elif isinstance(value, plain.JSON_TYPES):
-        return plain.store_json(value, place)
+        return plain.store_json(value, directory, keep)
     elif isinstance(value, os.PathLike):
-        return plain.store_file(value, place)
+        return plain.store_file(value, locate(directory))
     raise _unsupported(value)
 
 
 def with_metadata(stored: Stored, metadata: Mapping[str, object]) -> Stored:
     """Give what was stored with what the user has said of it."""
     facts: dict[str, Any] = stored.to_json()
-    return Stored(**{**facts, "metadata": json_texts(metadata)})
-
-
-def write_metadata(stored: Stored, place: Location) -> None:
-    """Write `_metadata.json`."""
-    with place.join(METADATA).writer() as file:
-        file.write(json.dumps(stored.to_json(), separators=(",", ":"), ensure_ascii=False).encode())
+    return Stored(**{**facts, "metadata": json_texts(metadata), "content": stored.content})
 
 
 def _family(value: object) -> str | None:

@@ -19,8 +19,10 @@ Rows in a JSON file (a list of dicts) can be loaded as a table, and a table as `
 from __future__ import annotations
 
 import atexit
+import errno
 import json
 import os
+import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -155,6 +157,8 @@ def _table(pieces: Sequence[Piece], want: Wanted) -> Any:  # noqa: ANN401 - as a
     for piece in pieces:
         format_, places = _files(piece)
         if format_ == records.PARQUET:
+            for place in places:
+                _check_file(place, piece)
             found += [tables.ParquetFile(place, piece.shown) for place in places]
         elif format_ == records.JSON:
             rows += _rows(places[0], piece, want)
@@ -191,8 +195,7 @@ def _raw(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401 - as above
 
     path = places[0].local_path()
     if path is not None:
-        if not places[0].exists():
-            raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone")
+        _check_file(places[0], piece)
         return Path(path)
     return Path(_download(places[0], piece))
 
@@ -215,9 +218,7 @@ def _download(place: Location, piece: Piece) -> str:
 def _files(piece: Piece) -> tuple[str, list[Location]]:
     """Find the format of a piece, and the files that its data is in."""
     if piece.format in records.DATA:
-        place = locate(piece.uri).join(records.DATA[piece.format])
-        _check_size(place, piece)
-        return piece.format, [place]
+        return piece.format, [locate(piece.uri).join(records.DATA[piece.format])]
     if piece.format == records.NONE:
         return piece.format, []
     if piece.format == records.IO:
@@ -248,21 +249,30 @@ def _read(place: Location, piece: Piece) -> bytes:
         raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone") from None
     except OSError as error:
         raise UnreadableInput(f"{piece.shown} cannot be read: {error}") from error
+    _compare(len(data), piece)
     if piece.content_hash is not None and digest_of(data) != piece.content_hash:
         raise UnreadableInput(f"{piece.shown} is damaged: it is not what was committed")
     return data
 
 
-def _check_size(place: Location, piece: Piece) -> None:
-    """Notice a file on this machine that is shorter than it was, whoever reads it then."""
-    path = None if piece.byte_size is None else place.local_path()
+def _check_file(place: Location, piece: Piece) -> None:
+    """Notice that a file on this machine is gone, or shorter than it was, before something else reads it."""
+    path = place.local_path()
     if path is None:
         return
     try:
-        size = os.stat(path).st_size
+        found = os.stat(path)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    except FileNotFoundError:
+        raise UnreadableInput(f"{piece.shown} cannot be read: the file is gone") from None
     except OSError as error:
         raise UnreadableInput(f"{piece.shown} cannot be read: {error}") from error
-    if size != piece.byte_size:
+    _compare(found.st_size, piece)
+
+
+def _compare(size: int, piece: Piece) -> None:
+    if piece.byte_size is not None and size != piece.byte_size:
         raise UnreadableInput(
             f"{piece.shown} is damaged: it has {size} bytes, {piece.byte_size} were committed"
         )

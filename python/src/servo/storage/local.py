@@ -1,27 +1,27 @@
 """Places on the local disk.
 
-What `publish` makes survives a loss of power: files and their directory are synced before the directory is
-renamed, and the directories that name it and its marker afterwards. That is six calls of `fsync` for an
-output: the data, `_metadata.json`, the marker and their directory, then that directory and the one above it.
-A disk takes milliseconds for each, so the first four go on at the same time, and so do the last two: an
-output costs about two waits for the disk. A directory above that has to be made costs one more.
+What is published survives a loss of power once it is synced (see `unsynced`), and before that it does not
+count. In the visible file system the marker comes last: it is `_metadata.json` by another name.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-from _thread import LockType, allocate_lock, start_new_thread
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from servo.storage.locations import Location
+from servo.storage.records import METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import BinaryIO
 
-_AT_ONCE = 8
+    from servo.storage.unsynced import Unsynced
+
+_MOST = 64 * 1024
+"""The size of most files, at most."""
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
@@ -70,31 +70,7 @@ class LocalLocation(Location):
 
     def read(self) -> bytes:
         """Read a file."""
-        with open(self.path, "rb") as file:
-            return file.read()
-
-    def create(self, data: bytes) -> bool:
-        """Write a file unless it is there already, and say whether it was written."""
-        pending = self._write_pending(data)
-        try:
-            return _link(pending, self.path)
-        finally:
-            os.unlink(pending)
-            sync(os.path.dirname(self.path))
-
-    def write(self, data: bytes) -> None:
-        """Write a file, in place of what was there."""
-        os.replace(self._write_pending(data), self.path)
-        sync(os.path.dirname(self.path))
-
-    def _write_pending(self, data: bytes) -> str:
-        make_directories(os.path.dirname(self.path))
-        pending = f"{self.path}.{os.getpid()}.pending"
-        with open(pending, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        return pending
+        return _read(self.path)
 
     @contextmanager
     def writer(self) -> Iterator[BinaryIO]:
@@ -114,30 +90,56 @@ class LocalLocation(Location):
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         shutil.copyfile(path, self.path)
 
-    def publish(self, to: Location, marker: str, data: bytes) -> bytes:
+    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:
+        """Make this directory with small files, and last create one that says so."""
+        final = f"{self.path}/{marker}"
+        try:
+            unsynced.make_directory(self.path)
+        except FileExistsError:
+            if os.path.lexists(final):
+                # It may not have been synced.
+                _add(self.path, unsynced)
+                return _read(final)
+            # An earlier try has left it.
+            self.remove()
+            unsynced.make_directory(self.path)
+        try:
+            for name, content in files.items():
+                unsynced.write(f"{self.path}/{name}", content)
+            unsynced.write(f"{self.path}/{METADATA}", data)
+            is_first = _link(f"{self.path}/{METADATA}", final)
+            unsynced.add(self.path)
+        except OSError:
+            # A disk that is full need not hold what does not count.
+            unsynced.forget()
+            with suppress(OSError):
+                self.remove()
+            raise
+        return data if is_first else _read(final)
+
+    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:
         """Rename this directory, and last create a file there that says so."""
         if not isinstance(to, LocalLocation):
             raise OSError(errno.EXDEV, f"what is on the local disk cannot be moved to {to.uri}", self.path)
         final = f"{to.path}/{marker}"
-        pending = final + ".pending"
-        if not os.path.lexists(final):
-            if os.path.lexists(self.path):
-                # The marker travels with the data that it speaks of.
-                with open(f"{self.path}/{marker}.pending", "wb") as file:
-                    file.write(data)
-                sync_all(tree(self.path))
-                to.remove()
-                make_directories(os.path.dirname(to.path))
-                _move(self.path, to.path)
-            else:
-                found = _read_pending(pending, self.path)
-                if found != data:
-                    return found
-            _link(pending, final)
-        if os.path.lexists(pending):
-            os.unlink(pending)
-        sync_all([to.path, os.path.dirname(to.path)])
-        return to.join(marker).read()
+        is_first = False
+        if os.path.lexists(final):
+            pass
+        elif os.path.lexists(self.path):
+            with open(f"{self.path}/{METADATA}", "wb") as file:
+                file.write(data)
+            to.remove()
+            unsynced.make_parents(os.path.dirname(to.path))
+            _move(self.path, to.path)
+            is_first = _link(f"{to.path}/{METADATA}", final)
+        else:
+            found = _read_pending(f"{to.path}/{METADATA}", self.path)
+            if found != data:
+                return found
+            is_first = _link(f"{to.path}/{METADATA}", final)
+        # Whoever was first may not have synced it.
+        _add(to.path, unsynced)
+        return data if is_first else _read(final)
 
     def remove(self) -> None:
         """Remove a file, or a directory with all that is in it."""
@@ -159,67 +161,22 @@ class LocalLocation(Location):
         return self.path
 
 
-def sync(path: str) -> None:
-    """Wait until a file, or the names in a directory, would survive a loss of power."""
-    descriptor = os.open(path, os.O_RDONLY)
+def _add(directory: str, unsynced: Unsynced) -> None:
+    unsynced.add_tree(directory)
+    unsynced.add(os.path.dirname(directory))
+
+
+def _read(path: str) -> bytes:
+    """Read a file with as few calls as that takes: most are small, and there is one in every task."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        data = os.read(descriptor, _MOST)
+        if len(data) < _MOST:
+            return data
+        with open(descriptor, "rb", closefd=False) as file:
+            return data + file.read()
     finally:
         os.close(descriptor)
-
-
-def sync_all(paths: list[str]) -> None:
-    """Sync files and directories, all at the same time."""
-    problems: list[BaseException] = []
-
-    def work(path: str, busy: LockType) -> None:
-        try:
-            sync(path)
-        except BaseException as problem:  # noqa: BLE001 - raised below
-            problems.append(problem)
-        finally:
-            busy.release()
-
-    for start in range(0, len(paths), _AT_ONCE):
-        locks = []
-        for path in paths[start : start + _AT_ONCE]:
-            busy = allocate_lock()
-            busy.acquire()
-            locks.append(busy)
-            # The last one is done here. Threads of `threading` are waited for until they run.
-            if len(locks) < min(_AT_ONCE, len(paths) - start):
-                start_new_thread(work, (path, busy))
-            else:
-                work(path, busy)
-        for busy in locks:
-            busy.acquire()
-        if problems:
-            raise problems[0]
-
-
-def tree(directory: str) -> list[str]:
-    """Give all files below a directory, the directories among them, and itself."""
-    found = []
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                found += tree(entry.path)
-            elif entry.is_file(follow_symlinks=False):
-                found.append(entry.path)
-    return [*found, directory]
-
-
-def make_directories(path: str) -> None:
-    """Make a directory and those above it that are missing, so that they survive a loss of power."""
-    if os.path.isdir(path):
-        return
-    parent = os.path.dirname(path)
-    make_directories(parent)
-    try:
-        os.mkdir(path)
-    except FileExistsError:
-        return
-    sync(parent)
 
 
 def _link(existing: str, new: str) -> bool:
@@ -237,16 +194,14 @@ def _link(existing: str, new: str) -> bool:
         import shutil  # noqa: PLC0415 - rarely needed
 
         shutil.copyfile(existing, new + ".copy")
-        sync(new + ".copy")
         os.replace(new + ".copy", new)
     return True
 
 
 def _read_pending(path: str, staging: str) -> bytes:
-    """Read the marker of a directory that was renamed, but not yet given it."""
+    """Read what is known of a directory that was renamed, but not yet marked."""
     try:
-        with open(path, "rb") as file:
-            return file.read()
+        return _read(path)
     except FileNotFoundError:
         raise FileNotFoundError(errno.ENOENT, "nothing is staged", staging) from None
 
@@ -260,4 +215,3 @@ def _move(directory: str, to: str) -> None:
         import shutil  # noqa: PLC0415 - rarely needed
 
         shutil.copytree(directory, to)
-        sync_all(tree(to))

@@ -14,14 +14,18 @@ file:///lake/raw/flights
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from servo.storage.errors import StorageError, UnsafeName
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
     from contextlib import AbstractContextManager
     from typing import Any, BinaryIO
+
+    from servo.storage.unsynced import Unsynced
 
 
 class Location(ABC):
@@ -61,14 +65,6 @@ class Location(ABC):
         """
 
     @abstractmethod
-    def create(self, data: bytes) -> bool:
-        """Write a file unless it is there already, and say whether it was written. It is whole or absent."""
-
-    @abstractmethod
-    def write(self, data: bytes) -> None:
-        """Write a file, in place of what was there. It is the old one or the new one, never a part."""
-
-    @abstractmethod
     def writer(self) -> AbstractContextManager[BinaryIO]:
         """Open a new file for writing, in a directory that is made if need be. Nothing is synced."""
 
@@ -77,7 +73,23 @@ class Location(ABC):
         """Copy a local file to this place."""
 
     @abstractmethod
-    def publish(self, to: Location, marker: str, data: bytes) -> bytes:
+    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:
+        """Make this directory with small files, and last create one that says so.
+
+        Every step can fail and be tried again, as of `publish`.
+
+        Args:
+            files: What is in them, by name.
+            marker: The name of the file that is created last.
+            data: What it says, and `_metadata.json` says too.
+            unsynced: Is told what has to be synced.
+
+        Returns:
+            What the marker says afterwards, as of `publish`.
+        """
+
+    @abstractmethod
+    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:
         """Make this directory be another one, and last create a file there that says so.
 
         Every step can fail and be tried again. What counts is the marker: a directory without one is what an
@@ -87,7 +99,8 @@ class Location(ABC):
         Args:
             to: The other directory, on the same store.
             marker: The name of the file that is created last.
-            data: What it says.
+            data: What it says, and `_metadata.json` says too.
+            unsynced: Is told what has to be synced.
 
         Returns:
             What the marker says afterwards, which is something else if somebody else was first.
@@ -125,7 +138,7 @@ def locate(uri: str | os.PathLike[str]) -> Location:
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "file", text
-    if ".." in rest.split("/") or "\0" in rest or not rest.strip("/"):
+    if (".." in rest and ".." in rest.split("/")) or "\0" in rest or not rest.strip("/"):
         raise UnsafeName(f'"{text}" names no place: it is empty or has ".." in it')
     if scheme == "file":
         from servo.storage.local import LocalLocation  # noqa: PLC0415 - only what is needed
@@ -138,6 +151,7 @@ def locate(uri: str | os.PathLike[str]) -> Location:
     raise StorageError(f"{text} cannot be read: a place is a path, file://, s3:// or gs://")
 
 
+@lru_cache(maxsize=256)
 def is_name(name: str) -> bool:
     """Say whether a text can be the name of a file in a directory.
 

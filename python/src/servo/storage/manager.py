@@ -34,7 +34,7 @@ from servo.frozen import Frozen
 from servo.resources import Resource
 from servo.results import Materialization
 from servo.storage.errors import StorageError, UnsupportedType
-from servo.storage.formats import METADATA, with_metadata, write_metadata
+from servo.storage.formats import with_metadata
 from servo.storage.locations import locate
 from servo.storage.records import IO, Piece, Stored
 
@@ -112,7 +112,7 @@ def is_manager(resource: object) -> bool:
 def store_with(
     resource: object, value: object, ctx: OutputContext, *, metadata: Mapping[str, object] | None = None
 ) -> Stored:
-    """Let a resource store a value, and write `_metadata.json` beside what it may have written."""
+    """Let a resource store a value, and find out what it has written."""
     manager: Any = _manager(resource)
     place = locate(ctx.directory)
     made = manager.store(ctx, value)
@@ -122,13 +122,9 @@ def store_with(
             "servo.Materialization(…)"
         )
     made = made or Materialization()
-    files = [name for name in place.names() if name != METADATA]
-    stored = Stored(IO, files=files, row_count=made.row_count, uri=made.uri)
+    stored = Stored(IO, files=place.names(), row_count=made.row_count, uri=made.uri)
     said = {**made.metadata, **(metadata or {})}
-    if said:
-        stored = with_metadata(stored, said)
-    write_metadata(stored, place)
-    return stored
+    return with_metadata(stored, said) if said else stored
 
 
 def load_with(resource: object, ctx: InputContext) -> object:

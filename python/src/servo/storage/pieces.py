@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from servo.storage.commit import MARKER
+from servo.storage.commit import MARKER, committed
 from servo.storage.errors import MissingInput, UnreadableInput
-from servo.storage.locations import locate
 from servo.storage.records import DATA, EXTERNAL, IO, Piece
 
 
@@ -21,8 +19,7 @@ def committed_piece(partition: str | None, directory: str, materialization_id: s
     >>> import tempfile
     >>> from servo.storage import commit, store
     >>> lake = tempfile.mkdtemp()
-    >>> facts = store([3, 0], f"{lake}/staging").to_json()
-    >>> commit(f"{lake}/staging", f"{lake}/01J8", facts)
+    >>> made = commit(store([3, 0], f"{lake}/staging"), f"{lake}/staging", f"{lake}/01J8", {})
     >>> piece = committed_piece(None, f"{lake}/01J8")
     >>> piece.format, piece.byte_size
     ('json', 5)
@@ -49,11 +46,11 @@ def committed_row_count(directory: str) -> int | None:
 
 def _facts(directory: str) -> dict[str, Any]:
     try:
-        found: Any = json.loads(locate(directory).join(MARKER).read())
-    except FileNotFoundError:
-        raise MissingInput(f"there is no data in {directory}: it is gone, or was never committed") from None
+        found: Any = committed(directory)
     except ValueError as error:
         raise UnreadableInput(f"{MARKER} in {directory} is damaged: {error}") from None
+    if found is None:
+        raise MissingInput(f"there is no data in {directory}: it is gone, or was never committed")
     if not isinstance(found, dict) or "format" not in found:
         raise UnreadableInput(f"{MARKER} in {directory} is damaged: it does not say what is there")
     return found

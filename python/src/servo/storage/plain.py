@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from servo.storage.digests import digest_of, digest_of_file
 from servo.storage.errors import UnsupportedType
-from servo.storage.records import BIN, JSON, Stored
+from servo.storage.locations import locate
+from servo.storage.records import BIN, DATA, JSON, Stored
 
 if TYPE_CHECKING:
     from servo.storage.locations import Location
@@ -17,38 +18,43 @@ if TYPE_CHECKING:
 JSON_TYPES: Final = (dict, list, tuple, str, int, float, bool)
 """What can be stored as JSON, if what is in it can."""
 _JSON_TYPES: Final = frozenset({*JSON_TYPES, type(None)})
-_HOLDERS: Final = frozenset({dict, list, tuple})
+_MAX_DEPTH: Final = 500
+_SCALARS: Final = frozenset({str, int, float, bool})
+_encode: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
-def store_json(value: object, place: Location) -> Stored:
+def store_json(value: object, directory: str, keep: int = 0) -> Stored:
     """Write `data.json`: in UTF-8, without whitespace, keys sorted, so that equal values have equal bytes.
 
     Tuples become lists. Anything that JSON has no word for is refused, with the place where it is:
 
-    >>> store_json({"delays": [3, {4}]}, None)
+    >>> store_json({"delays": [3, {4}]}, "/nowhere")
     Traceback (most recent call last):
     servo.storage.errors.UnsupportedType: $.delays[1] is a set, which JSON has no word for: write it as a \
 text, a number, a list or a dict
     """
-    if not _is_plain(value):
+    if type(value) not in _SCALARS and not _is_plain(value):
         _refuse_others(value, "$")
     try:
-        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        data = text.encode()
+        data = _encode(value).encode()
     except UnicodeEncodeError as error:
         raise UnsupportedType(
             f"a text has half of a surrogate pair, which JSON cannot hold: {error}"
         ) from None
-    except ValueError:
+    except ValueError as error:
+        if "digits" in str(error):
+            raise UnsupportedType(f"a number is too long to be written: {error}") from None
         problem = "a number is not a number (nan) or infinite, which JSON has no word for: write None instead"
         raise UnsupportedType(problem) from None
     rows = len(value) if isinstance(value, list | tuple) else None
-    return _store(data, place, "data.json", JSON, rows)
+    return _store(data, directory, JSON, keep, rows)
 
 
-def store_bytes(value: bytes | bytearray | memoryview, place: Location) -> Stored:
+def store_bytes(value: bytes | bytearray | memoryview, directory: str, keep: int = 0) -> Stored:
     """Write `data.bin`."""
-    return _store(bytes(value), place, "data.bin", BIN, None)
+    return _store(bytes(value), directory, BIN, keep)
 
 
 def store_file(path: os.PathLike[str], place: Location) -> Stored:
@@ -80,16 +86,22 @@ def rows_are_dicts(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(row, dict) for row in value)
 
 
-def _store(data: bytes, place: Location, name: str, format_: str, rows: int | None) -> Stored:
-    with place.join(name).writer() as file:
-        file.write(data)
-    return Stored(format_, files=[name], row_count=rows, byte_size=len(data), content_hash=digest_of(data))
+def _store(data: bytes, directory: str, format_: str, keep: int, rows: int | None = None) -> Stored:
+    name, size, digest = DATA[format_], len(data), digest_of(data)
+    content = data if size <= keep else None
+    if content is None:
+        with locate(directory).join(name).writer() as file:
+            file.write(data)
+    return Stored(format_, files=[name], row_count=rows, byte_size=size, content_hash=digest, content=content)
 
 
 def _is_plain(value: object) -> bool:
     """Say whether a value surely is JSON, as most are: many times faster than to find out what is not."""
     level = [value]
-    while level:
+    # Once more for what is in the deepest, and once to see that there is nothing in that.
+    for _ in range(_MAX_DEPTH + 2):
+        if not level:
+            return True
         if not set(map(type, level)) <= _JSON_TYPES:
             return False
         dicts = [each for each in level if type(each) is dict]
@@ -97,7 +109,9 @@ def _is_plain(value: object) -> bool:
             return False
         lists = [each for each in level if isinstance(each, list | tuple)]
         level = [*chain.from_iterable(map(dict.values, dicts)), *chain.from_iterable(lists)]
-    return True
+    raise UnsupportedType(
+        f"the value is nested more than {_MAX_DEPTH} deep, or holds itself: JSON can hold neither"
+    )
 
 
 def _refuse_others(value: object, path: str) -> None:

@@ -18,12 +18,14 @@ EXTERNAL = "external"
 """The function stored its data itself; the URI is its own."""
 IO = "io"
 """An `IOManager` stored it, and is the one to load it."""
+METADATA = "_metadata.json"
+"""The name of the file that says what is known of a materialization."""
 DATA = {PARQUET: "data.parquet", JSON: "data.json", BIN: "data.bin"}
 """The name of the file with the data, where Servo has written it."""
 
 
 class Stored(Frozen):
-    """A value that was written below a staging directory.
+    """A value that was written below a staging directory, or is ready to be written.
 
     >>> Stored(JSON, files=["data.json"], byte_size=7, content_hash="sha256:…").format
     'json'
@@ -31,6 +33,7 @@ class Stored(Frozen):
 
     __slots__ = (
         "byte_size",
+        "content",
         "content_hash",
         "files",
         "format",
@@ -56,6 +59,8 @@ class Stored(Frozen):
     """Where the data is if not in the directory."""
     metadata: dict[str, str]
     """Texts of JSON by name, from the user."""
+    content: bytes | None
+    """The data itself, if it is small and not written yet."""
 
     def __init__(  # noqa: PLR0913 - all that is known, by name
         self,
@@ -69,6 +74,7 @@ class Stored(Frozen):
         schema: Mapping[str, str] | None = None,
         uri: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        content: bytes | None = None,
     ) -> None:
         """Take what is known."""
         self._set(
@@ -81,6 +87,7 @@ class Stored(Frozen):
             schema=None if schema is None else dict(schema),
             uri=uri,
             metadata=dict(metadata or {}),
+            content=content,
         )
 
     def to_json(self) -> dict[str, object]:

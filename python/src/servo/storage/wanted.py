@@ -11,6 +11,7 @@ Wanted(holder='list', library='json', kind='int', is_optional=True)
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any, Final
 
 from servo.frozen import Frozen
@@ -99,6 +100,15 @@ def wanted(annotation: object) -> Wanted:
 dataframe of pandas, polars, pyarrow or duckdb, with dict, list, str, int, float, bool, bytes or \
 pathlib.Path, or with dict[str, …] of these to get them by partition
     """
+    try:
+        return _wanted(annotation)
+    except TypeError:
+        # It cannot be remembered, such as one with a list in it; or it cannot be loaded, which says it again.
+        return _wanted.__wrapped__(annotation)
+
+
+@lru_cache(maxsize=1000)
+def _wanted(annotation: object) -> Wanted:
     text = annotation if isinstance(annotation, str) else _text(annotation)
     found = _read(text.strip().strip("'\""))
     if found is not None:

@@ -1,0 +1,117 @@
+//! A real `servo dev`, asked over HTTP.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, bail, ensure};
+use servo_api::client::{Client, RunEvent};
+use servo_api::views::{PartitionsBody, RunBody};
+use servo_engine::RunState;
+
+use super::project::Project;
+
+/// A server that ends with this.
+pub(super) struct Server {
+    process: Child,
+    client: Client,
+}
+
+impl Server {
+    /// Starts a server and waits until its runners are warm.
+    pub(super) async fn start(project: &Project, slots: usize) -> anyhow::Result<Self> {
+        let notice = project.root().join(".servo/server.json");
+        let process = super::servo()?
+            .args(["dev", "--port", "0", "--slots", &slots.to_string(), "--project"])
+            .arg(project.root())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let begun = Instant::now();
+        let url = loop {
+            if let Some(text) = fs::read_to_string(&notice).ok().filter(|text| text.ends_with('}')) {
+                let value: serde_json::Value = serde_json::from_str(&text)?;
+                break value["url"].as_str().context("a url")?.to_owned();
+            }
+            ensure!(begun.elapsed() < Duration::from_secs(30), "servo dev does not start");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        let server = Self { process, client: Client::new(&url)? };
+        while server.client.deployment().await.is_err() || server.runners()?.len() < slots {
+            ensure!(begun.elapsed() < Duration::from_secs(60), "servo dev has no deployment");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        server.run("*", &[]).await.ok();
+        Ok(server)
+    }
+
+    /// From the request to the end of the run, by the clock that both share.
+    pub(super) async fn run(&self, selection: &str, ranges: &[&str]) -> anyhow::Result<Duration> {
+        let body = body(selection, ranges);
+        let asked = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let accepted = self.client.trigger(&body).await?;
+        let mut events = self.client.follow(accepted.run_id, None);
+        while let Some(event) = events.next().await? {
+            if let RunEvent::End(end) = event {
+                ensure!(end.state == RunState::Succeeded, "the run ended as {}", end.state);
+            }
+        }
+        let run = self.client.run(accepted.run_id).await?;
+        let done = run.finished_at.context("it has ended")?.as_millis();
+        Ok(Duration::from_millis(u64::try_from(done)?).saturating_sub(asked))
+    }
+
+    /// From the request to the first line of the function.
+    pub(super) async fn first_line(&self, root: &Path) -> anyhow::Result<Duration> {
+        let asked = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
+        let accepted = self.client.trigger(&body("bench.one", &[])).await?;
+        let mut events = self.client.follow(accepted.run_id, None);
+        while events.next().await?.is_some() {}
+        let began: u64 = fs::read_to_string(root.join("began"))?.parse()?;
+        let began = Duration::from_nanos(began);
+        if began < asked {
+            bail!("the function was not called");
+        }
+        Ok(began - asked)
+    }
+
+    /// Memory of the server and of its runners.
+    pub(super) fn resident_mb(&self) -> anyhow::Result<f64> {
+        let processes = std::iter::once(self.process.id()).chain(self.runners()?);
+        let kilobytes: u64 = processes.map(resident_kb).sum::<anyhow::Result<u64>>()?;
+        Ok(kilobytes as f64 / 1024.0)
+    }
+
+    fn runners(&self) -> anyhow::Result<Vec<u32>> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(format!("/proc/{}/task", self.process.id()))? {
+            let listed = fs::read_to_string(thread?.path().join("children")).unwrap_or_default();
+            children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        Ok(children)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _gone = self.process.kill();
+        let _reaped = self.process.wait();
+    }
+}
+
+fn body(selection: &str, ranges: &[&str]) -> RunBody {
+    let ranges = ranges.iter().map(|range| (*range).to_owned()).collect();
+    RunBody {
+        selection: selection.to_owned(),
+        partitions: PartitionsBody { ranges, ..PartitionsBody::default() },
+        ..RunBody::default()
+    }
+}
+
+fn resident_kb(process: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("VmRSS")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}

@@ -1,0 +1,133 @@
+//! `servo dev`: a server, workers and the newest code, in one terminal.
+
+mod changes;
+mod chronicle;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use servo_api::Api;
+use servo_worker::project::Project;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::location::Location;
+use crate::materialize::default_slots;
+use crate::server::Posted;
+use crate::session::{self, Session};
+use crate::style::{Paint, Style};
+use changes::Changes;
+
+/// Where a server listens unless told otherwise; if somebody else does, another port is taken.
+const PORT: u16 = 8741;
+/// How long tasks may go on after Ctrl-C before they are interrupted.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// How to serve.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Port on the loopback interface [default: 8741, or a free one].
+    #[arg(long)]
+    port: Option<u16>,
+    /// Tasks at once [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    slots: Option<u16>,
+    /// Key that workers on other machines must show; without one, only those of this machine are given tasks.
+    #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY")]
+    worker_key: Option<String>,
+}
+
+pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
+    let project = location.project.find()?;
+    let slots = options.slots.map_or_else(default_slots, usize::from);
+    let listener = listen(options.port).await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let mut session = Session::open(location, project.clone(), slots).await?;
+    let posted = Posted::new(location, &url)?;
+    let paint = Paint::for_stderr();
+    eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
+
+    let mut terminated = signal(SignalKind::terminate())?;
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let mut api = Api::new(
+        session.workspace.clone(),
+        session.queue.clone(),
+        session.logs.clone(),
+        session.keys.clone(),
+    );
+    api.worker_key = options.worker_key.as_deref().map(Into::into);
+    let server = tokio::spawn(servo_api::serve(listener, api, async {
+        let _dropped = stopped.await;
+    }));
+    let chronicle = tokio::spawn(chronicle::tell(session.workspace.clone()));
+    tokio::select! {
+        ended = keep_up(location, &mut session, &project, slots) => ended?,
+        pressed = tokio::signal::ctrl_c() => pressed?,
+        _ = terminated.recv() => {}
+    }
+    eprintln!("stopping");
+    let _ended = stop.send(());
+    server.await??;
+    chronicle.abort();
+    session.close_after(DRAIN).await?;
+    drop(posted);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
+    let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    match port {
+        Some(port) => TcpListener::bind(at(port)).await.with_context(|| format!("listening on port {port}")),
+        None => match TcpListener::bind(at(PORT)).await {
+            Ok(listener) => Ok(listener),
+            Err(_) => TcpListener::bind(at(0)).await.context("listening on a free port"),
+        },
+    }
+}
+
+/// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
+async fn keep_up(
+    location: &Location,
+    session: &mut Session,
+    project: &Project,
+    slots: usize,
+) -> anyhow::Result<()> {
+    let mut changes = Changes::watch(project.root())?;
+    let paint = Paint::for_stderr();
+    let mut is_first = true;
+    loop {
+        // Settings may have changed too.
+        let found = Project::open(project.root()).map_err(anyhow::Error::from);
+        let scanned = match found {
+            Ok(_) if is_first => session.scanned().await,
+            Ok(project) => session.runners.reload(project).await.map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
+        let deployed = match scanned {
+            Ok(scanned) => {
+                let count = scanned.manifest.assets.len();
+                let deployed = session::deploy(&session.workspace, scanned, location.actor()).await;
+                deployed.map(|is_new| (count, is_new))
+            }
+            Err(error) => Err(error),
+        };
+        match deployed {
+            Ok((count, _)) if is_first => {
+                eprintln!("{count} assets, {slots} slots; the code is reloaded when you save");
+            }
+            Ok((_, true)) => eprintln!("{} reloaded: definitions have changed", paint.with(Style::Good, "↻")),
+            Ok((_, false)) => eprintln!("{} reloaded", paint.with(Style::Good, "↻")),
+            Err(error) => {
+                let kept = if is_first { "" } else { "\nthe code before is kept" };
+                eprintln!("{} {error:#}{kept}", paint.with(Style::Bad, "✗"));
+            }
+        }
+        if is_first {
+            session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
+        }
+        is_first = false;
+        changes.next().await?;
+    }
+}

@@ -1,0 +1,59 @@
+//! Tells what happens: runs that begin and end, tasks that fail.
+
+use std::sync::Arc;
+
+use servo_core::RunId;
+use servo_engine::{EventData, Outcome, RunState};
+use servo_runtime::Workspace;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::output;
+use crate::style::{Paint, Style};
+
+/// Until the workspace ends.
+pub(super) async fn tell(workspace: Workspace) {
+    let paint = Paint::for_stderr();
+    let mut events = workspace.subscribe();
+    loop {
+        let batch = match events.recv().await {
+            Ok(batch) => batch,
+            // Too much to tell: the tables have it.
+            Err(RecvError::Lagged(_)) => continue,
+            Err(RecvError::Closed) => return,
+        };
+        for event in batch.iter() {
+            match &event.data {
+                EventData::RunTriggered(triggered) => {
+                    let run = triggered.run_id;
+                    eprintln!("{} {run} started", paint.with(Style::Busy, "●"));
+                    tokio::spawn(tell_end(workspace.clone(), run, paint));
+                }
+                EventData::TaskFinished(finished) if finished.outcome != Outcome::Succeeded => {
+                    let why = finished.error.as_ref().map(|error| Arc::clone(error));
+                    let why =
+                        why.map(|error| format!(": {}", first_line(&error.message))).unwrap_or_default();
+                    let key = &finished.task_key;
+                    eprintln!("{} {key} attempt {}{why}", paint.with(Style::Bad, "✗"), finished.attempt);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+async fn tell_end(workspace: Workspace, run: RunId, paint: Paint) {
+    let Ok(Some(row)) = workspace.wait(run).await else { return };
+    let (symbol, style) = match row.state {
+        RunState::Succeeded => ("✓", Style::Good),
+        RunState::Failed | RunState::TimedOut => ("✗", Style::Bad),
+        RunState::Pending | RunState::Running | RunState::Cancelling | RunState::Cancelled => {
+            ("-", Style::Dim)
+        }
+    };
+    let took = output::span(row.started_at, row.finished_at);
+    eprintln!("{} {run} {} in {took}, {} tasks", paint.with(style, symbol), row.state, row.tasks_total);
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}

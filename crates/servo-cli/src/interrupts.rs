@@ -1,0 +1,26 @@
+//! Ctrl-C: the first asks, the second leaves.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Waits for somebody to press Ctrl-C.
+#[derive(Default)]
+pub(crate) struct Interrupts {
+    signal: Option<Signal>,
+    asked: bool,
+}
+
+impl Interrupts {
+    /// The first time; the second ends the process.
+    pub(crate) async fn next(&mut self) -> anyhow::Result<()> {
+        let pressed = match &mut self.signal {
+            Some(pressed) => pressed,
+            None => self.signal.insert(signal(SignalKind::interrupt())?),
+        };
+        pressed.recv().await;
+        if std::mem::replace(&mut self.asked, true) {
+            std::process::exit(130);
+        }
+        eprintln!("cancelling; press Ctrl-C again to leave at once");
+        Ok(())
+    }
+}

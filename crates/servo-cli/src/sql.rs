@@ -1,0 +1,63 @@
+//! `servo sql`: hands a query to the SDK, which runs it with DuckDB over the tables and the data of assets.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Context;
+use servo_worker::project::{StartError, has_sdk};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::location::Location;
+use crate::output::Format;
+
+/// What to query, and how to print it.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The query; - reads it from stdin. Without one, lists what there is.
+    #[arg(conflicts_with = "tables")]
+    query: Option<String>,
+    /// List tables and assets with their columns.
+    #[arg(long)]
+    tables: bool,
+    /// Print CSV instead of a table.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Rows of a table that are shown; 0 shows all.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    rows: u32,
+    /// Let SQL read and write other files, and do whatever else DuckDB can.
+    #[arg(long)]
+    allow_files: bool,
+}
+
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+    let directory = location.existing_dir()?;
+    let (project, interpreter) = location.project.python()?;
+    let mut command = Command::new(&interpreter);
+    command.args(["-m", "servo.sql", "--dir"]).arg(&directory);
+    command.args(["--tenant", location.tenant.as_str(), "--workspace", location.workspace.as_str()]);
+    if let Some(storage) = project.as_ref().and_then(|project| project.storage()) {
+        command.args(["--storage", &storage]);
+    }
+    command.args(["--rows", &options.rows.to_string()]);
+    let shape = match (format, options.csv) {
+        (Format::Json, _) => Some("--json"),
+        (Format::Table, true) => Some("--csv"),
+        (Format::Table, false) => None,
+    };
+    let tables = options.tables.then_some("--tables");
+    let allow_files = options.allow_files.then_some("--allow-files");
+    command.args(shape.into_iter().chain(tables).chain(allow_files));
+    if let Some(query) = &options.query {
+        command.args(["--", query]);
+    }
+
+    // An interrupt is for the query; its end is then ours.
+    let _interrupts = signal(SignalKind::interrupt()).context("waiting for interrupts")?;
+    let python = interpreter.display().to_string();
+    let status = command.status().with_context(|| format!("starting {python}"))?;
+    if status.code() == Some(1) && !has_sdk(&interpreter, std::path::Path::new(".")) {
+        return Err(StartError::NoSdk { python }.into());
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+}

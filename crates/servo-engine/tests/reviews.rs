@@ -1,0 +1,288 @@
+//! Reviews: what a check has blocked waits until somebody approves or rejects it, once (ADR-062).
+
+mod support;
+
+use servo_core::{AssetKey, MaterializationId};
+use servo_engine::outputs::{OutputReport, materialization_of};
+use servo_engine::rows::QuarantineRow;
+use servo_engine::{
+    Applied, AttemptOutcome, DataFormat, DataStatus, ErrorCode, Event, EventKind, Ignored, Input,
+    OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
+    TaskOptions, TaskState, TriggerRun, Verdict,
+};
+use support::{World, definition, fold, plan, plan_of, task, tenant, workspace};
+
+fn asset(name: &str) -> AssetKey {
+    AssetKey::new("t", name).expect("an asset")
+}
+
+fn report(state: OutputState, report: Report) -> Report {
+    let output = OutputReport {
+        format: Some(DataFormat::Json),
+        row_count: Some(3),
+        ..OutputReport::new(asset("a"), state)
+    };
+    Report { outputs: [output].into(), ..report }
+}
+
+fn blocked() -> Report {
+    report(OutputState::Quarantined, Report::failed(TaskError::new(ErrorCode::CheckFailed, "few")))
+}
+
+fn committed() -> Report {
+    report(OutputState::Committed, Report::succeeded())
+}
+
+/// Runs `a` once more; gives what it made.
+fn again(world: &mut World, report: Report) -> MaterializationId {
+    world.wait(1);
+    let run_key = format!("run {}", world.log.len());
+    world.trigger(TriggerRun::new(run_key, plan(&[("a", &[])]), "me"));
+    let id = materialization_of(world.attempt("a").attempt_id);
+    world.play("a", report);
+    id
+}
+
+/// A world in which `a` has something that waits for review.
+fn world() -> (World, MaterializationId) {
+    let mut world = World::new(Settings::default());
+    let id = again(&mut world, blocked());
+    (world, id)
+}
+
+fn review(id: MaterializationId, verdict: Verdict) -> Input {
+    Input::Review(Review {
+        asset: asset("a"),
+        materialization_id: id,
+        verdict,
+        actor: "zoë".to_owned(),
+        reason: "looks fine".to_owned(),
+    })
+}
+
+fn latest(world: &World) -> Option<MaterializationId> {
+    world.state().latest(&asset("a"), None).map(|latest| latest.id())
+}
+
+fn status(world: &World) -> (DataStatus, AttemptOutcome) {
+    let status = world.state().partition_status(&asset("a"), None).expect("attempted");
+    (status.status(), status.last_attempt().outcome)
+}
+
+fn waiting(state: &State) -> Vec<MaterializationId> {
+    state.quarantine().map(|row| row.materialization_id).collect()
+}
+
+#[test]
+fn what_is_approved_counts_from_then_on() {
+    let (mut world, id) = world();
+    let run = world.run;
+    assert_eq!(status(&world), (DataStatus::NeverMaterialized, AttemptOutcome::Failed));
+    world
+        .ask(Input::Deploy(servo_engine::Deploy {
+            digest: "d1".into(),
+            project: "tests".to_owned(),
+            assets: vec![definition("a", "v7")],
+            actor: "me".to_owned(),
+        }))
+        .expect("deployed");
+    world.engine.state_mut().take_delta();
+    world.wait(60);
+    assert!(matches!(world.ask(review(id, Verdict::Approve)), Ok(Reply::Accepted { .. })));
+    let found = *world.state().latest(&asset("a"), None).expect("it counts");
+    assert_eq!((found.id(), found.run_id(), found.at()), (id, run, world.now));
+    assert_eq!(found.format(), Some(DataFormat::Json));
+    assert_eq!(status(&world), (DataStatus::Materialized, AttemptOutcome::Succeeded));
+    assert_eq!(world.task_state("a"), TaskState::Failed, "what happened has happened");
+    let delta = world.engine.state_mut().take_delta();
+    let [row] = delta.materializations.as_slice() else { panic!("{:?}", delta.materializations) };
+    assert_eq!((row.materialization_id, row.run_id, row.attempt), (id, run, 1));
+    assert_eq!((row.row_count, row.format), (Some(3), Some(DataFormat::Json)));
+    assert_eq!((row.materialized_at, row.row_version), (world.now, found.event_id()));
+    assert_eq!(materialization_of(row.attempt_id), id);
+    assert_eq!(row.code_version.as_deref(), Some("v7"));
+    assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
+    assert_eq!(delta.partition_status.len(), 1);
+    assert!(delta.discards.is_empty() && delta.quarantine.is_empty());
+}
+
+#[test]
+fn what_is_approved_before_the_tables_were_written_is_not_removed() {
+    let (mut world, id) = world();
+    world.ask(review(id, Verdict::Approve)).expect("approved");
+    let delta = world.engine.state_mut().take_delta();
+    assert_eq!(delta.materializations.len(), 1);
+    assert!(delta.discards.is_empty(), "its attempt failed, but this counts");
+    let mut replayed = fold(&Settings::default(), &world.events());
+    assert!(replayed.take_delta().discards.is_empty(), "also after a crash");
+}
+
+#[test]
+fn what_is_rejected_is_removed_and_the_latest_stays() {
+    let mut world = World::new(Settings::default());
+    let good = again(&mut world, committed());
+    let id = again(&mut world, blocked());
+    world.engine.state_mut().take_delta();
+    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Accepted { .. })));
+    let delta = world.engine.state_mut().take_delta();
+    let [discard] = delta.discards.as_slice() else { panic!("{:?}", delta.discards) };
+    assert_eq!((discard.run_id, discard.attempt, &discard.assets), (world.run, 1, &vec![asset("a")]));
+    assert_eq!(materialization_of(discard.attempt_id), id);
+    assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
+    assert!(delta.materializations.is_empty() && delta.partition_status.is_empty());
+    assert_eq!(latest(&world), Some(good));
+    assert_eq!(status(&world), (DataStatus::LastAttemptFailed, AttemptOutcome::Failed));
+}
+
+#[test]
+fn something_is_reviewed_once() {
+    for first in [Verdict::Approve, Verdict::Reject] {
+        for second in [Verdict::Approve, Verdict::Reject] {
+            let (mut world, id) = world();
+            let replies = world.step(&[review(id, first), review(id, second)]).replies;
+            assert!(matches!(replies[0], Ok(Reply::Accepted { .. })));
+            let refusal = replies[1].clone().expect_err("reviewed before");
+            assert_eq!(refusal, Refusal::NotInQuarantine { asset: asset("a"), materialization_id: id });
+            assert_eq!(refusal.kind(), RefusalKind::NotFound);
+        }
+    }
+}
+
+#[test]
+fn what_does_not_wait_cannot_be_reviewed() {
+    let mut world = World::new(Settings::default());
+    let good = again(&mut world, committed());
+    let log = world.log.len();
+    for id in [good, MaterializationId::from_parts(1, 1)] {
+        assert!(world.ask(review(id, Verdict::Approve)).is_err());
+        assert!(world.ask(review(id, Verdict::Reject)).is_err());
+    }
+    assert_eq!((world.log.len(), latest(&world)), (log, Some(good)));
+}
+
+#[test]
+fn inv_2_a_second_copy_of_a_review_or_of_what_it_is_about_changes_nothing() {
+    for verdict in [Verdict::Approve, Verdict::Reject] {
+        let (mut world, id) = world();
+        world.ask(review(id, verdict)).expect("reviewed");
+        world.engine.state_mut().take_delta();
+        let rows = world.state().rows();
+        for event in world.events() {
+            let mut state = world.state().clone();
+            let applied = state.apply(&event);
+            assert_eq!(state.rows(), rows, "{}", event.idempotency_key);
+            assert!(state.take_delta().discards.is_empty());
+            if matches!(
+                event.data.kind(),
+                EventKind::MaterializationApproved | EventKind::MaterializationRejected
+            ) {
+                assert_eq!(applied, Applied::No(Ignored::Duplicate));
+            }
+        }
+    }
+}
+
+#[test]
+fn of_each_partition_the_newest_waits_and_the_one_before_is_removed() {
+    let (mut world, first) = world();
+    let first_run = world.run;
+    world.engine.state_mut().take_delta();
+    let second = again(&mut world, blocked());
+    assert_eq!(waiting(world.state()), [second]);
+    let delta = world.engine.state_mut().take_delta();
+    assert_eq!(delta.gone.quarantine, [(asset("a"), first)]);
+    assert_eq!(delta.quarantine.iter().map(|row| row.materialization_id).collect::<Vec<_>>(), [second]);
+    let [discard] = delta.discards.as_slice() else { panic!("{:?}", delta.discards) };
+    assert_eq!((discard.run_id, materialization_of(discard.attempt_id)), (first_run, first));
+    assert!(world.ask(review(first, Verdict::Approve)).is_err(), "it is gone");
+    world.ask(review(second, Verdict::Approve)).expect("approved");
+    assert_eq!(latest(&world), Some(second));
+    let third = again(&mut world, blocked());
+    assert_eq!(waiting(world.state()), [third], "a partition may wait again");
+}
+
+#[test]
+fn attempts_of_one_task_take_each_others_place() {
+    let mut world = World::new(Settings::default());
+    let retry = Some(RetryPolicy { max_attempts: 2, ..RetryPolicy::default() });
+    let options = TaskOptions { retry, ..TaskOptions::default() };
+    world.trigger(TriggerRun::new("k", plan_of(vec![task("a", &[], options)]), "me"));
+    world.play("a", blocked());
+    let first = waiting(world.state());
+    assert_eq!(first.len(), 1, "also while it is tried again");
+    world.pass(3_600);
+    let second = materialization_of(world.attempt("a").attempt_id);
+    world.play("a", blocked());
+    assert_eq!(world.task_state("a"), TaskState::Failed);
+    assert_eq!(waiting(world.state()), [second]);
+}
+
+#[test]
+fn a_good_materialization_leaves_what_waits_alone() {
+    let (mut world, id) = world();
+    let good = again(&mut world, committed());
+    assert_eq!((waiting(world.state()), latest(&world)), (vec![id], Some(good)));
+    world.ask(review(id, Verdict::Approve)).expect("approved");
+    assert_eq!(latest(&world), Some(id), "whoever approves it wants it");
+}
+
+#[test]
+fn inv_1_in_whatever_order_reports_come_the_same_one_waits() {
+    let mut world = World::new(Settings::default());
+    let mut runs = Vec::new();
+    for n in 0..4 {
+        world.trigger(TriggerRun::new(format!("run {n}"), plan(&[("a", &[])]), "me"));
+        world.start("a").expect("starts");
+        runs.push(world.run);
+    }
+    for (run, report) in runs.into_iter().zip([blocked(), committed(), blocked(), blocked()]) {
+        world.wait(1);
+        world.run = run;
+        world.finish("a", report).expect("finishes");
+    }
+    let is_end = |event: &Event| event.data.kind() == EventKind::TaskFinished;
+    let (ends, others): (Vec<Event>, Vec<Event>) = world.events().into_iter().partition(is_end);
+    let in_order = world.state().rows();
+    assert_eq!(in_order.quarantine.len(), 1);
+    for first in 0..ends.len() {
+        let mut order = ends.clone();
+        order.rotate_left(first);
+        for _ in 0..2 {
+            order.reverse();
+            let folded = fold(&Settings::default(), &[others.clone(), order.clone()].concat()).rows();
+            assert_eq!(folded.quarantine, in_order.quarantine);
+            assert_eq!(folded.partition_status, in_order.partition_status);
+        }
+    }
+}
+
+#[test]
+fn what_waits_survives_a_restart() {
+    let (mut world, id) = world();
+    let settings = Settings::default();
+    let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
+    let mut restored = restored.expect("rows fit");
+    assert_eq!(restored.rows(), world.state().rows());
+    world.ask(review(id, Verdict::Approve)).expect("approved");
+    let next = again(&mut world, blocked());
+    for event in world.events() {
+        if event.id > restored.head().last_event {
+            restored.apply(&event);
+        }
+    }
+    assert_eq!(restored.rows().quarantine, world.state().rows().quarantine);
+    assert_eq!(waiting(&restored), [next]);
+    assert_eq!(restored.rows().partition_status, world.state().rows().partition_status);
+}
+
+#[test]
+fn an_output_that_cannot_be_read_is_approved_without_its_details() {
+    let (world, id) = world();
+    let mut rows = world.state().rows();
+    rows.quarantine = vec![QuarantineRow { output: "{}".to_owned(), ..rows.quarantine.remove(0) }];
+    let state = State::from_rows(tenant(), workspace(), Settings::default(), rows).expect("rows fit");
+    let mut engine = servo_engine::Engine::new(state, support::SECRET);
+    engine.step(&[review(id, Verdict::Approve)], world.now).replies[0].clone().expect("approved");
+    let found = *engine.state().latest(&asset("a"), None).expect("it counts");
+    assert_eq!((found.id(), found.format()), (id, None));
+}

@@ -1,0 +1,251 @@
+//! Data follows the log: pointers at the latest, removal of what does not count, reviews; also after a crash (ADR-062).
+//!
+//! Tables are written when a workspace closes and not before, so that what happened since is one change.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use servo_core::{AssetKey, MaterializationId, RunId};
+use servo_engine::outputs::{OutputReport, materialization_of};
+use servo_engine::{
+    CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
+};
+use servo_runtime::SystemClock;
+use support::*;
+
+fn a() -> AssetKey {
+    AssetKey::parse("test.a").unwrap()
+}
+
+async fn open(root: &Path) -> Stage {
+    let slow = |config: &mut servo_runtime::Config| config.flush_every = Duration::from_secs(3_600);
+    Stage::open_with(directory(root), Arc::default(), 0, slow).await.unwrap()
+}
+
+/// The home of the data of `a`.
+fn home(root: &Path) -> PathBuf {
+    root.join(layout().prefix()).join(layout().data_home(&a(), None))
+}
+
+fn put(dir: &Path, name: &str) {
+    fs::create_dir_all(dir).unwrap();
+    fs::write(dir.join(name), "{}").unwrap();
+}
+
+/// Does the one task of a run by hand: stores something where a worker would, and reports it.
+async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (RunId, MaterializationId) {
+    let run = stage.trigger(key, one("a")).await;
+    let sealed = within(stage.queue.take("default")).await;
+    let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
+    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    let id = materialization_of(envelope.attempt_id);
+    let staging = root.join(layout().prefix()).join(layout().staging(run, &envelope.task_key, 1));
+    put(&staging, "left behind");
+    let output = OutputReport { format: Some(DataFormat::Json), ..OutputReport::new(a(), state) };
+    let failed = || Report::failed(TaskError::new(ErrorCode::CheckFailed, "few"));
+    let report = match state {
+        OutputState::Committed => Report::succeeded(),
+        OutputState::Quarantined | OutputState::Discarded => failed(),
+    };
+    match state {
+        OutputState::Quarantined => {
+            let dir = home(root).join(format!("quarantine/{id}"));
+            put(&dir, "data.json");
+            fs::write(dir.join("_reason.json"), r#"{"format":"json","checks":[]}"#).unwrap();
+        }
+        OutputState::Committed | OutputState::Discarded => {
+            let dir = home(root).join(format!("materializations/{id}"));
+            put(&dir, "data.json");
+            put(&dir, "_commit.json");
+        }
+    }
+    let report = Report { outputs: [output].into(), ..report };
+    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
+    let ended = stage.ended(run).await.run.state;
+    assert_eq!(ended == RunState::Succeeded, state == OutputState::Committed);
+    (run, id)
+}
+
+async fn review(stage: &Stage, id: MaterializationId, verdict: Verdict) {
+    let (actor, reason) = ("me".to_owned(), String::new());
+    stage
+        .workspace
+        .review(Review { asset: a(), materialization_id: id, verdict, actor, reason })
+        .await
+        .unwrap();
+}
+
+fn latest(root: &Path) -> Option<serde_json::Value> {
+    let text = fs::read(home(root).join("latest.json")).ok()?;
+    Some(serde_json::from_slice(&text).unwrap())
+}
+
+fn latest_id(root: &Path) -> Option<String> {
+    Some(latest(root)?["materialization_id"].as_str().unwrap().to_owned())
+}
+
+/// What a worker would have put aside for review, had its run not been cancelled.
+async fn cancelled(stage: &Stage, root: &Path, key: &str) {
+    let run_id = stage.trigger(key, one("a")).await;
+    let sealed = within(stage.queue.take("default")).await;
+    let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
+    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    let (actor, reason) = ("me".to_owned(), String::new());
+    stage.workspace.cancel(CancelRun { run_id, actor, reason, force: false }).await.unwrap();
+    let id = materialization_of(envelope.attempt_id);
+    put(&home(root).join(format!("quarantine/{id}")), "data.json");
+    let output = OutputReport::new(a(), OutputState::Quarantined);
+    let failed = Report::failed(TaskError::new(ErrorCode::CheckFailed, "few"));
+    let report = Report { outputs: [output].into(), ..failed };
+    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
+    assert_eq!(stage.ended(run_id).await.run.state, RunState::Cancelled);
+}
+
+/// Names in a directory of the home, sorted.
+fn names(root: &Path, dir: &str) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(home(root).join(dir)) else { return Vec::new() };
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn staged(root: &Path) -> usize {
+    fs::read_dir(root.join(layout().prefix()).join("staging")).map_or(0, Iterator::count)
+}
+
+/// A workspace with the same log and data, and no tables: what a crash before they were written leaves.
+fn crashed(root: &Path) -> tempfile::TempDir {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    let other = tempfile::tempdir().unwrap();
+    copy(root, other.path());
+    other
+}
+
+#[tokio::test]
+async fn latest_points_at_what_was_made_last_also_if_an_attempt_failed_since() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    made(&stage, root.path(), "first", OutputState::Committed).await;
+    let (run, id) = made(&stage, root.path(), "second", OutputState::Committed).await;
+    made(&stage, root.path(), "third", OutputState::Discarded).await;
+    assert_eq!(latest(root.path()), None, "nothing was written yet");
+    stage.close().await;
+    let pointer = latest(root.path()).expect("written with the tables");
+    assert_eq!(pointer["materialization_id"], id.to_string());
+    assert_eq!(pointer["path"], format!("materializations/{id}"));
+    assert_eq!(pointer["run_id"], run.to_string());
+    assert_eq!(pointer["partition_key"], serde_json::Value::Null);
+    assert_eq!(staged(root.path()), 0, "no staging is left");
+}
+
+#[tokio::test]
+async fn what_a_failed_attempt_has_stored_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
+    made(&stage, root.path(), "bad", OutputState::Discarded).await;
+    assert_eq!(names(root.path(), "materializations").len(), 2);
+    stage.close().await;
+    assert_eq!(names(root.path(), "materializations"), [good.to_string()]);
+    assert_eq!(names(root.path(), &format!("materializations/{good}")), ["_commit.json", "data.json"]);
+}
+
+#[tokio::test]
+async fn what_is_approved_is_there_and_is_the_latest() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
+    let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
+    review(&stage, blocked, Verdict::Approve).await;
+    stage.close().await;
+    assert_eq!(latest_id(root.path()), Some(blocked.to_string()));
+    assert_eq!(names(root.path(), "quarantine"), [String::new(); 0]);
+    let mut both = [good.to_string(), blocked.to_string()];
+    both.sort();
+    assert_eq!(names(root.path(), "materializations"), both);
+    let files = names(root.path(), &format!("materializations/{blocked}"));
+    assert!(
+        files.contains(&"_commit.json".to_owned()) && files.contains(&"data.json".to_owned()),
+        "{files:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_rejected_passed_over_or_cancelled_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
+    made(&stage, root.path(), "one", OutputState::Quarantined).await;
+    let (_, two) = made(&stage, root.path(), "two", OutputState::Quarantined).await;
+    review(&stage, two, Verdict::Reject).await;
+    let (_, three) = made(&stage, root.path(), "three", OutputState::Quarantined).await;
+    cancelled(&stage, root.path(), "four").await;
+    assert_eq!(names(root.path(), "quarantine").len(), 4);
+    stage.close().await;
+    assert_eq!(names(root.path(), "quarantine"), [three.to_string()], "it waits");
+    assert_eq!(names(root.path(), "materializations"), [good.to_string()]);
+    assert_eq!(latest_id(root.path()), Some(good.to_string()));
+}
+
+#[tokio::test]
+async fn an_approval_that_was_begun_and_not_recorded_can_be_followed_by_either_verdict() {
+    for verdict in [Verdict::Approve, Verdict::Reject] {
+        let root = tempfile::tempdir().unwrap();
+        let stage = open(root.path()).await;
+        let (_, id) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
+        let kept = home(root.path()).join("materializations");
+        fs::create_dir_all(&kept).unwrap();
+        fs::rename(home(root.path()).join(format!("quarantine/{id}")), kept.join(id.to_string())).unwrap();
+        review(&stage, id, verdict).await;
+        stage.close().await;
+        let found = names(root.path(), "materializations");
+        match verdict {
+            Verdict::Approve => {
+                assert_eq!((found, latest_id(root.path())), (vec![id.to_string()], Some(id.to_string())))
+            }
+            Verdict::Reject => assert_eq!((found, latest_id(root.path())), (vec![], None)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_crash_data_follows_the_log_again() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
+    made(&stage, root.path(), "bad", OutputState::Discarded).await;
+    let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
+    review(&stage, blocked, Verdict::Approve).await;
+    let (_, waiting) = made(&stage, root.path(), "waiting", OutputState::Quarantined).await;
+    let other = crashed(root.path());
+    assert_eq!(latest(other.path()), None);
+    let again = open(other.path()).await;
+    again.close().await;
+    stage.close().await;
+    for root in [root.path(), other.path()] {
+        assert_eq!(latest_id(root), Some(blocked.to_string()));
+        let mut both = [good.to_string(), blocked.to_string()];
+        both.sort();
+        assert_eq!(names(root, "materializations"), both);
+        assert_eq!(names(root, "quarantine"), [waiting.to_string()]);
+        assert_eq!(staged(root), 0);
+    }
+}
