@@ -7,7 +7,8 @@ use crate::support::{Behaviour, Setting, Stage, within};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use servo_api::Code;
-use servo_api::client::RunEvent;
+use servo_api::client::{ClientError, RunEvent};
+use servo_api::views::LeaseBody;
 use servo_core::{EventId, RunId};
 use servo_engine::{RunState, Settings, TaskState};
 use tokio::sync::Semaphore;
@@ -210,6 +211,29 @@ async fn a_stream_goes_on_after_the_server_was_restarted() {
         last = Some(event);
     }
     assert!(matches!(last, Some(RunEvent::End(end)) if end.state == RunState::Succeeded));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_ends_ends_its_streams_and_those_who_wait() {
+    let root = tempfile::tempdir().unwrap();
+    let mut stage = Stage::with(root.path(), Setting { slots: 0, ..Setting::default() }).await;
+    let run = stage.trigger("raw.orders").await.run_id;
+    within(stage.queue.take("default")).await;
+    let response = stage.http.get(stage.url(&format!("runs/{run}/events"))).send().await.unwrap();
+    let mut body = response.bytes_stream();
+    assert!(within(body.next()).await.unwrap().is_ok());
+    let client = stage.client.clone();
+    let wait =
+        LeaseBody { worker_id: "w".to_owned(), queue: "default".to_owned(), slots: 1, wait_ms: 30_000 };
+    let lease = tokio::spawn(async move { client.lease(&wait).await });
+    let (_, rest) = tokio::join!(stage.stop_server(), body.collect::<Vec<_>>());
+    assert!(rest.iter().all(Result::is_ok), "it ends, and is not broken off: {rest:?}");
+    // Either it was told that there is nothing, or it had not got through yet.
+    let leased = within(lease).await.unwrap();
+    assert!(
+        leased.as_ref().is_ok_and(Vec::is_empty) || matches!(leased, Err(ClientError::Unreachable { .. }))
+    );
     stage.close().await;
 }
 

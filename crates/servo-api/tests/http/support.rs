@@ -25,7 +25,7 @@ use servo_engine::Settings;
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::Layout;
-use servo_worker::{Executor, LogFiles, Slots, TaskFunction};
+use servo_worker::{Executor, LogFiles, Slots};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

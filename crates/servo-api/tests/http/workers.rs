@@ -99,7 +99,8 @@ async fn a_lease_waits_for_a_task_and_gives_as_many_as_are_wanted() {
 #[tokio::test]
 async fn a_lease_that_nobody_begins_goes_to_another_worker() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings { dispatch_ack_timeout: Millis::new(50), ..Settings::default() };
+    let settings =
+        Settings { dispatch_ack_timeout: Millis::new(50), max_interruptions: 10_000, ..Settings::default() };
     let stage = Stage::with(root.path(), Setting { settings, ..by_hand() }).await;
     let run = stage.trigger("raw.orders").await.run_id;
     // The worker vanishes with it.
