@@ -235,10 +235,14 @@ fn heartbeat(
     progress: Option<&Progress>,
 ) -> Decision {
     let stop = || Refusal::AttemptEnded { task_key: attempt.task_key.clone(), attempt: attempt.attempt };
-    if !task.is_open(attempt.attempt, attempt.attempt_id) || task.state != TaskState::Running {
+    if !task.is_open(attempt.attempt, attempt.attempt_id) {
         return Decision::refuse(stop());
     }
     let reply = Reply::Heartbeat { should_cancel: run.cancel.is_some() };
+    if task.state != TaskState::Running {
+        // That it began was lost with a commit that failed; how it ends will be heard all the same.
+        return Decision::reply(reply);
+    }
     let old = Millis::new(task.heartbeat_timeout(state.settings()).get() / HEARTBEATS_PER_TIMEOUT);
     let is_news = task.heartbeat_at.is_none_or(|heard| sent_at >= heard.saturating_add(old));
     if progress.is_none() && !is_news {

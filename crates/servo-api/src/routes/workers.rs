@@ -171,12 +171,10 @@ fn reported(reply: &Reply) -> Result<Response<Body>, Problem> {
 
 /// The token says that the attempt was there, so if it is not known any more it is over.
 fn refused(error: Error) -> Problem {
-    match error {
-        Error::Refused(Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. }) => {
-            Problem::new(Code::AttemptEnded, "the run ended long ago; stop working on it")
-        }
-        other => other.into(),
+    if let Error::Refused(Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. }) = error {
+        return Problem::new(Code::AttemptEnded, "the run ended long ago; stop working on it");
     }
+    error.into()
 }
 
 fn name(field: &str, name: &str) -> Result<(), Problem> {
