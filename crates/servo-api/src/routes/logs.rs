@@ -107,7 +107,7 @@ pub(super) async fn follow(
 /// Lines of an attempt, from its worker.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/logs", operation_id = "task_logs", tag = "workers",
-    params(("task_id" = String, Path)), request_body = LogBody,
+    params(("task_id" = String, Path)), request_body = LogBody, security(("task_token" = [])),
     responses((status = 200, body = LogAnswer), Problems)
 )]
 pub(super) async fn write(

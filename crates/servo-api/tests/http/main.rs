@@ -5,6 +5,7 @@
 mod assets;
 mod description;
 mod events;
+mod far_workers;
 mod idempotency;
 mod logs;
 mod problems;

@@ -2,29 +2,32 @@
 
 #![allow(unreachable_pub)]
 
-use std::collections::BTreeMap;
+mod project;
+mod script;
+
+pub use project::project;
+pub use script::{Actor, Behaviour, Script, line, log_name};
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use reqwest::Response;
 use reqwest::header::HeaderMap;
-use serde_json::{Value, json};
+use serde_json::Value;
 use servo_api::client::Client;
 use servo_api::views::{AcceptedRun, Run, RunBody, Task, TaskDetail};
 use servo_api::{Api, Problem, serve};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
-use servo_engine::outputs::OutputReport;
-use servo_engine::{ErrorCode, OutputState, Progress, Report, Settings, TaskError};
-use servo_queue::{Envelope, Keyring, LocalQueue};
+use servo_engine::Settings;
+use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::Layout;
-use servo_worker::{Executor, LogFiles, LogLine, LogName, LogStream, Slots, TaskFunction};
+use servo_worker::{Executor, LogFiles, Slots, TaskFunction};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Longest that anything in these tests may take before they fail.
@@ -36,102 +39,6 @@ pub fn layout() -> Layout {
 
 pub fn keys() -> Keyring {
     Keyring::new("test", b"a key for tests")
-}
-
-/// What a task does when it runs. A task that is not mentioned succeeds.
-#[derive(Debug, Clone)]
-pub enum Behaviour {
-    /// Fails this many times, then succeeds.
-    Fail(u32),
-    /// Ends when there is a permit.
-    Gate(Arc<Semaphore>),
-    /// Prints a line for every permit, and ends when the semaphore is closed.
-    Print(Arc<Semaphore>),
-    /// Makes something that a check blocks.
-    Quarantine,
-}
-
-#[derive(Debug, Default)]
-pub struct Script {
-    behaviours: Mutex<BTreeMap<String, Behaviour>>,
-    runs: Mutex<BTreeMap<String, u32>>,
-}
-
-impl Script {
-    pub fn let_asset(&self, asset: &str, behaviour: Behaviour) {
-        self.behaviours.lock().unwrap().insert(asset.to_owned(), behaviour);
-    }
-
-    /// How often a task of this asset ran.
-    pub fn count(&self, asset: &str) -> u32 {
-        self.runs.lock().unwrap().get(asset).copied().unwrap_or_default()
-    }
-}
-
-pub struct Actor {
-    pub script: Arc<Script>,
-    pub logs: Arc<LogFiles>,
-}
-
-#[async_trait]
-impl TaskFunction for Actor {
-    async fn run(&self, task: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report {
-        let asset = task.task_key.asset_str().to_owned();
-        let times = {
-            let mut runs = self.script.runs.lock().unwrap();
-            let times = runs.entry(asset.clone()).or_default();
-            *times += 1;
-            *times
-        };
-        let behaviour = self.script.behaviours.lock().unwrap().get(&asset).cloned();
-        match behaviour {
-            Some(Behaviour::Fail(failures)) if times <= failures => {
-                let mut error = TaskError::new(ErrorCode::UserCodeException, format!("{asset} said no"));
-                error.traceback = Some("Traceback (most recent call last): …".to_owned());
-                return Report::failed(error);
-            }
-            Some(Behaviour::Gate(gate)) => {
-                progress.send_replace(Some(Progress { ppm: 400_000, message: "at the gate".to_owned() }));
-                gate.acquire().await.unwrap().forget();
-            }
-            Some(Behaviour::Print(permits)) => {
-                let name = log_name(task);
-                let mut number = 0;
-                while let Ok(permit) = permits.acquire().await {
-                    permit.forget();
-                    number += 1;
-                    self.logs.append(&name, vec![line(&format!("line {number}"))]).await.unwrap();
-                }
-                self.logs.end(&name);
-            }
-            Some(Behaviour::Quarantine) => {
-                let output = OutputReport::new(task.task_key.asset(), OutputState::Quarantined);
-                let mut report =
-                    Report::failed(TaskError::new(ErrorCode::CheckFailed, "a check did not pass"));
-                report.outputs = Arc::from([output]);
-                return report;
-            }
-            Some(Behaviour::Fail(_)) | None => {}
-        }
-        materialized(task)
-    }
-}
-
-/// Success, with everything that it was to make.
-pub fn materialized(task: &Envelope) -> Report {
-    let work = task.work.as_ref();
-    let outputs = work.iter().flat_map(|work| &work.outputs);
-    let outputs: Vec<OutputReport> =
-        outputs.map(|output| OutputReport::new(output.asset.clone(), OutputState::Committed)).collect();
-    Report { outputs: outputs.into(), ..Report::succeeded() }
-}
-
-pub fn log_name(task: &Envelope) -> LogName {
-    LogName { run_id: task.run_id, task_key: task.task_key.clone(), attempt: task.attempt }
-}
-
-pub fn line(text: &str) -> LogLine {
-    LogLine::new(servo_core::Clock::now(&SystemClock), LogStream::Stdout, text)
 }
 
 /// How a stage differs from the ordinary one.
@@ -350,39 +257,6 @@ impl Answer {
         assert!(!problem.detail.is_empty());
         problem
     }
-}
-
-fn asset(key: &str, more: Value) -> Value {
-    let mut asset = json!({
-        "key": key,
-        "location": { "file": "shop/assets.py", "line": 3 },
-        "function": format!("shop.assets:{}", key.replace('/', "_")),
-    });
-    asset.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    asset
-}
-
-/// A small project, as the SDK writes it.
-pub fn project() -> Value {
-    let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-01-31" } });
-    json!({
-        "manifest_version": 1,
-        "project": "shop",
-        "assets": [
-            asset("raw/orders", json!({ "description": "What was bought.", "group": "raw", "owners": ["ops@example.org"] })),
-            asset("raw/days", json!({ "partitions": daily, "tags": { "team": "ops" } })),
-            asset("raw/feed", json!({ "external": true, "function": null })),
-            asset("shop/clean", json!({ "deps": [{ "asset": "raw/orders", "parameter": "orders" }], "quarantine": true })),
-            asset("shop/report", json!({
-                "deps": [{ "asset": "shop/clean", "parameter": "clean" }],
-                "config": { "fields": [{ "name": "rate", "type": "int" }] },
-            })),
-            asset("shop/daily", json!({ "partitions": daily, "deps": [{ "asset": "raw/days", "parameter": "days" }] })),
-            asset("shop/stubborn", json!({
-                "retry": { "max_attempts": 3, "initial_delay_ms": 1, "max_delay_ms": 5, "multiplier_ppm": 1_000_000, "jitter_ppm": 0 },
-            })),
-        ],
-    })
 }
 
 /// The answer, or a failed test: nothing may wait for ever.
