@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::server::Posted;
-use crate::session::{self, Session};
+use crate::session::{self, Reach, Session};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let mut session = Session::open(location, project.clone(), slots).await?;
+    let mut session = Session::open(location, project.clone(), slots, Reach::Shared).await?;
     let posted = Posted::new(location, &url)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
@@ -115,7 +115,8 @@ async fn keep_up(
         };
         match deployed {
             Ok((count, _)) if is_first => {
-                eprintln!("{count} assets, {slots} slots; the code is reloaded when you save");
+                let (assets, places) = (plural(count, "asset"), plural(slots, "slot"));
+                eprintln!("{assets}, {places}; the code is reloaded when you save");
             }
             Ok((_, true)) => eprintln!("{} reloaded: definitions have changed", paint.with(Style::Good, "↻")),
             Ok((_, false)) => eprintln!("{} reloaded", paint.with(Style::Good, "↻")),
@@ -130,4 +131,8 @@ async fn keep_up(
         is_first = false;
         changes.next().await?;
     }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -17,7 +17,7 @@ use servo_projections::{Projection, RunFilter, merge_page};
 use crate::location::Location;
 use crate::output::{self, Format};
 
-/// Look at runs.
+/// Look at runs, follow them, stop them, try them again.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Runs, newest first.

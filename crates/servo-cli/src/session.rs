@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use servo_core::RunId;
+use servo_core::{Millis, RunId};
 use servo_engine::definitions::Definitions;
 use servo_engine::{CancelRun, Deploy, Settings};
 use servo_queue::{Keyring, LocalQueue};
@@ -42,7 +42,12 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens the workspace and starts the first interpreter, both at once.
-    pub(crate) async fn open(location: &Location, project: Project, slots: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn open(
+        location: &Location,
+        project: Project,
+        slots: usize,
+        reach: Reach,
+    ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = Keyring::new("local", &secret);
         let queue = LocalQueue::new(1_024);
@@ -63,7 +68,7 @@ impl Session {
             async move { runners.scan().await }
         });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
-        config.settings = engine_settings(slots);
+        config.settings = engine_settings(slots, reach);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             queue: queue.clone(),
@@ -187,12 +192,24 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: Strin
     Ok(true)
 }
 
-/// Twice as many tasks as slots are on their way, so that none waits for the next. They wait for one of these slots, so
-/// waiting long is no reason to send them again.
-fn engine_settings(slots: usize) -> Settings {
+/// Who runs the tasks of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This process alone.
+    Alone,
+    /// Workers of other processes too.
+    Shared,
+}
+
+/// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of these
+/// slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
+fn engine_settings(slots: usize, reach: Reach) -> Settings {
     Settings {
         max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
-        dispatch_ack_timeout: servo_core::Millis::from_hours(24),
+        dispatch_ack_timeout: match reach {
+            Reach::Alone => Millis::from_hours(24),
+            Reach::Shared => Millis::from_minutes(5),
+        },
         ..Settings::default()
     }
 }

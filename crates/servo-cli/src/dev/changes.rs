@@ -1,6 +1,6 @@
 //! Notices that files of a project have changed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -92,7 +92,7 @@ fn is_source(path: &Path) -> bool {
     (is_code || path.file_name().is_some_and(|name| name == servo_worker::project::FILE)) && !is_hidden(path)
 }
 
-fn is_source_directory(path: &PathBuf) -> bool {
+fn is_source_directory(path: &Path) -> bool {
     let tools = ["__pycache__", "node_modules", "target", "venv"];
     let is_tool = |name: &std::ffi::OsStr| tools.iter().any(|tool| name == *tool);
     !is_hidden(path) && !path.file_name().is_some_and(is_tool) && path.is_dir() && !path.is_symlink()
