@@ -44,7 +44,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let session = Session::open(location, project.clone(), slots).await?;
+    let mut session = Session::open(location, project.clone(), slots).await?;
     let posted = Posted::new(location, &url)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
@@ -63,7 +63,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     }));
     let chronicle = tokio::spawn(chronicle::tell(session.workspace.clone()));
     tokio::select! {
-        ended = keep_up(location, &session, &project, slots) => ended?,
+        ended = keep_up(location, &mut session, &project, slots) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
     }
@@ -90,7 +90,7 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
 /// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
 async fn keep_up(
     location: &Location,
-    session: &Session,
+    session: &mut Session,
     project: &Project,
     slots: usize,
 ) -> anyhow::Result<()> {
@@ -101,7 +101,7 @@ async fn keep_up(
         // Settings may have changed too.
         let found = Project::open(project.root()).map_err(anyhow::Error::from);
         let scanned = match found {
-            Ok(_) if is_first => session.runners.scan().await.map_err(anyhow::Error::from),
+            Ok(_) if is_first => session.scanned().await,
             Ok(project) => session.runners.reload(project).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };

@@ -71,14 +71,14 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         let asked = client.trigger(&body(request)).await?;
         return runs::end_of(&client, asked.run_id, format).await;
     }
-    let session = Session::open(location, location.project.find()?, options.slots()).await?;
-    let outcome = make(&session, location, request, format).await;
+    let mut session = Session::open(location, location.project.find()?, options.slots()).await?;
+    let outcome = make(&mut session, location, request, format).await;
     session.close().await?;
     outcome
 }
 
 async fn make(
-    session: &Session,
+    session: &mut Session,
     location: &Location,
     request: RunRequest,
     format: Format,

@@ -11,8 +11,9 @@ use servo_engine::{CancelRun, Deploy, Settings};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
 use servo_store::DataRoot;
-use servo_worker::project::{Project, Scanned};
+use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
+use tokio::task::JoinHandle;
 
 use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
@@ -35,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) queue: Arc<LocalQueue>,
     pub(crate) keys: Keyring,
     slots: Slots,
+    /// What the project declares, as of the start.
+    scan: JoinHandle<Result<Scanned, ScanError>>,
 }
 
 impl Session {
@@ -54,6 +57,11 @@ impl Session {
         let clock = Arc::new(SystemClock);
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let runners = Runners::new(project, places, logs.clone(), clock.clone(), settings);
+        // The interpreter starts while the state is read: neither needs the other.
+        let scan = tokio::spawn({
+            let runners = runners.clone();
+            async move { runners.scan().await }
+        });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.settings = engine_settings(slots);
         let workspace = Workspace::open(stores, config).await?;
@@ -67,14 +75,19 @@ impl Session {
             slots,
             function: Arc::new(runners.clone()),
         };
-        Ok(Self { slots: executor.start(), workspace, logs, runners, queue, keys })
+        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
     }
 
     /// Makes what the project declares now what the workspace runs.
-    pub(crate) async fn deploy(&self, actor: String) -> anyhow::Result<()> {
-        let scanned = self.runners.scan().await?;
+    pub(crate) async fn deploy(&mut self, actor: String) -> anyhow::Result<()> {
+        let scanned = self.scanned().await?;
         deploy(&self.workspace, scanned, actor).await?;
         Ok(())
+    }
+
+    /// What the project declared when the session began. To be asked once.
+    pub(crate) async fn scanned(&mut self) -> anyhow::Result<Scanned> {
+        Ok((&mut self.scan).await??)
     }
 
     /// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends the process.
@@ -144,9 +157,8 @@ impl Session {
     /// The same, after tasks have had some time to end.
     pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
         self.slots.shutdown(drain).await;
-        self.runners.shutdown().await;
-        self.workspace.shutdown().await?;
-        Ok(())
+        let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
+        Ok(closed?)
     }
 }
 

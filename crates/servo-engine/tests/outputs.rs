@@ -73,14 +73,14 @@ fn status(world: &World, name: &str) -> Option<(DataStatus, AttemptOutcome)> {
     Some((status.status(), status.last_attempt().outcome))
 }
 
-/// Attempt, assets, whether it was reviewed.
-fn removed(discards: &[Discard]) -> Vec<(u32, Vec<String>, bool)> {
+/// Attempt and assets.
+fn removed(discards: &[Discard]) -> Vec<(u32, Vec<String>)> {
     let names = |it: &Discard| it.assets.iter().map(|asset| asset.name().to_owned()).collect();
-    discards.iter().map(|it| (it.attempt, names(it), it.reviewed)).collect()
+    discards.iter().map(|it| (it.attempt, names(it))).collect()
 }
 
-fn both(attempt: u32) -> (u32, Vec<String>, bool) {
-    (attempt, vec!["a".to_owned(), "b".to_owned()], false)
+fn both(attempt: u32) -> (u32, Vec<String>) {
+    (attempt, vec!["a".to_owned(), "b".to_owned()])
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn files_of_a_failed_attempt_are_removed_except_what_waits_for_review() {
     world.play("a", made(&outputs, check_failed()));
     assert_eq!(world.task_state("a"), TaskState::RetryWait);
     let delta = delta(&mut world);
-    assert_eq!(removed(&delta.discards), [(1, vec!["a".to_owned()], false)]);
+    assert_eq!(removed(&delta.discards), [(1, vec!["a".to_owned()])]);
     assert_eq!(delta.discards[0].attempt_id, world.attempt("a").attempt_id);
     let [waiting] = delta.quarantine.as_slice() else { panic!("{:?}", delta.quarantine) };
     assert_eq!((&waiting.asset_key, waiting.attempt, waiting.run_id), (&asset("b"), 1, world.run));

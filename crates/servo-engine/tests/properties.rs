@@ -427,11 +427,10 @@ proptest! {
         sim.settle();
         sim.take_delta();
         let deltas = || sim.deltas.iter();
-        let discards = |reviewed: bool| -> BTreeSet<(AttemptId, AssetKey)> {
-            let discards = deltas().flat_map(|delta| &delta.discards).filter(|it| it.reviewed == reviewed);
-            discards.flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone()))).collect()
-        };
-        let (removed, rejected) = (discards(false), discards(true));
+        let removed: BTreeSet<(AttemptId, AssetKey)> = deltas()
+            .flat_map(|delta| &delta.discards)
+            .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))
+            .collect();
         let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
             .flat_map(|delta| &delta.materializations)
             .map(|row| (row.attempt_id, row.asset_key.clone()))
@@ -445,10 +444,9 @@ proptest! {
         let waits: BTreeSet<(AttemptId, AssetKey)> = sim.engine.state().quarantine()
             .map(|r| (attempt(r.materialization_id), r.asset_key.clone()))
             .collect();
-        prop_assert!(counts.is_disjoint(&removed) && counts.is_disjoint(&rejected) && counts.is_disjoint(&waits));
-        prop_assert!(waits.is_disjoint(&removed) && waits.is_disjoint(&rejected));
+        prop_assert!(counts.is_disjoint(&removed) && counts.is_disjoint(&waits) && waits.is_disjoint(&removed));
         for output in &set_aside {
-            let ends = [&waits, &rejected, &counts].iter().filter(|ends| ends.contains(output)).count();
+            let ends = [&waits, &removed, &counts].iter().filter(|ends| ends.contains(output)).count();
             prop_assert_eq!(ends, 1, "it waits, was thrown away or counts: {:?}", output);
         }
         let rows = sim.engine.state().rows();

@@ -74,11 +74,9 @@ impl Data {
         let partition = discard.task_key.partition();
         let id = materialization_of(discard.attempt_id);
         for asset in &discard.assets {
-            if discard.reviewed {
-                self.root.remove(&self.layout.quarantine(asset, partition.as_ref(), id)).await?;
-            }
-            // Also after a review: somebody may have begun to approve it.
+            // Wherever it was stored: what a check blocked may be moved for an approval that never came to be.
             self.root.remove(&self.layout.materialization(asset, partition.as_ref(), id)).await?;
+            self.root.remove(&self.layout.quarantine(asset, partition.as_ref(), id)).await?;
         }
         let staging = self.layout.staging(discard.run_id, &discard.task_key, discard.attempt);
         self.root.remove(&staging).await

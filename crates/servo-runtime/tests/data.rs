@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, MaterializationId, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
-use servo_engine::{DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict};
+use servo_engine::{
+    CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
+};
 use servo_runtime::SystemClock;
 use support::*;
 
@@ -86,6 +88,23 @@ fn latest(root: &Path) -> Option<serde_json::Value> {
 
 fn latest_id(root: &Path) -> Option<String> {
     Some(latest(root)?["materialization_id"].as_str().unwrap().to_owned())
+}
+
+/// What a worker would have put aside for review, had its run not been cancelled.
+async fn cancelled(stage: &Stage, root: &Path, key: &str) {
+    let run_id = stage.trigger(key, one("a")).await;
+    let sealed = within(stage.queue.take("default")).await;
+    let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
+    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    let (actor, reason) = ("me".to_owned(), String::new());
+    stage.workspace.cancel(CancelRun { run_id, actor, reason, force: false }).await.unwrap();
+    let id = materialization_of(envelope.attempt_id);
+    put(&home(root).join(format!("quarantine/{id}")), "data.json");
+    let output = OutputReport::new(a(), OutputState::Quarantined);
+    let failed = Report::failed(TaskError::new(ErrorCode::CheckFailed, "few"));
+    let report = Report { outputs: [output].into(), ..failed };
+    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
+    assert_eq!(stage.ended(run_id).await.run.state, RunState::Cancelled);
 }
 
 /// Names in a directory of the home, sorted.
@@ -170,7 +189,7 @@ async fn what_is_approved_is_there_and_is_the_latest() {
 }
 
 #[tokio::test]
-async fn what_is_rejected_or_passed_over_is_removed() {
+async fn what_is_rejected_passed_over_or_cancelled_is_removed() {
     let root = tempfile::tempdir().unwrap();
     let stage = open(root.path()).await;
     let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
@@ -178,7 +197,8 @@ async fn what_is_rejected_or_passed_over_is_removed() {
     let (_, two) = made(&stage, root.path(), "two", OutputState::Quarantined).await;
     review(&stage, two, Verdict::Reject).await;
     let (_, three) = made(&stage, root.path(), "three", OutputState::Quarantined).await;
-    assert_eq!(names(root.path(), "quarantine").len(), 3);
+    cancelled(&stage, root.path(), "four").await;
+    assert_eq!(names(root.path(), "quarantine").len(), 4);
     stage.close().await;
     assert_eq!(names(root.path(), "quarantine"), [three.to_string()], "it waits");
     assert_eq!(names(root.path(), "materializations"), [good.to_string()]);

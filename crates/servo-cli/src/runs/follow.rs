@@ -35,7 +35,7 @@ pub(super) async fn watch(location: &Location, run: RunId, format: Format) -> an
         return Ok(code(row.state));
     }
     drop(stores);
-    let session = Session::open(location, location.project.find()?, default_slots()).await?;
+    let mut session = Session::open(location, location.project.find()?, default_slots()).await?;
     let outcome = async {
         if !session.unfinished().await?.contains(&run) {
             bail!("there is no run {run} at work; `servo run list` shows what there is");
@@ -58,7 +58,7 @@ pub(super) async fn retry(
         let asked = client.retry(run, &RetryBody { from_failure, ..RetryBody::default() }).await?;
         return end_of(&client, asked.run_id, format).await;
     }
-    let session = Session::open(location, location.project.find()?, default_slots()).await?;
+    let mut session = Session::open(location, location.project.find()?, default_slots()).await?;
     let outcome = async {
         session.deploy(location.actor()).await?;
         let launched = session.workspace.retry(run, from_failure, location.actor()).await?;

@@ -77,7 +77,6 @@ pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
         attempt: row.attempt,
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
-        reviewed: true,
     });
 }
 
@@ -91,14 +90,7 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
         return;
     }
     let task_key = task.key.clone();
-    state.changes.discards.push(Discard {
-        run_id: run,
-        task_key,
-        attempt,
-        attempt_id,
-        assets,
-        reviewed: false,
-    });
+    state.changes.discards.push(Discard { run_id: run, task_key, attempt, attempt_id, assets });
 }
 
 /// What a report says of an asset.

@@ -81,8 +81,6 @@ pub struct Discard {
     pub task_key: TaskKey,
     pub attempt: u32,
     pub attempt_id: AttemptId,
-    /// The assets that it would have made.
+    /// Of which of the assets that it was to make. What waits for review is not among them.
     pub assets: Vec<AssetKey>,
-    /// Whether it waited for review.
-    pub reviewed: bool,
 }
