@@ -128,7 +128,7 @@ import os, sys
 def first() -> int:
     return 1
 
-@servo.asset(namespace="t", secrets=[servo.Secret("token", provider="env", path="TOKEN")])
+@servo.asset(namespace="t", secrets={"token": servo.SecretRef.env("TOKEN")})
 def second(ctx, first: int) -> int:
     print("before the end", ctx.secrets["token"])
     print("aloud", file=sys.stderr)

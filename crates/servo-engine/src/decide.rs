@@ -19,7 +19,7 @@ use crate::lifecycle::TaskState;
 use crate::refusal::Refusal;
 use crate::state::{Run, State, Task};
 
-/// Heartbeats that the log holds of a worker until it would be taken for dead.
+/// Heartbeats that the log holds of a worker until it could be taken for dead.
 const HEARTBEATS_PER_TIMEOUT: u64 = 4;
 
 /// What to append, and what to answer once it is durable. A refusal may still leave a record.
@@ -243,7 +243,8 @@ fn heartbeat(
         // That it began was lost with a commit that failed; how it ends will be heard all the same.
         return Decision::reply(reply);
     }
-    let old = Millis::new(task.heartbeat_timeout(state.settings()).get() / HEARTBEATS_PER_TIMEOUT);
+    let silence = task.heartbeat_timeout(state.settings()).min(state.settings().force_cancel_after);
+    let old = Millis::new(silence.get() / HEARTBEATS_PER_TIMEOUT);
     let is_news = task.heartbeat_at.is_none_or(|heard| sent_at >= heard.saturating_add(old));
     if progress.is_none() && !is_news {
         return Decision::reply(reply);
