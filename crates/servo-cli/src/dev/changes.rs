@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Editors write several files, and some of them twice.
 const QUIET: Duration = Duration::from_millis(150);
@@ -40,8 +40,12 @@ impl Changes {
                 break;
             }
         }
-        while let Ok(Some(event)) = timeout(QUIET, self.events.recv()).await {
-            self.concerns(event)?;
+        // Other files may change all the time.
+        let mut quiet_at = Instant::now() + QUIET;
+        while let Ok(Some(event)) = timeout_at(quiet_at, self.events.recv()).await {
+            if self.concerns(event)? {
+                quiet_at = Instant::now() + QUIET;
+            }
         }
         Ok(())
     }
