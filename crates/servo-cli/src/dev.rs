@@ -113,6 +113,10 @@ async fn keep_up(
             }
             Err(error) => Err(error),
         };
+        if is_first {
+            // All of them before it is said: whoever saves something broken now goes on with these.
+            session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
+        }
         match deployed {
             Ok((count, _)) if is_first => {
                 let (assets, places) = (plural(count, "asset"), plural(slots, "slot"));
@@ -124,9 +128,6 @@ async fn keep_up(
                 let kept = if is_first { "" } else { "\nthe code before is kept" };
                 eprintln!("{} {error:#}{kept}", paint.with(Style::Bad, "✗"));
             }
-        }
-        if is_first {
-            session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
         }
         is_first = false;
         changes.next().await?;

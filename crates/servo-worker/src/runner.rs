@@ -101,6 +101,11 @@ impl Runner {
         Ok(loaded.errors)
     }
 
+    /// Modules of the project that it could not import.
+    pub(crate) fn broken(&self) -> &[BrokenModule] {
+        &self.broken
+    }
+
     /// What the project declares. The runner can be used afterwards unless the error is of its process.
     pub(crate) async fn scan(&mut self) -> Result<Scanned, ScanError> {
         if !self.broken.is_empty() {
