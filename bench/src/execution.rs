@@ -65,8 +65,8 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
     times.sort_unstable();
     let p95 = times[times.len() * 95 / 100];
     let what = "HTTP trigger to first line of user code";
-    results.add(AREA, &format!("{what}, p50"), (millis(middle(times)), "ms"), Better::Lower, 5.0);
-    results.add(AREA, &format!("{what}, p95"), (millis(p95), "ms"), Better::Lower, 15.0);
+    results.add(AREA, format!("{what}, p50"), (millis(middle(times)), "ms"), Better::Lower, 5.0);
+    results.add(AREA, format!("{what}, p95"), (millis(p95), "ms"), Better::Lower, 15.0);
     drop(server);
 
     let nothing = Project::nothing(PARTITIONS)?;

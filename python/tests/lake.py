@@ -10,6 +10,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import pyarrow as pa
 from pyarrow import parquet
 
@@ -17,6 +18,7 @@ from servo.canonical import canonical_json
 from servo.partition_key import PartitionKey
 from servo.sql import tables
 from servo.sql.assets import Asset, Made
+from servo.sql.errors import QueryError
 from servo.sql.opening import open_session
 from servo.sql.state import State, Workspace
 from servo.storage import commit, store
@@ -173,7 +175,11 @@ class Lake:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Run a query in this process, over what was published last."""
         session = self.open()
-        rows: list[tuple[Any, ...]] = session.connection.execute(session.prepare(sql)).fetchall()
+        prepared = session.prepare(sql)
+        try:
+            rows: list[tuple[Any, ...]] = session.connection.execute(prepared).fetchall()
+        except duckdb.CatalogException as error:
+            raise QueryError(session.explained(error)) from error
         return rows
 
     def servo_sql(

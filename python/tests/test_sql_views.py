@@ -210,6 +210,12 @@ def test_an_asset_that_was_never_made_or_is_gone_says_so(lake: Lake) -> None:
     assert lake.query("select count(*) from runs") == [(0,)]
 
 
+def test_a_column_with_the_name_of_an_asset_does_no_harm(lake: Lake) -> None:
+    lake.change("asset_definitions", [{"asset_key": "raw/planned", "row_version": "1"}])
+    lake.publish()
+    assert lake.query("with raw as (select 1 as planned) select raw.planned from raw") == [(1,)]
+
+
 def test_assets_that_differ_in_case_only_are_refused_together(lake: Lake) -> None:
     lake.make("raw/flights", [{"n": 1}])
     lake.make("raw/Flights", [{"n": 2}])

@@ -99,6 +99,13 @@ fn access(method: &Method, path: &str) -> Option<Access> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
+impl Peer {
+    /// Whether it is this machine, by whichever kind of address.
+    fn is_here(self) -> bool {
+        self.0.ip().to_canonical().is_loopback()
+    }
+}
+
 /// Who asks: the name that goes into the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Actor(pub(crate) Arc<str>);
@@ -124,7 +131,7 @@ pub(crate) async fn authorize(
         Access::Public => "anybody".into(),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => match peer {
-            Some(Peer(peer)) if peer.ip().is_loopback() => "local".into(),
+            Some(peer) if peer.is_here() => "local".into(),
             Some(_) | None => {
                 let detail = "this server knows no users; it serves requests from its own machine only";
                 return Err(Problem::new(Code::Unauthenticated, detail));
@@ -156,7 +163,7 @@ impl App {
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
-            None if peer.is_some_and(|Peer(peer)| peer.ip().is_loopback()) => Ok(()),
+            None if peer.is_some_and(Peer::is_here) => Ok(()),
             None => {
                 denied("this server has no worker key; it gives tasks to workers of its own machine only")
             }

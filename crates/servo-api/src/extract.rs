@@ -24,16 +24,21 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Path<T> {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Problem> {
         match axum::extract::Path::from_request_parts(parts, app).await {
             Ok(axum::extract::Path(value)) => Ok(Self(value)),
-            Err(PathRejection::FailedToDeserializePathParams(failed)) => Err(match failed.into_kind() {
-                ErrorKind::ParseErrorAtKey { key, value, expected_type } => {
-                    Problem::invalid(key, format!("{value:?} is not of type {expected_type}"))
-                }
-                ErrorKind::DeserializeError { key, message, .. } => Problem::invalid(key, message),
-                ErrorKind::InvalidUtf8InPathParam { key } => Problem::invalid(key, "is not UTF-8"),
-                other => Problem::invalid("path", other.to_string()),
-            }),
+            Err(PathRejection::FailedToDeserializePathParams(failed)) => Err(wrong(failed.into_kind())),
             Err(other) => Err(Problem::internal(&other)),
         }
+    }
+}
+
+fn wrong(kind: ErrorKind) -> Problem {
+    if let ErrorKind::ParseErrorAtKey { key, value, expected_type } = kind {
+        Problem::invalid(key, format!("{value:?} is not of type {expected_type}"))
+    } else if let ErrorKind::DeserializeError { key, message, .. } = kind {
+        Problem::invalid(key, message)
+    } else if let ErrorKind::InvalidUtf8InPathParam { key } = kind {
+        Problem::invalid(key, "is not UTF-8")
+    } else {
+        Problem::invalid("path", kind.to_string())
     }
 }
 
@@ -41,7 +46,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Path<T> {
 fn violation(path: &serde_path_to_error::Path, message: &str) -> Problem {
     let at = path.to_string();
     // These are said of the whole, and name the field in their text.
-    let named = ["unknown field `", "missing field `"]
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
         .iter()
         .find_map(|prefix| message.strip_prefix(prefix)?.split_once('`').map(|(name, _)| name));
     let field = match named {

@@ -46,7 +46,7 @@ pub(crate) struct RunFollower {
     events: broadcast::Receiver<Arc<[Event]>>,
     /// The last row that was told.
     told: Place,
-    /// When rows were last told.
+    /// When rows were last looked at.
     last: Option<Instant>,
     /// Something has happened since.
     stale: bool,
@@ -127,7 +127,7 @@ impl RunFollower {
         } else if newer.state.is_terminal() {
             self.ended = true;
             sse::message(&mut text, "end", None, &RunEnd { run_id: self.run, state: newer.state });
-        } else if !text.is_empty() {
+        } else {
             self.last = Some(Instant::now());
         }
         text

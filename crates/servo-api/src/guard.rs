@@ -24,10 +24,12 @@ const HEADERS: [(HeaderName, &str); 6] = [
 
 /// Turns away what another site is behind, and says in every answer what browsers may do with it.
 pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = match check(request.uri(), request.headers(), &app.api.hosts) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    tracing::debug!(%method, path, status = response.status().as_u16(), "api.request");
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

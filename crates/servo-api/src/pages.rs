@@ -1,8 +1,12 @@
 //! Lists by the page: a token says where the next page begins, and nobody else can make one.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use servo_queue::Keyring;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::problem::{Code, Problem};
 
@@ -11,13 +15,36 @@ const DEFAULT_LIMIT: usize = 25;
 const MAX_LIMIT: usize = 100;
 
 /// A page of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
     /// What is on it.
     pub items: Vec<T>,
     /// Where the next page begins; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
+}
+
+/// Described as `RunPage` for runs, with a reference to what is on it.
+impl<T: ToSchema> PartialSchema for Page<T> {
+    fn schema() -> RefOr<Schema> {
+        let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
+        let next = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("Where the next page begins; absent on the last one."));
+        let page = ObjectBuilder::new().description(Some("A page of a list."));
+        page.property("items", items).required("items").property("next_cursor", next).into()
+    }
+}
+
+impl<T: ToSchema> ToSchema for Page<T> {
+    fn name() -> Cow<'static, str> {
+        Cow::Owned(format!("{}Page", T::name()))
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((T::name().into_owned(), T::schema()));
+        T::schemas(schemas);
+    }
 }
 
 impl<T> Page<T> {

@@ -123,13 +123,16 @@ codes! {
 pub struct Problem {
     /// `urn:servo:problem:` and the code.
     #[serde(rename = "type")]
-    pub kind: String,
+    #[schema(value_type = String)]
+    pub kind: Box<str>,
     /// The same for every occurrence.
-    pub title: String,
+    #[schema(value_type = String)]
+    pub title: Box<str>,
     /// The status of the answer.
     pub status: u16,
     /// What happened, to what, and what to do next.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// What is wrong, for programs.
     pub code: Code,
     /// Which parts of the request are wrong.
@@ -137,10 +140,10 @@ pub struct Problem {
     pub violations: Vec<Violation>,
     /// The limit that is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota: Option<QuotaFigures>,
+    pub quota: Option<Box<QuotaFigures>>,
     /// Seconds after which to ask again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after: Option<u64>,
+    pub retry_after: Option<u32>,
     /// Every problem of the definitions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<DefinitionProblem>,
@@ -188,10 +191,10 @@ pub struct Place {
 
 impl Problem {
     /// A problem with a sentence about it.
-    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+    pub fn new(code: Code, detail: impl Into<Box<str>>) -> Self {
         Self {
-            kind: format!("urn:servo:problem:{}", code.name()),
-            title: code.title().to_owned(),
+            kind: format!("urn:servo:problem:{}", code.name()).into(),
+            title: code.title().into(),
             status: code.status().as_u16(),
             detail: detail.into(),
             code,

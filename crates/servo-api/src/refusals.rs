@@ -56,7 +56,7 @@ impl From<Refusal> for Problem {
         let detail = refusal.to_string();
         let quota = |name: &str, limit: u64, used: u64| {
             let mut problem = Problem::new(Code::QuotaExceeded, detail.clone());
-            problem.quota = Some(QuotaFigures { name: name.to_owned(), limit, used });
+            problem.quota = Some(Box::new(QuotaFigures { name: name.to_owned(), limit, used }));
             problem
         };
         let code = match &refusal {

@@ -25,7 +25,8 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use futures::FutureExt;
 use tower_service::Service;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,9 +41,23 @@ const BASE: &str = "/api/v1";
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Servo", description = "Keeps data assets up to date.", license(name = "Apache-2.0")),
-    components(schemas(Problem))
+    components(schemas(Problem)),
+    modifiers(&Credentials)
 )]
 struct Description;
+
+/// What workers show. Whoever comes from the machine of the server needs nothing.
+struct Credentials;
+
+impl Modify for Credentials {
+    fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
+        let components = description.components.get_or_insert_default();
+        for name in ["worker_key", "task_token"] {
+            let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+            components.add_security_scheme(name, scheme);
+        }
+    }
+}
 
 /// Every route, and the description of all of them.
 fn described() -> OpenApiRouter<Shared> {

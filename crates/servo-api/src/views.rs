@@ -9,6 +9,7 @@ mod deployments;
 mod logs;
 mod names;
 mod outputs;
+mod pages;
 mod plans;
 mod requests;
 mod runs;
@@ -24,6 +25,7 @@ pub use names::{
     TaskStateName,
 };
 pub use outputs::{Check, Output};
+pub use pages::{AssetPage, PartitionPage, QuarantinedPage, RunPage, TaskPage};
 pub use plans::{Plan, PlannedInput, PlannedTask};
 pub use requests::{Accepted, AcceptedRun, CancelBody, PartitionsBody, RetryBody, ReviewBody, RunBody};
 pub use runs::{Run, RunEnd};

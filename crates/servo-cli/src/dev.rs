@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::server::Posted;
-use crate::session::{self, Session};
+use crate::session::{self, Reach, Session};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
@@ -44,7 +44,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let session = Session::open(location, project.clone(), slots).await?;
+    let mut session = Session::open(location, project.clone(), slots, Reach::Shared).await?;
     let posted = Posted::new(location, &url)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
@@ -63,7 +63,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     }));
     let chronicle = tokio::spawn(chronicle::tell(session.workspace.clone()));
     tokio::select! {
-        ended = keep_up(location, &session, &project, slots) => ended?,
+        ended = keep_up(location, &mut session, &project, slots) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
     }
@@ -90,7 +90,7 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
 /// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
 async fn keep_up(
     location: &Location,
-    session: &Session,
+    session: &mut Session,
     project: &Project,
     slots: usize,
 ) -> anyhow::Result<()> {
@@ -101,7 +101,7 @@ async fn keep_up(
         // Settings may have changed too.
         let found = Project::open(project.root()).map_err(anyhow::Error::from);
         let scanned = match found {
-            Ok(_) if is_first => session.runners.scan().await.map_err(anyhow::Error::from),
+            Ok(_) if is_first => session.scanned().await,
             Ok(project) => session.runners.reload(project).await.map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
@@ -113,9 +113,14 @@ async fn keep_up(
             }
             Err(error) => Err(error),
         };
+        if is_first {
+            // All of them before it is said: whoever saves something broken now goes on with these.
+            session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
+        }
         match deployed {
             Ok((count, _)) if is_first => {
-                eprintln!("{count} assets, {slots} slots; the code is reloaded when you save");
+                let (assets, places) = (plural(count, "asset"), plural(slots, "slot"));
+                eprintln!("{assets}, {places}; the code is reloaded when you save");
             }
             Ok((_, true)) => eprintln!("{} reloaded: definitions have changed", paint.with(Style::Good, "↻")),
             Ok((_, false)) => eprintln!("{} reloaded", paint.with(Style::Good, "↻")),
@@ -124,10 +129,11 @@ async fn keep_up(
                 eprintln!("{} {error:#}{kept}", paint.with(Style::Bad, "✗"));
             }
         }
-        if is_first {
-            session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
-        }
         is_first = false;
         changes.next().await?;
     }
+}
+
+fn plural(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

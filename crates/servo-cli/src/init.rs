@@ -63,7 +63,8 @@ fn told(directory: &Path, name: &str, files: &[&str]) {
     if directory != Path::new(".") {
         output::line(format_args!("  cd {}", directory.display()));
     }
-    for command in ["servo asset list", "servo materialize '*' --latest", "servo dev"] {
+    let week = "servo materialize '*' --partitions 2026-01-01..2026-01-07";
+    for command in ["servo asset graph", week, "servo dev"] {
         output::line(format_args!("  {command}"));
     }
 }

@@ -95,7 +95,9 @@ impl Live {
 
     fn tell(&mut self, run: &RunView) {
         let few = run.tasks.len() <= MAX_TOLD;
-        for task in &run.tasks {
+        let mut ended: Vec<&TaskView> = run.tasks.iter().collect();
+        ended.sort_by_key(|task| task.finished_at);
+        for task in ended {
             let worth = few || matches!(task.state, TaskState::Failed | TaskState::RetryWait);
             if !worth || !task.state.is_terminal() || self.told.contains(&task.key) {
                 continue;

@@ -56,7 +56,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Begin a project that runs at once.
-    #[command(after_help = "Example:\n  servo init weather && cd weather && servo materialize '*' --latest")]
+    #[command(after_help = "Example:\n  servo init weather && cd weather && servo asset graph")]
     Init(init::Options),
     /// Make data: run what is selected, show how it goes, end with it.
     #[command(
@@ -67,7 +67,7 @@ enum Command {
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
     /// Run tasks of a server on this machine.
-    #[command(after_help = "Example:\n  servo worker --server http://10.0.0.7:8741 --slots 8")]
+    #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
     Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
@@ -86,7 +86,7 @@ enum Command {
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
-    /// Look at runs.
+    /// Look at runs, follow them, stop them, try them again.
     #[command(subcommand)]
     Run(runs::Command),
     /// Look at what checks have blocked, and decide about it.

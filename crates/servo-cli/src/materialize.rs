@@ -12,7 +12,7 @@ use servo_runtime::RunRequest;
 use crate::location::Location;
 use crate::output::Format;
 use crate::plan::PartitionArgs;
-use crate::session::Session;
+use crate::session::{Reach, Session};
 use crate::{runs, server};
 
 /// What to make.
@@ -71,14 +71,15 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         let asked = client.trigger(&body(request)).await?;
         return runs::end_of(&client, asked.run_id, format).await;
     }
-    let session = Session::open(location, location.project.find()?, options.slots()).await?;
-    let outcome = make(&session, location, request, format).await;
+    let mut session =
+        Session::open(location, location.project.find()?, options.slots(), Reach::Alone).await?;
+    let outcome = make(&mut session, location, request, format).await;
     session.close().await?;
     outcome
 }
 
 async fn make(
-    session: &Session,
+    session: &mut Session,
     location: &Location,
     request: RunRequest,
     format: Format,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::Context;
-use servo_api::client::{Client, RunEvent};
+use servo_api::client::{Client, ListOptions, RunEvent};
 use servo_api::views;
 use servo_core::{RunId, TaskKey};
 use servo_engine::TaskState;
@@ -13,6 +13,8 @@ use servo_worker::LogLine;
 
 use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
+use crate::output::{self, Format};
+use crate::runs;
 use crate::summary::{Tails, told_in_full};
 use crate::view::RunView;
 
@@ -35,6 +37,25 @@ impl Told {
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::json!({ "run": self.run, "tasks": self.tasks.values().collect::<Vec<_>>() })
     }
+}
+
+/// Shows a run as it is now.
+pub(crate) async fn show(client: &Client, run: RunId, format: Format) -> anyhow::Result<()> {
+    let mut told = Told { run: client.run(run).await?, tasks: BTreeMap::new() };
+    let mut options = ListOptions { limit: Some(100), ..ListOptions::default() };
+    loop {
+        let page = client.tasks(run, &options).await?;
+        told.tasks.extend(page.items.into_iter().map(|task| (task.task_key.clone(), task)));
+        options.cursor = page.next_cursor;
+        if options.cursor.is_none() {
+            break;
+        }
+    }
+    match format {
+        Format::Json => output::json(&told.json()),
+        Format::Table => runs::table(&told.run, told.tasks.values()),
+    }
+    Ok(())
 }
 
 /// Follows a run until it has ended. The first Ctrl-C cancels it, the second ends this command alone.
@@ -61,16 +82,16 @@ pub(crate) async fn follow(client: &Client, run: RunId, shows: bool) -> anyhow::
             Some(RunEvent::End(_)) | None => break,
         }
         if shows && told.tasks.len() >= told.run.tasks_total as usize {
-            show(&mut live, &told, false);
+            draw(&mut live, &told, false);
         }
     }
     if shows {
-        show(&mut live, &told, true);
+        draw(&mut live, &told, true);
     }
     Ok(told)
 }
 
-fn show(live: &mut Option<Live>, told: &Told, is_last: bool) {
+fn draw(live: &mut Option<Live>, told: &Told, is_last: bool) {
     let now = servo_core::Clock::now(&SystemClock);
     let live = live.get_or_insert_with(|| Live::new(Shape::new(told.tasks.keys(), &BTreeMap::new())));
     if is_last { live.finish(&told.view(), now) } else { live.show(&told.view(), now) }

@@ -1,4 +1,4 @@
-//! `servo run …`: runs are listed and shown from the tables alone, beside a running server or without one.
+//! `servo run …`: a server is asked if there is one; else runs are listed and shown from the tables alone.
 
 mod follow;
 mod logs;
@@ -8,6 +8,7 @@ pub(crate) use follow::{code, end_of};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use servo_api::client::ListOptions;
 use servo_api::views;
 use servo_core::{EventId, RunId};
 use servo_engine::RunState;
@@ -16,8 +17,9 @@ use servo_projections::{Projection, RunFilter, merge_page};
 
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::{remote, server};
 
-/// Look at runs.
+/// Look at runs, follow them, stop them, try them again.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Runs, newest first.
@@ -96,6 +98,30 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             return follow::retry(location, *run, *from_failure, format).await;
         }
     }
+    if let Some(client) = server::find(location).await? {
+        // The tables are up to a second behind.
+        match command {
+            Command::List { limit, before: None, state } => {
+                let states: Vec<&str> = state.iter().map(|state| state.name()).collect();
+                let options = ListOptions {
+                    limit: Some(usize::from(*limit)),
+                    state: (!states.is_empty()).then(|| states.join(",")),
+                    ..ListOptions::default()
+                };
+                list(&client.runs(&options).await?.items, usize::from(*limit), format);
+                return Ok(ExitCode::SUCCESS);
+            }
+            Command::Show { run } => {
+                remote::show(&client, *run, format).await?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Command::List { .. }
+            | Command::Watch { .. }
+            | Command::Logs(_)
+            | Command::Cancel { .. }
+            | Command::Retry { .. } => {}
+        }
+    }
     let stores = location.look()?;
     let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
     match command {
@@ -105,6 +131,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
                 Some(projection) => page(projection, *before, limit, state).await?,
                 None => Vec::new(),
             };
+            let rows: Vec<views::Run> = rows.into_iter().map(Into::into).collect();
             list(&rows, limit, format);
         }
         Command::Show { run } => {
@@ -146,11 +173,10 @@ pub(crate) async fn find(
     Ok(Some((run, tasks)))
 }
 
-fn list(rows: &[RunRow], limit: usize, format: Format) {
+fn list(rows: &[views::Run], limit: usize, format: Format) {
     let next = (rows.len() == limit).then(|| rows.last().map(|row| row.requested_event_id)).flatten();
     if format == Format::Json {
-        let runs: Vec<_> = rows.iter().map(run_json).collect();
-        output::json(&serde_json::json!({ "runs": runs, "next_before": next.map(|id| id.to_string()) }));
+        output::json(&serde_json::json!({ "runs": rows, "next_before": next.map(|id| id.to_string()) }));
         return;
     }
     if rows.is_empty() {
@@ -182,11 +208,17 @@ fn list(rows: &[RunRow], limit: usize, format: Format) {
 
 /// Prints a run and its tasks.
 pub(crate) fn show(run: &RunRow, tasks: &[TaskRow], format: Format) {
+    let run = views::Run::from(run.clone());
+    let tasks: Vec<views::TaskDetail> = tasks.iter().cloned().map(Into::into).collect();
     if format == Format::Json {
-        let tasks: Vec<_> = tasks.iter().map(task_json).collect();
-        output::json(&serde_json::json!({ "run": run_json(run), "tasks": tasks }));
+        output::json(&serde_json::json!({ "run": run, "tasks": tasks }));
         return;
     }
+    table(&run, tasks.iter().map(|detail| &detail.task));
+}
+
+/// Prints a run and its tasks for people.
+pub(crate) fn table<'a>(run: &views::Run, tasks: impl Iterator<Item = &'a views::Task>) {
     output::line(format_args!("{}  {} ({})", run.run_id, run.state, run.transition_reason));
     output::line(format_args!(
         "key {}, asked for at {}, took {}\n",
@@ -198,7 +230,6 @@ pub(crate) fn show(run: &RunRow, tasks: &[TaskRow], format: Format) {
         &["task", "state", "why", "attempts", "took", "error"],
         &[3, 4],
         tasks
-            .iter()
             .map(|task| {
                 let why = match &task.caused_by {
                     Some(cause) => format!("{}: {cause}", task.transition_reason),
@@ -210,24 +241,9 @@ pub(crate) fn show(run: &RunRow, tasks: &[TaskRow], format: Format) {
                     why,
                     task.attempt.to_string(),
                     output::span(task.started_at, task.finished_at),
-                    task.error.as_deref().map(error_message).unwrap_or_default(),
+                    task.error.as_ref().map(|error| error.message.clone()).unwrap_or_default(),
                 ]
             })
             .collect(),
     );
-}
-
-fn error_message(json: &str) -> String {
-    let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-    error["message"].as_str().unwrap_or(json).to_owned()
-}
-
-/// A run as the HTTP interface shows it.
-fn run_json(run: &RunRow) -> views::Run {
-    run.clone().into()
-}
-
-/// A task as the HTTP interface shows it.
-fn task_json(task: &TaskRow) -> views::TaskDetail {
-    task.clone().into()
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use servo_core::RunId;
+use servo_core::{Millis, RunId};
 use servo_engine::definitions::Definitions;
 use servo_engine::{CancelRun, Deploy, Settings};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
 use servo_store::DataRoot;
-use servo_worker::project::{Project, Scanned};
+use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
+use tokio::task::JoinHandle;
 
 use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
@@ -35,11 +36,18 @@ pub(crate) struct Session {
     pub(crate) queue: Arc<LocalQueue>,
     pub(crate) keys: Keyring,
     slots: Slots,
+    /// What the project declares, as of the start.
+    scan: JoinHandle<Result<Scanned, ScanError>>,
 }
 
 impl Session {
     /// Opens the workspace and starts the first interpreter, both at once.
-    pub(crate) async fn open(location: &Location, project: Project, slots: usize) -> anyhow::Result<Self> {
+    pub(crate) async fn open(
+        location: &Location,
+        project: Project,
+        slots: usize,
+        reach: Reach,
+    ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = Keyring::new("local", &secret);
         let queue = LocalQueue::new(1_024);
@@ -54,8 +62,13 @@ impl Session {
         let clock = Arc::new(SystemClock);
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let runners = Runners::new(project, places, logs.clone(), clock.clone(), settings);
+        // The interpreter starts while the state is read: neither needs the other.
+        let scan = tokio::spawn({
+            let runners = runners.clone();
+            async move { runners.scan().await }
+        });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
-        config.settings = engine_settings(slots);
+        config.settings = engine_settings(slots, reach);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             queue: queue.clone(),
@@ -67,14 +80,19 @@ impl Session {
             slots,
             function: Arc::new(runners.clone()),
         };
-        Ok(Self { slots: executor.start(), workspace, logs, runners, queue, keys })
+        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
     }
 
     /// Makes what the project declares now what the workspace runs.
-    pub(crate) async fn deploy(&self, actor: String) -> anyhow::Result<()> {
-        let scanned = self.runners.scan().await?;
+    pub(crate) async fn deploy(&mut self, actor: String) -> anyhow::Result<()> {
+        let scanned = self.scanned().await?;
         deploy(&self.workspace, scanned, actor).await?;
         Ok(())
+    }
+
+    /// What the project declared when the session began. To be asked once.
+    pub(crate) async fn scanned(&mut self) -> anyhow::Result<Scanned> {
+        Ok((&mut self.scan).await??)
     }
 
     /// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends the process.
@@ -144,9 +162,8 @@ impl Session {
     /// The same, after tasks have had some time to end.
     pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
         self.slots.shutdown(drain).await;
-        self.runners.shutdown().await;
-        self.workspace.shutdown().await?;
-        Ok(())
+        let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
+        Ok(closed?)
     }
 }
 
@@ -175,12 +192,24 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: Strin
     Ok(true)
 }
 
-/// Twice as many tasks as slots are on their way, so that none waits for the next. They wait for one of these slots, so
-/// waiting long is no reason to send them again.
-fn engine_settings(slots: usize) -> Settings {
+/// Who runs the tasks of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// This process alone.
+    Alone,
+    /// Workers of other processes too.
+    Shared,
+}
+
+/// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of these
+/// slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
+fn engine_settings(slots: usize, reach: Reach) -> Settings {
     Settings {
         max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
-        dispatch_ack_timeout: servo_core::Millis::from_hours(24),
+        dispatch_ack_timeout: match reach {
+            Reach::Alone => Millis::from_hours(24),
+            Reach::Shared => Millis::from_minutes(5),
+        },
         ..Settings::default()
     }
 }

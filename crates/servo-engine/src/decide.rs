@@ -6,7 +6,7 @@ mod review;
 
 use std::sync::Arc;
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{Millis, RunId, Timestamp};
 
 use crate::command::{Attempt, CancelRun, Input, Reply, Report, TriggerRun};
 use crate::derive::{fingerprint_prefix, idempotency_hash, plan_id};
@@ -18,6 +18,9 @@ use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
 use crate::refusal::Refusal;
 use crate::state::{Run, State, Task};
+
+/// Heartbeats that the log holds of a worker until it could be taken for dead.
+const HEARTBEATS_PER_TIMEOUT: u64 = 4;
 
 /// What to append, and what to answer once it is durable. A refusal may still leave a record.
 pub(crate) struct Decision {
@@ -64,9 +67,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(run, task, attempt, worker))
         }
-        Input::Heartbeat(attempt, sent_at, progress) => {
-            on_task(state, attempt, |run, task| heartbeat(run, task, attempt, *sent_at, progress.as_ref()))
-        }
+        Input::Heartbeat(attempt, sent_at, progress) => on_task(state, attempt, |run, task| {
+            heartbeat(state, run, task, attempt, *sent_at, progress.as_ref())
+        }),
         Input::Finished(attempt, report) => {
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
@@ -221,7 +224,10 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
     }))
 }
 
+/// Workers ask often, to be told soon that they must stop. Only what changes something goes into the log: progress, and
+/// the news that a worker is alive once the last such news has grown old.
 fn heartbeat(
+    state: &State,
     run: &Run,
     task: &Task,
     attempt: &Attempt,
@@ -229,10 +235,21 @@ fn heartbeat(
     progress: Option<&Progress>,
 ) -> Decision {
     let stop = || Refusal::AttemptEnded { task_key: attempt.task_key.clone(), attempt: attempt.attempt };
-    if !task.is_open(attempt.attempt, attempt.attempt_id) || task.state != TaskState::Running {
+    if !task.is_open(attempt.attempt, attempt.attempt_id) {
         return Decision::refuse(stop());
     }
-    let answer = Ok(Reply::Heartbeat { should_cancel: run.cancel.is_some() });
+    let reply = Reply::Heartbeat { should_cancel: run.cancel.is_some() };
+    if task.state != TaskState::Running {
+        // That it began was lost with a commit that failed; how it ends will be heard all the same.
+        return Decision::reply(reply);
+    }
+    let silence = task.heartbeat_timeout(state.settings()).min(state.settings().force_cancel_after);
+    let old = Millis::new(silence.get() / HEARTBEATS_PER_TIMEOUT);
+    let is_news = task.heartbeat_at.is_none_or(|heard| sent_at >= heard.saturating_add(old));
+    if progress.is_none() && !is_news {
+        return Decision::reply(reply);
+    }
+    let answer = Ok(reply);
     Decision::record(
         EventData::TaskHeartbeat(TaskHeartbeat {
             run_id: attempt.run_id,

@@ -111,7 +111,7 @@ impl Config {
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),
-            heartbeat_interval: Millis::from_secs(30),
+            heartbeat_interval: Millis::from_secs(1),
             token_lifetime: Millis::from_hours(25),
             input_capacity: 4_096,
             batch_inputs: 1_024,

@@ -56,6 +56,8 @@ pub(crate) struct EngineLoop {
 struct Round {
     inputs: Vec<Input>,
     reply_to: Vec<Option<ReplyTo>>,
+    /// Those who are answered as soon as it is decided, by the number of their input.
+    early: Vec<(usize, ReplyTo)>,
     deliveries: Vec<Deliver>,
 }
 
@@ -180,6 +182,11 @@ impl EngineLoop {
                     round.inputs.push(input);
                     round.reply_to.push(reply_to);
                 }
+                Message::Early(input, reply_to) => {
+                    round.inputs.push(input);
+                    round.reply_to.push(None);
+                    round.early.push((round.inputs.len() - 1, reply_to));
+                }
                 Message::Query(query) => {
                     // A query sees what was asked for before it.
                     self.step(&mut round, now);
@@ -209,6 +216,9 @@ impl EngineLoop {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
         let step = self.engine.step(&inputs, now);
+        for (at, reply_to) in std::mem::take(&mut round.early) {
+            let _gone = reply_to.send(step.replies[at].clone().map_err(Error::Refused));
+        }
         self.events_since_flush += step.events.len();
         let replies =
             reply_to.into_iter().zip(step.replies).filter_map(|(to, reply)| Some((to?, reply))).collect();
@@ -319,7 +329,7 @@ impl EngineLoop {
     /// Answers everybody who waits: there is no state to decide about for now.
     fn turn_away(&self) {
         for message in self.inputs.drain() {
-            if let Message::Input(_, Some(reply_to)) = message {
+            if let Message::Input(_, Some(reply_to)) | Message::Early(_, reply_to) = message {
                 let _gone = reply_to.send(Err(Error::Recovering));
             }
         }

@@ -20,6 +20,9 @@ pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, Error>>;
 pub(crate) enum Message {
     /// Decide about this; the answer may not interest anybody.
     Input(Input, Option<ReplyTo>),
+    /// Decide about this and answer at once, before it is durable. Only for those who end with this process: what they do
+    /// then is undone with the decision if it is lost.
+    Early(Input, ReplyTo),
     /// Read something.
     Query(Query),
     /// Tell when this run ends.

@@ -248,6 +248,15 @@ impl Workspace {
         self.ask(Input::Started(attempt, worker.into())).await
     }
 
+    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
+    /// worker and whatever it has begun.
+    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Reply, Error> {
+        let attempt = self.attempt(token)?;
+        let (reply_to, answer) = oneshot::channel();
+        self.send(Message::Early(Input::Started(attempt, worker.into()), reply_to)).await?;
+        self.answered(answer).await.ok_or(Error::Stopped)?
+    }
+
     /// A worker is still at it; the answer says whether to go on.
     pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
         let attempt = self.attempt(token)?;

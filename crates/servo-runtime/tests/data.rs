@@ -177,7 +177,7 @@ async fn what_is_approved_is_there_and_is_the_latest() {
     review(&stage, blocked, Verdict::Approve).await;
     stage.close().await;
     assert_eq!(latest_id(root.path()), Some(blocked.to_string()));
-    assert!(names(root.path(), "quarantine").is_empty());
+    assert_eq!(names(root.path(), "quarantine"), Vec::<String>::new());
     let mut both = [good.to_string(), blocked.to_string()];
     both.sort();
     assert_eq!(names(root.path(), "materializations"), both);

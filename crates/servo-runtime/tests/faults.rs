@@ -78,7 +78,7 @@ async fn survives(faults: &'static [MemoryFault], one_in: u64) {
         })
     });
     let stage = Stage::open(stores, quick).await.unwrap();
-    workload(&stage, 12).await;
+    workload(&stage, 24).await;
     log.choose(|_| None);
     assert!(injected.load(Ordering::SeqCst) >= 5, "something did go wrong");
     stage.script.assert_no_attempt_ran_twice();

@@ -18,7 +18,7 @@ pub trait Callbacks: Send + Sync {
 #[async_trait]
 impl Callbacks for Workspace {
     async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        Workspace::started(self, token, worker).await
+        Workspace::started_here(self, token, worker).await
     }
 
     async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {

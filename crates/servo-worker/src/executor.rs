@@ -16,6 +16,7 @@ use servo_engine::{ErrorCode, Outcome, Progress, Reply, Report, TaskError};
 use servo_queue::{Envelope, Keyring, SignedEnvelope, TaskSource};
 use servo_runtime::Error;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::callbacks::Callbacks;
@@ -66,37 +67,54 @@ impl Executor {
         Slots::start(self)
     }
 
-    /// Takes tasks one after another, until the slots close.
-    async fn serve(&self, at_work: &AtWork, mut phase: watch::Receiver<Phase>) {
+    /// Takes tasks one after another, until the slots close. The next begins while the report of the one before is on
+    /// its way.
+    async fn serve(self: Arc<Self>, at_work: AtWork, mut phase: watch::Receiver<Phase>) {
+        let mut reports = JoinSet::new();
         loop {
             let message = tokio::select! {
                 biased;
-                () = Phase::Draining.reached(&mut phase) => return,
+                () = Phase::Draining.reached(&mut phase) => break,
                 message = self.queue.take(&self.queue_name) => message,
             };
-            self.handle(&message, at_work, &mut phase).await;
+            if let Some(done) = self.handle(&message, &at_work, &mut phase).await {
+                reports.join_next().await;
+                reports.spawn(self.clone().tell(done));
+            }
         }
+        while reports.join_next().await.is_some() {}
     }
 
-    async fn handle(&self, message: &SignedEnvelope, at_work: &AtWork, phase: &mut watch::Receiver<Phase>) {
+    /// None if there is nothing to report.
+    async fn handle(
+        &self,
+        message: &SignedEnvelope,
+        at_work: &AtWork,
+        phase: &mut watch::Receiver<Phase>,
+    ) -> Option<Done> {
         let envelope = match self.keys.open(message, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
                 tracing::warn!(%error, "worker refused a message");
-                return;
+                return None;
             }
         };
-        let Some(_mine) = at_work.begin(envelope.attempt_id) else {
+        let Some(mine) = at_work.begin(envelope.attempt_id) else {
             tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
-            return;
+            return None;
         };
-        let token = envelope.task_token.as_str();
-        let begun = insist(|| self.callbacks.started(token, &self.worker)).await;
+        let begun = insist(|| self.callbacks.started(&envelope.task_token, &self.worker)).await;
         if let Err(error) = begun {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
-            return;
+            return None;
         }
         let report = self.work(&envelope, phase).await;
+        Some(Done { envelope, report, _mine: mine })
+    }
+
+    async fn tell(self: Arc<Self>, done: Done) {
+        let Done { envelope, report, _mine } = done;
+        let token = envelope.task_token.as_str();
         if let Err(error) = insist(|| self.callbacks.finished(token, report.clone())).await {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
         }
@@ -151,16 +169,23 @@ impl Executor {
     }
 }
 
+/// An attempt that has ended and is to be reported.
+struct Done {
+    envelope: Envelope,
+    report: Report,
+    _mine: Mine,
+}
+
 /// Attempts in the hands of some slot. The control plane knows the worker by its name alone, so a message that comes
 /// twice must be noticed here.
-#[derive(Debug, Default)]
-struct AtWork(Mutex<BTreeSet<AttemptId>>);
+#[derive(Debug, Clone, Default)]
+struct AtWork(Arc<Mutex<BTreeSet<AttemptId>>>);
 
 impl AtWork {
     /// None if another slot has it.
-    fn begin(&self, attempt: AttemptId) -> Option<Mine<'_>> {
+    fn begin(&self, attempt: AttemptId) -> Option<Mine> {
         let is_new = self.lock().insert(attempt);
-        is_new.then(|| Mine { at_work: self, attempt })
+        is_new.then(|| Mine { at_work: self.clone(), attempt })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<AttemptId>> {
@@ -169,12 +194,12 @@ impl AtWork {
 }
 
 /// Until it is dropped, an attempt belongs to one slot.
-struct Mine<'a> {
-    at_work: &'a AtWork,
+struct Mine {
+    at_work: AtWork,
     attempt: AttemptId,
 }
 
-impl Drop for Mine<'_> {
+impl Drop for Mine {
     fn drop(&mut self) {
         self.at_work.lock().remove(&self.attempt);
     }

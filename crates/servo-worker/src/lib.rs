@@ -18,6 +18,7 @@ mod logs;
 pub mod project;
 mod runner;
 mod runners;
+mod staging;
 mod work;
 
 pub use callbacks::Callbacks;

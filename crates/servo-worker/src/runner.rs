@@ -8,6 +8,7 @@ mod ending;
 mod frames;
 mod lines;
 mod mask;
+mod pipe;
 mod process;
 pub(crate) mod protocol;
 
@@ -30,8 +31,7 @@ use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
 use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
 
-/// How long marks may take to come after the end of a task, and the ends of streams after the end of a process. Something
-/// that user code has left behind may keep them open for ever.
+/// How long a process may take to end once it has closed its socket, and to have its last words read once it has ended.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A Python process with an imported project.
@@ -101,6 +101,11 @@ impl Runner {
         Ok(loaded.errors)
     }
 
+    /// Modules of the project that it could not import.
+    pub(crate) fn broken(&self) -> &[BrokenModule] {
+        &self.broken
+    }
+
     /// What the project declares. The runner can be used afterwards unless the error is of its process.
     pub(crate) async fn scan(&mut self) -> Result<Scanned, ScanError> {
         if !self.broken.is_empty() {
@@ -156,8 +161,7 @@ impl Runner {
         };
         let ended = match spoken {
             Some(Ok(finished)) => {
-                // Whoever closed or redirected the streams leaves no mark; what was printed is there by then.
-                let _late = timeout(PATIENCE, self.capture.marked(&task.attempt_id)).await;
+                self.capture.marked(&task.attempt_id).await;
                 Ended::Finished(self.with_oom(finished))
             }
             Some(Err(error)) => {
@@ -167,7 +171,7 @@ impl Runner {
             }
             None => {
                 self.process.end(grace).await;
-                let _late = timeout(PATIENCE, self.capture.ended()).await;
+                self.capture.ended().await;
                 self.say(LogLevel::Warning, "the process was stopped".to_owned()).await;
                 Ended::Stopped
             }
@@ -227,7 +231,7 @@ impl Runner {
         let hung_up = matches!(error, FrameError::Io(_));
         let exited = if hung_up { timeout(PATIENCE, self.process.exited()).await.ok() } else { None };
         self.process.end(Duration::ZERO).await;
-        let _late = timeout(PATIENCE, self.capture.ended()).await;
+        self.capture.ended().await;
         let last = self.capture.last_of_stderr();
         match (exited, error) {
             (Some(Ok(status)), _) => crash(status, self.oom_kills.happened(), &last),

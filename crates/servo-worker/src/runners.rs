@@ -3,7 +3,6 @@
 mod pool;
 
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
 use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Ended;
 use crate::runner::protocol::RunTask;
+use crate::staging::Staging;
 use crate::work;
 use pool::Pool;
 
@@ -57,6 +57,7 @@ struct Shared {
     data: Places,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
+    staging: Arc<Staging>,
     at_work: Mutex<BTreeMap<AttemptId, watch::Sender<bool>>>,
 }
 
@@ -70,7 +71,8 @@ impl Runners {
         settings: RunnerSettings,
     ) -> Self {
         let pool = Pool::new(project, clock.clone(), settings);
-        Self { shared: Arc::new(Shared { pool, data, logs, clock, at_work: Mutex::default() }) }
+        let (staging, at_work) = (Arc::default(), Mutex::default());
+        Self { shared: Arc::new(Shared { pool, data, logs, clock, staging, at_work }) }
     }
 
     /// Starts all that there may be, so that no task has to wait for it.
@@ -177,20 +179,12 @@ impl Attempt {
     /// Nothing that was staged is left when it has ended, however it did.
     async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
-        let Some(staging) = self.shared.data.staging(*run_id, task_key, *attempt) else {
-            return self.with_runner(task, log, stop).await;
-        };
-        let staging = Arc::new(staging);
-        let made = tokio::task::spawn_blocking({
-            let staging = staging.clone();
-            move || staging.make()
-        });
-        if let Ok(Err(error)) = made.await {
-            log.end().await;
-            return Report::failed(cannot_stage(&error));
-        }
+        let directory = self.shared.data.staging(*run_id, task_key, *attempt);
+        let staged = directory.map(|directory| self.shared.staging.begin(*run_id, directory));
         let report = self.with_runner(task, log, stop).await;
-        let _removed = tokio::task::spawn_blocking(move || staging.remove()).await;
+        if let Some(staged) = staged {
+            staged.remove().await;
+        }
         report
     }
 
@@ -248,10 +242,4 @@ fn not_started(error: StartError) -> TaskError {
         StartError::Spawn { .. } => ErrorCode::WorkerCrash,
     };
     TaskError::new(code, error.to_string())
-}
-
-fn cannot_stage(error: &io::Error) -> TaskError {
-    let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    let code = if is_full { ErrorCode::DiskFull } else { ErrorCode::InternalError };
-    TaskError::new(code, format!("there is no place to write to: {error}"))
 }

@@ -130,6 +130,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 /// An empty body is an object without fields.
 pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     let text = if text.is_empty() { b"{}" } else { text };
+    // The fields of a list would be taken in their order, without their names.
+    if text.trim_ascii_start().starts_with(b"[") {
+        return Err(Problem::invalid(".", "is an object, not a list"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let malformed = |error: &serde_json::Error| {
         Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}"))

@@ -13,7 +13,9 @@ use crate::app::Shared;
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem};
-use crate::views::{Asset, AssetDetail, Materialization, Partition, PartitionTotals};
+use crate::views::{
+    Asset, AssetDetail, AssetPage, Materialization, Partition, PartitionPage, PartitionTotals,
+};
 
 /// How many partitions are looked at for the latest that is there.
 const LOOKED_AT: usize = 1_000;
@@ -45,12 +47,12 @@ pub(super) struct PartitionsQuery {
 /// The assets that are deployed, by key.
 #[utoipa::path(
     get, path = "/assets", operation_id = "list_assets", tag = "assets",
-    params(AssetsQuery, Wait), responses((status = 200, body = Page<Asset>), Problems)
+    params(AssetsQuery, Wait), responses((status = 200, body = AssetPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<AssetsQuery>,
-) -> Result<Answer<Page<Asset>>, Problem> {
+) -> Result<Answer<AssetPage>, Problem> {
     let list = List::open(&app.api.keys, "assets".to_owned(), query.limit, query.cursor.as_deref())?;
     let after: Option<AssetKey> = list.place()?;
     let (wanted, now) = (list.wanted(), app.workspace().now());
@@ -93,13 +95,13 @@ pub(super) async fn show(
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}/partitions", operation_id = "list_partitions", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), PartitionsQuery, Wait),
-    responses((status = 200, body = Page<Partition>), Problems)
+    responses((status = 200, body = PartitionPage), Problems)
 )]
 pub(super) async fn partitions(
     State(app): State<Shared>,
     Path((namespace, name)): Path<(String, String)>,
     Query(query): Query<PartitionsQuery>,
-) -> Result<Answer<Page<Partition>>, Problem> {
+) -> Result<Answer<PartitionPage>, Problem> {
     let key = key(&namespace, &name)?;
     let status = query.status.as_deref().map(|name| {
         let known = DataStatus::from_name(&name.to_ascii_uppercase());

@@ -44,6 +44,14 @@ pub(super) struct TailQuery {
     offset: u64,
 }
 
+/// Whose log.
+#[derive(Deserialize)]
+pub(super) struct AttemptPath {
+    run_id: RunId,
+    task_id: String,
+    attempt: u32,
+}
+
 /// A part of the log of an attempt. What is written later has a greater offset.
 #[utoipa::path(
     get, path = "/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs", operation_id = "read_log", tag = "runs",
@@ -52,14 +60,14 @@ pub(super) struct TailQuery {
 )]
 pub(super) async fn read(
     State(app): State<Shared>,
-    Path((run, task, attempt)): Path<(RunId, String, u32)>,
+    Path(path): Path<AttemptPath>,
     Query(query): Query<LogQuery>,
 ) -> Result<Answer<LogPage>, Problem> {
     let limit = query.limit.unwrap_or(DEFAULT_LINES);
     if !(1..=MAX_LINES).contains(&limit) {
         return Err(Problem::invalid("limit", format!("{limit} is not between 1 and {MAX_LINES}")));
     }
-    let name = app.log_name(run, &task, attempt).await?;
+    let name = app.log_name(path).await?;
     // Asked before it is read: if the attempt was over then, what is read is all.
     let at_work = app.is_at_work(&name).await?;
     let chunk = app.read_log(&name, query.offset, PART).await?;
@@ -84,7 +92,7 @@ pub(super) async fn read(
 )]
 pub(super) async fn follow(
     State(app): State<Shared>,
-    Path((run, task, attempt)): Path<(RunId, String, u32)>,
+    Path(path): Path<AttemptPath>,
     Query(query): Query<TailQuery>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
@@ -92,14 +100,14 @@ pub(super) async fn follow(
         None | Some("") => query.offset,
         Some(id) => id.parse().map_err(|_| Problem::invalid("Last-Event-ID", "is an offset in the log"))?,
     };
-    let name = app.log_name(run, &task, attempt).await?;
+    let name = app.log_name(path).await?;
     Ok(sse::response(LogFollower::new(app, name, offset).stream()))
 }
 
 /// Lines of an attempt, from its worker.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/logs", operation_id = "task_logs", tag = "workers",
-    params(("task_id" = String, Path)), request_body = LogBody,
+    params(("task_id" = String, Path)), request_body = LogBody, security(("task_token" = [])),
     responses((status = 200, body = LogAnswer), Problems)
 )]
 pub(super) async fn write(
@@ -140,12 +148,13 @@ pub(super) async fn write(
 
 impl App {
     /// The log of an attempt that there is or was.
-    async fn log_name(&self, run: RunId, task: &str, attempt: u32) -> Result<LogName, Problem> {
-        let row = self.task_row(run, task).await?;
+    async fn log_name(&self, path: AttemptPath) -> Result<LogName, Problem> {
+        let AttemptPath { run_id, task_id, attempt } = path;
+        let row = self.task_row(run_id, &task_id).await?;
         if attempt == 0 || attempt > row.attempt {
-            let detail = format!("task {task} of run {run} has no attempt {attempt}");
+            let detail = format!("task {task_id} of run {run_id} has no attempt {attempt}");
             return Err(Problem::new(Code::UnknownAttempt, detail));
         }
-        Ok(LogName { run_id: run, task_key: row.task_key, attempt })
+        Ok(LogName { run_id, task_key: row.task_key, attempt })
     }
 }

@@ -15,7 +15,7 @@ use crate::app::Shared;
 use crate::extract::{Command, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem};
-use crate::views::{Accepted, Quarantined, ReviewBody};
+use crate::views::{Accepted, Quarantined, QuarantinedPage, ReviewBody};
 
 const MAX_REASON: usize = 4_096;
 
@@ -33,12 +33,12 @@ pub(super) struct QuarantineQuery {
 /// What waits for review, by asset.
 #[utoipa::path(
     get, path = "/quarantine", operation_id = "list_quarantine", tag = "quarantine",
-    params(QuarantineQuery, Wait), responses((status = 200, body = Page<Quarantined>), Problems)
+    params(QuarantineQuery, Wait), responses((status = 200, body = QuarantinedPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<QuarantineQuery>,
-) -> Result<Answer<Page<Quarantined>>, Problem> {
+) -> Result<Answer<QuarantinedPage>, Problem> {
     let list = List::open(&app.api.keys, "quarantine".to_owned(), query.limit, query.cursor.as_deref())?;
     let after = list.after.as_deref().map(place).transpose()?;
     let wanted = list.wanted();

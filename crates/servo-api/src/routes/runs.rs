@@ -16,7 +16,7 @@ use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
-use crate::views::{Accepted, AcceptedRun, CancelBody, RetryBody, Run, RunBody};
+use crate::views::{Accepted, AcceptedRun, CancelBody, RetryBody, Run, RunBody, RunPage};
 
 const MAX_NAME: usize = 255;
 const MAX_LABELS: usize = 64;
@@ -38,12 +38,12 @@ pub(super) struct RunsQuery {
 /// Runs, the newest first.
 #[utoipa::path(
     get, path = "/runs", operation_id = "list_runs", tag = "runs",
-    params(RunsQuery, Wait), responses((status = 200, body = Page<Run>), Problems)
+    params(RunsQuery, Wait), responses((status = 200, body = RunPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<RunsQuery>,
-) -> Result<Answer<Page<Run>>, Problem> {
+) -> Result<Answer<RunPage>, Problem> {
     let states = states(query.state.as_deref(), RunState::from_name)?;
     let name = format!("runs {states:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;

@@ -14,7 +14,7 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::Problem;
 use crate::reads::unknown_run;
-use crate::views::{Task, TaskDetail};
+use crate::views::{Task, TaskDetail, TaskPage};
 
 /// Which tasks.
 #[derive(Deserialize, IntoParams)]
@@ -32,13 +32,13 @@ pub(super) struct TasksQuery {
 /// The tasks of a run, in the order of their keys.
 #[utoipa::path(
     get, path = "/runs/{run_id}/tasks", operation_id = "list_tasks", tag = "runs",
-    params(("run_id" = String, Path), TasksQuery, Wait), responses((status = 200, body = Page<Task>), Problems)
+    params(("run_id" = String, Path), TasksQuery, Wait), responses((status = 200, body = TaskPage), Problems)
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
     Path(id): Path<RunId>,
     Query(query): Query<TasksQuery>,
-) -> Result<Answer<Page<Task>>, Problem> {
+) -> Result<Answer<TaskPage>, Problem> {
     let states = states(query.state.as_deref(), TaskState::from_name)?;
     let name = format!("tasks of {id} {states:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;

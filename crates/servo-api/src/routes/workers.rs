@@ -36,7 +36,7 @@ pub fn worker_keyring(worker_key: Option<&str>) -> Keyring {
 /// Gives tasks to a worker, as soon as there are any.
 #[utoipa::path(
     post, path = "/worker/leases", operation_id = "lease_tasks", tag = "workers",
-    request_body = LeaseBody,
+    request_body = LeaseBody, security(("worker_key" = [])),
     responses((status = 200, body = Lease), (status = 204, description = "There was nothing to do"), Problems)
 )]
 pub(super) async fn lease(
@@ -65,13 +65,14 @@ pub(super) async fn lease(
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    tracing::debug!(worker = body.worker_id, queue = body.queue, count = envelopes.len(), "api.lease");
     Ok(Answer(Lease { envelopes }).into_response())
 }
 
 /// A worker is about to begin an attempt. If this is refused it must not.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/started", operation_id = "task_started", tag = "workers",
-    params(("task_id" = String, Path)), request_body = Started,
+    params(("task_id" = String, Path)), request_body = Started, security(("task_token" = [])),
     responses((status = 202, body = Reported), Problems)
 )]
 pub(super) async fn started(
@@ -89,7 +90,7 @@ pub(super) async fn started(
 /// A worker is still at an attempt.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/heartbeat", operation_id = "task_heartbeat", tag = "workers",
-    params(("task_id" = String, Path)), request_body = Heartbeat,
+    params(("task_id" = String, Path)), request_body = Heartbeat, security(("task_token" = [])),
     responses((status = 200, body = HeartbeatAnswer), Problems)
 )]
 pub(super) async fn heartbeat(
@@ -114,7 +115,7 @@ pub(super) async fn heartbeat(
 /// A worker ended an attempt. Safe to repeat until it is answered.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/completed", operation_id = "task_completed", tag = "workers",
-    params(("task_id" = String, Path)), request_body = Completed,
+    params(("task_id" = String, Path)), request_body = Completed, security(("task_token" = [])),
     responses((status = 202, body = Reported), Problems)
 )]
 pub(super) async fn completed(
@@ -171,12 +172,10 @@ fn reported(reply: &Reply) -> Result<Response<Body>, Problem> {
 
 /// The token says that the attempt was there, so if it is not known any more it is over.
 fn refused(error: Error) -> Problem {
-    match error {
-        Error::Refused(Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. }) => {
-            Problem::new(Code::AttemptEnded, "the run ended long ago; stop working on it")
-        }
-        other => other.into(),
+    if let Error::Refused(Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. }) = error {
+        return Problem::new(Code::AttemptEnded, "the run ended long ago; stop working on it");
     }
+    error.into()
 }
 
 fn name(field: &str, name: &str) -> Result<(), Problem> {

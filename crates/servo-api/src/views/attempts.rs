@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, Timestamp};
 use servo_engine::rows::TaskRow;
-use servo_engine::{ErrorCode, PastAttempt, TaskError, TransitionReason};
+use servo_engine::{ErrorCode, PastAttempt, TaskError, TaskState, TransitionReason};
 use utoipa::ToSchema;
 
 /// One attempt of a task.
@@ -90,7 +90,11 @@ impl Attempt {
             started_at: row.started_at,
             ended_at: ended_at(row),
             worker_id: row.worker_id.clone(),
-            error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
+            error: row
+                .error
+                .as_deref()
+                .filter(|_| failed(row))
+                .and_then(|error| serde_json::from_str(error).ok()),
             usage: row.usage.as_deref().and_then(|usage| serde_json::from_str(usage).ok()),
         });
         let past: Vec<PastAttempt> =
@@ -106,6 +110,21 @@ impl Attempt {
             usage: past.usage.map(Usage::from),
         });
         newest.into_iter().chain(past).collect()
+    }
+}
+
+/// Whether the newest attempt failed: the error of a task may be one of an attempt before.
+fn failed(row: &TaskRow) -> bool {
+    match row.state {
+        TaskState::Failed | TaskState::RetryWait => true,
+        TaskState::Planned
+        | TaskState::Blocked
+        | TaskState::Ready
+        | TaskState::Dispatched
+        | TaskState::Running
+        | TaskState::Skipped
+        | TaskState::Cancelled
+        | TaskState::Succeeded => false,
     }
 }
 

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct LogLine {
     /// When it was read.
     #[schema(value_type = String, format = DateTime)]

@@ -1,12 +1,12 @@
 //! Notices that files of a project have changed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// Editors write several files, and some of them twice.
 const QUIET: Duration = Duration::from_millis(150);
@@ -40,8 +40,12 @@ impl Changes {
                 break;
             }
         }
-        while let Ok(Some(event)) = timeout(QUIET, self.events.recv()).await {
-            self.concerns(event)?;
+        // Other files may change all the time.
+        let mut quiet_at = Instant::now() + QUIET;
+        while let Ok(Some(event)) = timeout_at(quiet_at, self.events.recv()).await {
+            if self.concerns(event)? {
+                quiet_at = Instant::now() + QUIET;
+            }
         }
         Ok(())
     }
@@ -92,7 +96,7 @@ fn is_source(path: &Path) -> bool {
     (is_code || path.file_name().is_some_and(|name| name == servo_worker::project::FILE)) && !is_hidden(path)
 }
 
-fn is_source_directory(path: &PathBuf) -> bool {
+fn is_source_directory(path: &Path) -> bool {
     let tools = ["__pycache__", "node_modules", "target", "venv"];
     let is_tool = |name: &std::ffi::OsStr| tools.iter().any(|tool| name == *tool);
     !is_hidden(path) && !path.file_name().is_some_and(is_tool) && path.is_dir() && !path.is_symlink()

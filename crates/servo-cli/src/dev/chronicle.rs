@@ -1,7 +1,5 @@
 //! Tells what happens: runs that begin and end, tasks that fail.
 
-use std::sync::Arc;
-
 use servo_core::RunId;
 use servo_engine::{EventData, Outcome, RunState};
 use servo_runtime::Workspace;
@@ -22,20 +20,18 @@ pub(super) async fn tell(workspace: Workspace) {
             Err(RecvError::Closed) => return,
         };
         for event in batch.iter() {
-            match &event.data {
-                EventData::RunTriggered(triggered) => {
-                    let run = triggered.run_id;
-                    eprintln!("{} {run} started", paint.with(Style::Busy, "●"));
-                    tokio::spawn(tell_end(workspace.clone(), run, paint));
-                }
-                EventData::TaskFinished(finished) if finished.outcome != Outcome::Succeeded => {
-                    let why = finished.error.as_ref().map(|error| Arc::clone(error));
-                    let why =
-                        why.map(|error| format!(": {}", first_line(&error.message))).unwrap_or_default();
-                    let key = &finished.task_key;
-                    eprintln!("{} {key} attempt {}{why}", paint.with(Style::Bad, "✗"), finished.attempt);
-                }
-                _ => {}
+            if let EventData::RunTriggered(triggered) = &event.data {
+                let run = triggered.run_id;
+                eprintln!("{} {run} started", paint.with(Style::Busy, "●"));
+                tokio::spawn(tell_end(workspace.clone(), run, paint));
+            }
+            if let EventData::TaskFinished(finished) = &event.data
+                && !matches!(finished.outcome, Outcome::Succeeded | Outcome::Cancelled)
+            {
+                let why = finished.error.as_ref().map(|error| format!(": {}", first_line(&error.message)));
+                let (key, attempt) = (&finished.task_key, finished.attempt);
+                let why = why.unwrap_or_default();
+                eprintln!("{} {key} attempt {attempt}{why}", paint.with(Style::Bad, "✗"));
             }
         }
     }
@@ -51,7 +47,8 @@ async fn tell_end(workspace: Workspace, run: RunId, paint: Paint) {
         }
     };
     let took = output::span(row.started_at, row.finished_at);
-    eprintln!("{} {run} {} in {took}, {} tasks", paint.with(style, symbol), row.state, row.tasks_total);
+    let tasks = if row.tasks_total == 1 { "task" } else { "tasks" };
+    eprintln!("{} {run} {} in {took}, {} {tasks}", paint.with(style, symbol), row.state, row.tasks_total);
 }
 
 fn first_line(text: &str) -> &str {

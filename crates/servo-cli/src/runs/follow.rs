@@ -13,7 +13,7 @@ use crate::control::Control;
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::output::{self, Format};
-use crate::session::{Session, tails};
+use crate::session::{Reach, Session, tails};
 use crate::view::RunView;
 use crate::{remote, server, summary};
 
@@ -35,7 +35,8 @@ pub(super) async fn watch(location: &Location, run: RunId, format: Format) -> an
         return Ok(code(row.state));
     }
     drop(stores);
-    let session = Session::open(location, location.project.find()?, default_slots()).await?;
+    let mut session =
+        Session::open(location, location.project.find()?, default_slots(), Reach::Alone).await?;
     let outcome = async {
         if !session.unfinished().await?.contains(&run) {
             bail!("there is no run {run} at work; `servo run list` shows what there is");
@@ -58,7 +59,8 @@ pub(super) async fn retry(
         let asked = client.retry(run, &RetryBody { from_failure, ..RetryBody::default() }).await?;
         return end_of(&client, asked.run_id, format).await;
     }
-    let session = Session::open(location, location.project.find()?, default_slots()).await?;
+    let mut session =
+        Session::open(location, location.project.find()?, default_slots(), Reach::Alone).await?;
     let outcome = async {
         session.deploy(location.actor()).await?;
         let launched = session.workspace.retry(run, from_failure, location.actor()).await?;

@@ -42,11 +42,10 @@ impl Phase {
 impl Slots {
     pub(super) fn start(executor: Executor) -> Self {
         let phase = watch::Sender::new(Phase::Open);
-        let shared = Arc::new((executor, AtWork::default()));
+        let (executor, at_work) = (Arc::new(executor), AtWork::default());
         let mut tasks = JoinSet::new();
-        for _ in 0..shared.0.slots {
-            let (shared, phase) = (shared.clone(), phase.subscribe());
-            tasks.spawn(async move { shared.0.serve(&shared.1, phase).await });
+        for _ in 0..executor.slots {
+            tasks.spawn(executor.clone().serve(at_work.clone(), phase.subscribe()));
         }
         Self { tasks, phase }
     }

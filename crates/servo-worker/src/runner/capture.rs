@@ -4,18 +4,30 @@
 //! read: no line is lost and none is taken for a line of the next one.
 
 use std::collections::VecDeque;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use servo_core::{Clock, Timestamp};
-use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::lines::{Part, Splitter};
 use super::mask::Mask;
+use super::pipe::Pipe;
 use crate::logs::{LogLine, LogStream, LogWriter, room};
 
-/// How much is read at once: what a pipe holds.
+/// How much is read at once.
 const CHUNK: usize = 64 << 10;
+/// A read of less than this is followed by a pause in which more can gather.
+const MUCH: usize = 16 << 10;
+/// How long that is.
+const PAUSE: Duration = Duration::from_millis(2);
+/// How long a stream may be silent that a mark or an end is expected of.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How often that is repeated while there is something to read.
+const MOST: u32 = 60;
 /// How much of stderr is remembered, for the message of a crash.
 const LAST_LINES: usize = 20;
 
@@ -41,6 +53,12 @@ pub(super) struct Capture {
     state: Mutex<State>,
     /// The last mark of each stream.
     marks: [watch::Sender<Mark>; 2],
+    /// Somebody waits for a mark or for the end.
+    hurry: watch::Sender<bool>,
+    /// How often something was read.
+    reads: AtomicU64,
+    /// How many streams are not read because too much waits to be written.
+    held_up: AtomicU64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,11 +92,19 @@ struct State {
 impl Capture {
     pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
         let marks = [watch::channel(Mark::Nothing).0, watch::channel(Mark::Nothing).0];
-        Arc::new(Self { clock, state: Mutex::default(), marks })
+        Arc::new(Self {
+            clock,
+            state: Mutex::default(),
+            marks,
+            hurry: watch::Sender::new(false),
+            reads: AtomicU64::new(0),
+            held_up: AtomicU64::new(0),
+        })
     }
 
     /// From now on lines belong to an attempt. If it has secrets, nothing is shown until they are known.
     pub(super) fn begin(&self, log: LogWriter, has_secrets: bool) {
+        self.hurry.send_replace(false);
         let mut state = self.lock();
         state.log = Some(log);
         state.held = has_secrets.then(Vec::new);
@@ -100,8 +126,33 @@ impl Capture {
         }
     }
 
-    /// Waits until all that an attempt printed has been read.
+    /// Waits until all that an attempt printed has been read, as far as it can be known.
     pub(super) async fn marked(&self, attempt: &str) {
+        self.while_it_reads(self.both_marked(attempt)).await;
+    }
+
+    /// Waits until both streams have ended, as far as it can be known.
+    pub(super) async fn ended(&self) {
+        self.while_it_reads(self.both_ended()).await;
+    }
+
+    /// Waits for something as long as there is something to read: whoever was left behind may keep the streams open for
+    /// ever, and who closed them leaves no mark.
+    async fn while_it_reads(&self, wanted: impl Future<Output = ()>) {
+        let mut wanted = pin!(wanted);
+        self.hurry.send_replace(true);
+        for _ in 0..MOST {
+            let before = self.reads.load(Ordering::Relaxed);
+            let came = timeout(PATIENCE, &mut wanted).await.is_ok();
+            let reads =
+                self.reads.load(Ordering::Relaxed) != before || self.held_up.load(Ordering::Relaxed) > 0;
+            if came || !reads {
+                return;
+            }
+        }
+    }
+
+    async fn both_marked(&self, attempt: &str) {
         self.release(&mut self.lock());
         for mark in &self.marks {
             let of_this = |mark: &Mark| match mark {
@@ -114,8 +165,7 @@ impl Capture {
         }
     }
 
-    /// Waits until both streams have ended.
-    pub(super) async fn ended(&self) {
+    async fn both_ended(&self) {
         for mark in &self.marks {
             let mut mark = mark.subscribe();
             let _gone = mark.wait_for(|mark| *mark == Mark::End).await;
@@ -135,17 +185,26 @@ impl Capture {
     }
 
     /// Reads a stream to its end.
-    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: impl AsyncRead + Unpin) {
+    pub(super) async fn read(self: Arc<Self>, stream: Stream, mut from: Pipe) {
+        let mut hurry = self.hurry.subscribe();
         let mut chunk = vec![0; CHUNK];
         loop {
             let len = from.read(&mut chunk).await.unwrap_or(0);
             let bytes = (len > 0).then(|| chunk[..len].to_vec());
             let full = self.take(Read { stream, at: self.clock.now(), bytes });
+            self.reads.fetch_add(1, Ordering::Relaxed);
             if len == 0 {
                 return;
             }
             if let Some(full) = full {
+                self.held_up.fetch_add(1, Ordering::Relaxed);
                 room(full).await;
+                self.held_up.fetch_sub(1, Ordering::Relaxed);
+            }
+            if len < MUCH {
+                let _hurry = timeout(PAUSE, hurry.wait_for(|hurry| *hurry)).await;
+            } else {
+                tokio::task::yield_now().await;
             }
         }
     }

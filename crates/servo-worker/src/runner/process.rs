@@ -11,7 +11,9 @@ use std::time::Duration;
 use command_fds::{CommandFdExt, FdMapping};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::net::UnixStream;
-use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::process::{Child, Command};
+
+use super::pipe::Pipe;
 
 /// Numbers of the descriptors in the process.
 const SOCKET: i32 = 3;
@@ -31,8 +33,8 @@ pub(super) struct Process {
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) socket: UnixStream,
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
+    pub(super) stdout: Pipe,
+    pub(super) stderr: Pipe,
 }
 
 impl Process {
@@ -65,8 +67,8 @@ impl Process {
         let gone = || io::Error::other("it ended at once");
         let connections = Connections {
             socket: ours,
-            stdout: child.stdout.take().ok_or_else(gone)?,
-            stderr: child.stderr.take().ok_or_else(gone)?,
+            stdout: Pipe::new(child.stdout.take().ok_or_else(gone)?.into_owned_fd()?)?,
+            stderr: Pipe::new(child.stderr.take().ok_or_else(gone)?.into_owned_fd()?)?,
         };
         let process = Self { child, group: group.ok_or_else(gone)?, is_gone: false, _lifeline: lifeline };
         Ok((process, connections))

@@ -126,7 +126,13 @@ impl Pool {
     async fn add(self: &Arc<Self>, count: usize) -> Result<(), StartError> {
         let slots = (0..count).map_while(|_| self.slots.clone().try_acquire_owned().ok());
         let leases = try_join_all(slots.map(|slot| self.start(slot))).await?;
-        leases.into_iter().for_each(|lease| self.give_back(lease));
+        for lease in leases {
+            // Code may have been broken since. Whoever has the code before is of more use.
+            let is_worse = !lease.runner.broken().is_empty() && !self.lock().runners.is_empty();
+            if !is_worse {
+                self.give_back(lease);
+            }
+        }
         Ok(())
     }
 

@@ -12,7 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from servo.sql import opening
-from servo.sql.errors import QueryError, explained
+from servo.sql.errors import QueryError
 from servo.sql.output import write_csv, write_json, write_table
 from servo.sql.results import run
 from servo.sql.state import FileGoneError, State, StateError, Workspace
@@ -106,7 +106,7 @@ def _try(session: Session, query: str | None, writer: _Writer, options: argparse
         else:
             write_table(result, writer.write, options.rows or None, _width())
     except opening.duckdb().Error as error:
-        raise QueryError(explained(error, session.everything, line_before=1)) from error
+        raise QueryError(session.explained(error, line_before=1)) from error
 
 
 def _list(session: Session, writer: _Writer, options: argparse.Namespace) -> None:

@@ -169,7 +169,7 @@ def _view(connection: Any, asset: Asset, query: str) -> None:  # noqa: ANN401 - 
     except Exception as error:
         if "already exists" in str(error):
             raise QueryError(
-                f"{asset.name} has the name of something else: SQL does not tell them apart"
+                f"{asset.name} has the name of another view: SQL does not tell them apart"
             ) from None
         raise
 

@@ -21,6 +21,12 @@ class QueryError(Exception):
     """A query cannot be run; the text says why."""
 
 
+def unknown_table(error: BaseException) -> str | None:
+    """Give the name of the table that DuckDB does not find, if that is what it says."""
+    unknown = _UNKNOWN.search(str(error))
+    return None if unknown is None else unknown[1].replace('"', "")
+
+
 def explained(error: BaseException, there: Callable[[], Iterable[str]], line_before: int = 0) -> str:
     """Say what is wrong with a query.
 
@@ -33,9 +39,9 @@ def explained(error: BaseException, there: Callable[[], Iterable[str]], line_bef
     'there is no table runz: did you mean runs?'
     """
     said = str(error)
-    unknown = _UNKNOWN.search(said)
+    unknown = unknown_table(error)
     if unknown is not None:
-        return f"there is no table {unknown[1]}: {_meant(unknown[1].replace(chr(34), ''), there())}"
+        return f"there is no table {unknown}: {_meant(unknown, there())}"
     forbidden = _FORBIDDEN.search(said)
     if forbidden is not None:
         return (

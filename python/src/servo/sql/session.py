@@ -6,10 +6,11 @@ many partitions they have.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from servo.sql import tables
-from servo.sql.errors import QueryError
+from servo.sql.errors import QueryError, explained, unknown_table
 from servo.sql.names import names
 from servo.sql.quoting import identifier, text
 from servo.sql.state import TABLES, StateError, TableFiles
@@ -31,6 +32,7 @@ class Session:
         self.state = state
         self.warnings: list[str] = []
         self._views: set[str] = set()
+        self._problems: dict[str, str] = {}
         self._reads: list[str] = []
         for setting in ("timezone = 'UTC'", "parquet_metadata_cache = true"):
             connection.execute(f"set {setting}")
@@ -96,7 +98,7 @@ class Session:
             "select asset_key from ("
             "select asset_key from partition_status where last_materialization_id is not null "
             "union select asset_key from asset_definitions where removed_at is null) "
-            f"{condition} order by asset_key",
+            f"{condition} order by lower(asset_key), asset_key",
             values,
         )
         return [key for (key,) in found.fetchall()]
@@ -112,14 +114,25 @@ class Session:
         qualified = [name for name in mentioned if len(name.parts) > 1]
         if not qualified:
             return sql
-        pairs = {
-            f"{first}/{second}".lower()
-            for name in qualified
-            for first, second in zip(name.parts, name.parts[1:], strict=False)
-        }
-        for key in self._known_assets("where list_contains(?::varchar[], lower(asset_key))", [sorted(pairs)]):
-            self.add_asset(key)
+        pairs = {f"{first}/{second}".lower() for name in qualified for first, second in pairwise(name.parts)}
+        assets = self._known_assets("where list_contains(?::varchar[], lower(asset_key))", [sorted(pairs)])
+        for key, same in pairwise(assets):
+            if key.lower() == same.lower():
+                raise QueryError(f"there is {key} and {same}: SQL does not tell them apart")
+        for key in assets:
+            try:
+                self.add_asset(key)
+            except QueryError as error:  # perhaps it is only a column that has the name of an asset
+                self._problems[key.replace("/", ".", 1)] = str(error)
         return self._quoted(sql, qualified)
+
+    def explained(self, error: BaseException, line_before: int = 0) -> str:
+        """Say what is wrong with a query that was prepared; see `errors.explained`."""
+        unknown = unknown_table(error)
+        for name, problem in self._problems.items():
+            if unknown is not None and f".{name}".lower().endswith(f".{unknown}".lower()):
+                return problem
+        return explained(error, self.everything, line_before)
 
     def _quoted(self, sql: str, qualified: Sequence[Name]) -> str:
         """Put namespaces into quotes that SQL takes for words of its own, such as `default`."""

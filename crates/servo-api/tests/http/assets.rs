@@ -1,0 +1,146 @@
+//! Assets, partitions, deployments and reviews over HTTP.
+
+use crate::support::{Behaviour, Setting, Stage, layout, project};
+use serde_json::{Value, json};
+use servo_api::Code;
+use servo_api::client::ListOptions;
+use servo_api::views::ReviewBody;
+use servo_core::{AssetKey, PartitionKey};
+use servo_engine::{AttemptOutcome, DataStatus, RunState, Verdict};
+
+fn key(text: &str) -> AssetKey {
+    AssetKey::parse(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_project_is_deployed_and_its_assets_are_shown() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
+    assert_eq!(stage.get("assets").await.ok(), json!({ "items": [] }));
+    let first = stage.post("deployments", &project()).await.accepted();
+    assert_eq!(first["assets"], 7);
+    assert!(first["accepted_event_id"].is_string());
+    // However it is written, it is the same.
+    let pretty = serde_json::to_string_pretty(&project()).unwrap();
+    let again = stage.post_text("deployments", pretty, &[]).await.accepted();
+    assert_eq!(again, json!({ "digest": first["digest"], "assets": 7 }), "it is deployed already");
+    let current = stage.get("deployments/current").await.ok();
+    assert_eq!(current["digest"], first["digest"]);
+    assert_eq!(
+        (&current["number"], &current["project"], &current["actor"]),
+        (&json!(1), &json!("shop"), &json!("local"))
+    );
+
+    let mut options = ListOptions { limit: Some(3), ..ListOptions::default() };
+    let mut keys = Vec::new();
+    loop {
+        let page = stage.client.assets(&options).await.unwrap();
+        keys.extend(page.items.iter().map(|asset| asset.asset_key.to_string()));
+        let Some(cursor) = page.next_cursor else { break };
+        options.cursor = Some(cursor);
+    }
+    let expected =
+        ["raw.days", "raw.feed", "raw.orders", "shop.clean", "shop.daily", "shop.report", "shop.stubborn"];
+    assert_eq!(keys, expected);
+
+    let orders = stage.client.asset(&key("raw.orders")).await.unwrap();
+    assert_eq!(orders.asset.description.as_deref(), Some("What was bought."));
+    assert_eq!(orders.definition["location"], json!({ "file": "shop/assets.py", "line": 3 }));
+    assert_eq!((orders.upstream, orders.downstream), (vec![], vec![key("shop.clean")]));
+    assert_eq!((orders.asset.partitioned, orders.asset.partitions.total), (false, 1));
+    assert_eq!(orders.latest, None);
+    let report = stage.client.asset(&key("shop.report")).await.unwrap();
+    assert_eq!((report.upstream, report.downstream), (vec![key("shop.clean")], vec![]));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_materialized_is_shown() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    let run = stage.run("raw.orders").await;
+    let orders = stage.client.asset(&key("raw.orders")).await.unwrap();
+    let latest = orders.latest.unwrap();
+    assert_eq!((latest.run_id, latest.partition_key), (run.run_id, None));
+    assert_eq!(orders.asset.partitions.materialized, 1);
+    let whole = stage.client.partitions(&key("raw.orders"), &ListOptions::default()).await.unwrap();
+    assert_eq!((whole.items.len(), whole.items[0].status), (1, DataStatus::Materialized));
+
+    let ask = async |partitions: Value| {
+        let body = json!({ "selection": "raw.days", "partitions": partitions });
+        let accepted = stage.post("runs", &body).await.accepted();
+        stage.ended(accepted["run_id"].as_str().unwrap().parse().unwrap()).await
+    };
+    ask(json!({ "ranges": ["2013-01-02..2013-01-04"] })).await;
+    stage.script.let_asset("raw/days", Behaviour::Fail(u32::MAX));
+    assert_eq!(ask(json!({ "keys": ["2013-01-04", "2013-01-05"] })).await.state, RunState::Failed);
+    let days = stage.client.asset(&key("raw.days")).await.unwrap();
+    let totals = days.asset.partitions;
+    let figures = (totals.total, totals.materialized, totals.last_attempt_failed, totals.never_succeeded);
+    assert_eq!(figures, (31, 2, 1, 1));
+    assert_eq!(days.latest.unwrap().partition.as_deref(), Some("2013-01-04"));
+
+    let mut options = ListOptions { limit: Some(10), ..ListOptions::default() };
+    let mut partitions = Vec::new();
+    loop {
+        let page = stage.client.partitions(&key("raw.days"), &options).await.unwrap();
+        partitions.extend(page.items);
+        let Some(cursor) = page.next_cursor else { break };
+        options.cursor = Some(cursor);
+    }
+    assert_eq!(partitions.len(), 31);
+    let statuses: Vec<DataStatus> = partitions[..5].iter().map(|partition| partition.status).collect();
+    use DataStatus::{LastAttemptFailed, Materialized, NeverMaterialized};
+    assert_eq!(
+        statuses,
+        [NeverMaterialized, Materialized, Materialized, LastAttemptFailed, NeverMaterialized]
+    );
+    assert_eq!(partitions[3].partition_key, Some(PartitionKey::parse("date=d:2013-01-04").unwrap()));
+    assert_eq!(partitions[3].last_attempt_outcome, Some(AttemptOutcome::Failed));
+    assert_eq!(partitions[0].last_attempt_outcome, None);
+
+    let failing = ListOptions { state: Some("last_attempt_failed".to_owned()), ..ListOptions::default() };
+    let failing = stage.client.partitions(&key("raw.days"), &failing).await.unwrap();
+    assert_eq!((failing.items.len(), failing.next_cursor), (1, None));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_a_check_blocked_is_listed_approved_and_rejected() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    stage.script.let_asset("shop/clean", Behaviour::Quarantine);
+    let clean = key("shop.clean");
+    let quarantine = async || stage.client.quarantine(&ListOptions::default()).await.unwrap().items;
+    assert_eq!(stage.run("shop.clean").await.state, RunState::Failed);
+    let waiting = quarantine().await;
+    assert_eq!(waiting.len(), 1);
+    assert_eq!(waiting[0].asset_key, clean);
+    let output = waiting[0].output.as_ref().unwrap();
+    assert_eq!(output.state, servo_engine::OutputState::Quarantined);
+    let id = waiting[0].materialization_id;
+
+    let missing =
+        stage.client.review(&clean, id, Verdict::Approve, &ReviewBody::default()).await.unwrap_err();
+    assert_eq!(missing.code(), Some(Code::ReviewFailed), "its data is not there");
+    let home = root.path().join(layout().prefix());
+    let kept = home.join(layout().quarantine(&clean, None, id));
+    std::fs::create_dir_all(&kept).unwrap();
+    std::fs::write(kept.join("_reason.json"), "{}").unwrap();
+    let body = ReviewBody { reason: "it is right after all".to_owned(), ..ReviewBody::default() };
+    let approved = stage.client.review(&clean, id, Verdict::Approve, &body).await.unwrap();
+    assert!(approved.accepted_event_id.is_some());
+    assert_eq!(quarantine().await, []);
+    let shown = stage.client.asset(&clean).await.unwrap();
+    assert_eq!(shown.latest.unwrap().materialization_id, id);
+    assert!(home.join(layout().materialization(&clean, None, id)).join("_commit.json").is_file());
+    let again = stage.client.review(&clean, id, Verdict::Reject, &body).await.unwrap_err();
+    assert_eq!(again.code(), Some(Code::NotInQuarantine));
+
+    stage.run("shop.clean").await;
+    let id = quarantine().await[0].materialization_id;
+    stage.client.review(&clean, id, Verdict::Reject, &ReviewBody::default()).await.unwrap();
+    assert_eq!(quarantine().await, []);
+    assert_ne!(stage.client.asset(&clean).await.unwrap().latest.unwrap().materialization_id, id);
+    stage.close().await;
+}
