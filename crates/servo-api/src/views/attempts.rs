@@ -99,6 +99,8 @@ impl Attempt {
         });
         let past: Vec<PastAttempt> =
             row.past_attempts.as_deref().and_then(|past| serde_json::from_str(past).ok()).unwrap_or_default();
+        // One that waits to be tried again is among the past ones already, with everything that is known of it.
+        let newest = newest.filter(|newest| !past.iter().any(|past| past.attempt == newest.attempt));
         let past = past.into_iter().rev().map(|past| Self {
             attempt: past.attempt,
             attempt_id: past.attempt_id,
