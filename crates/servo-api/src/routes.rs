@@ -96,8 +96,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as a service, for a server of your own: it must say in the extensions of a request where it came from, or
-/// only holders of keys are served.
+/// The routes as a service. It does not know where requests come from, so it serves nobody but holders of keys and tokens:
+/// [`serve`](crate::serve) is for everybody else.
 pub fn router(api: Api) -> Router {
     assembled(App::new(api))
 }

@@ -43,6 +43,7 @@ mod partition_key;
 mod partition_short;
 mod partition_value;
 pub mod partitions;
+pub mod planted;
 mod queue_id;
 mod run_id;
 pub mod selection;

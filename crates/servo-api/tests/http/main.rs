@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod assets;
+mod attempts;
 mod description;
 mod events;
 mod far_workers;

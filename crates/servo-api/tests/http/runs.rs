@@ -195,22 +195,6 @@ async fn tasks_are_listed_by_the_page_in_the_order_of_their_keys() {
 }
 
 #[tokio::test]
-async fn attempts_are_told_one_by_one() {
-    let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    stage.script.let_asset("shop/stubborn", Behaviour::Fail(2));
-    let run = stage.run("shop.stubborn").await;
-    assert_eq!(run.state, RunState::Succeeded);
-    let task = stage.task(run.run_id, "shop/stubborn:materialize").await;
-    let numbers: Vec<u32> = task.attempts.iter().map(|attempt| attempt.attempt).collect();
-    assert_eq!(numbers, [3, 2, 1]);
-    assert!(task.attempts.iter().all(|attempt| attempt.ended_at.is_some() && attempt.worker_id.is_some()));
-    let errors: Vec<bool> = task.attempts.iter().map(|attempt| attempt.error.is_some()).collect();
-    assert_eq!(errors, [false, true, true]);
-    stage.close().await;
-}
-
-#[tokio::test]
 async fn a_run_is_cancelled_once() {
     let root = tempfile::tempdir().unwrap();
     let stage = Stage::with(root.path(), Setting { slots: 0, ..Setting::default() }).await;

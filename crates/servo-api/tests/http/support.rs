@@ -6,7 +6,7 @@ mod project;
 mod script;
 
 pub use project::project;
-pub use script::{Actor, Behaviour, Script, line, log_name};
+pub use script::{Actor, Behaviour, Script, a_moment_later, line, log_name};
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! The worker contract over HTTP: leases, reports, and the guard of attempts.
 
-use crate::support::{Answer, Setting, Stage, keys, within};
+use crate::support::{Answer, Setting, Stage, a_moment_later, keys, within};
 use serde_json::{Value, json};
 use servo_api::views::{LeaseBody, Task};
 use servo_api::{Code, worker_keyring};
@@ -53,6 +53,7 @@ async fn an_attempt_goes_from_lease_to_result() {
     assert!(again.get("accepted_event_id").is_none(), "known");
     let other = attempt.say(&stage, "started", &json!({ "worker_id": "far-2" })).await.problem();
     assert_eq!((other.status, other.code), (409, Code::AlreadyStarted));
+    a_moment_later().await;
     let progress = json!({ "progress": { "ppm": 250_000, "message": "a quarter" } });
     let answer = attempt.say(&stage, "heartbeat", &progress).await.ok();
     assert_eq!(answer, json!({ "should_cancel": false }));

@@ -1,0 +1,84 @@
+//! Mistakes that the simulation plants to prove that it would notice them.
+//!
+//! Each is one line in the code it would be made in, behind [`has`]. Without the feature `planted` that is a constant
+//! `false`; with it (only the simulation asks for it) a mistake is made by threads that [`plant`] it, and by no other.
+
+/// A mistake that somebody could really make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mistake {
+    /// Readiness counts completions instead of edges that were newly satisfied.
+    ReadinessByCounter,
+    /// A report is taken whatever attempt it is about.
+    AttemptGuardDropped,
+    /// A batch is created without a look at the boundary afterwards.
+    BoundaryNotChecked,
+    /// The end of the log is the highest number seen, not the end of the dense prefix.
+    CursorByMaxId,
+    /// A cancelled task keeps its slot.
+    SlotLeakedOnCancel,
+    /// A timer fires although what it saw is older than the row.
+    TimerWithoutWatermark,
+    /// A manifest is published without a look at who writes.
+    UnfencedManifest,
+    /// "Already exists" is taken for somebody else's, although the answer was lost.
+    LostAnswerTakenForConflict,
+    /// Effects begin before their batch is durable.
+    EffectsBeforeDurability,
+    /// Deleted rows leave no tombstone.
+    TombstoneForgotten,
+    /// A result that comes after the cancellation is promoted.
+    LateResultPromoted,
+    /// The fold reads a clock instead of the event's time.
+    FoldReadsClock,
+}
+
+impl Mistake {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::ReadinessByCounter,
+        Self::AttemptGuardDropped,
+        Self::BoundaryNotChecked,
+        Self::CursorByMaxId,
+        Self::SlotLeakedOnCancel,
+        Self::TimerWithoutWatermark,
+        Self::UnfencedManifest,
+        Self::LostAnswerTakenForConflict,
+        Self::EffectsBeforeDurability,
+        Self::TombstoneForgotten,
+        Self::LateResultPromoted,
+        Self::FoldReadsClock,
+    ];
+}
+
+#[cfg(feature = "planted")]
+mod switch {
+    use std::cell::Cell;
+
+    use super::Mistake;
+
+    thread_local! {
+        static PLANTED: Cell<Option<Mistake>> = const { Cell::new(None) };
+    }
+
+    /// Makes this thread make a mistake from now on, or none.
+    pub fn plant(mistake: Option<Mistake>) {
+        PLANTED.set(mistake);
+    }
+
+    /// Whether to make this mistake here.
+    #[inline]
+    pub fn has(mistake: Mistake) -> bool {
+        PLANTED.get() == Some(mistake)
+    }
+}
+
+#[cfg(not(feature = "planted"))]
+mod switch {
+    /// Whether to make this mistake here: never.
+    #[inline]
+    pub const fn has(_: super::Mistake) -> bool {
+        false
+    }
+}
+
+pub use switch::*;

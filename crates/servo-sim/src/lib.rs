@@ -1,0 +1,7 @@
+//! The whole system in one thread, driven by one number.
+//!
+//! **Owns** a simulated clock, store, queue, network and workers, and the world in which the real engine, runtime, log,
+//! projections and recovery run on them. **Refuses** to ship: nothing depends on it. **Guarantees** that the same
+//! seed gives the same history, to the byte.
+
+pub mod model;
