@@ -5,6 +5,7 @@ use std::sync::Arc;
 use servo_engine::HotRows;
 use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow, QuarantineRow};
 use servo_store::{Blobs, Layout};
+use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -60,19 +61,24 @@ impl Projection {
 
     /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
-        // Decoding a million keys takes a core; the hot tables need not wait for it.
-        let keys = tokio::spawn({
-            let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
-            async move {
-                let run_keys = request_keys::run_keys(&files, &manifest).await?;
-                Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
-            }
-        });
-        let hot = HotTables::read(&self.files, &self.manifest).await?;
-        let (run_keys, idempotency) = match keys.await {
-            Ok(keys) => keys?,
-            Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
+        let keys = async move {
+            let run_keys = request_keys::run_keys(&files, &manifest).await?;
+            Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
         };
+        let (run_keys, idempotency, hot);
+        if let Ok(runtime) = Handle::try_current() {
+            // Decoding a million keys takes a core; the hot tables need not wait for it.
+            let keys = runtime.spawn(keys);
+            hot = HotTables::read(&self.files, &self.manifest).await?;
+            (run_keys, idempotency) = match keys.await {
+                Ok(keys) => keys?,
+                Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+            };
+        } else {
+            hot = HotTables::read(&self.files, &self.manifest).await?;
+            (run_keys, idempotency) = keys.await?;
+        }
         Ok(HotRows { run_keys, idempotency, ..hot.into_hot_rows(self.manifest.watermarks.head()) })
     }
 }

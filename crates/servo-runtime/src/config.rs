@@ -10,6 +10,7 @@ use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::clock::SystemClock;
+use crate::ground::{Ground, Threads};
 
 /// Where a workspace keeps its bytes.
 #[derive(Clone)]
@@ -75,6 +76,8 @@ pub struct Config {
     pub queue: Arc<dyn TaskQueue>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What the work runs on.
+    pub ground: Arc<dyn Ground>,
     /// Ids of writes.
     pub put_ids: Arc<dyn PutIds>,
     /// Who may do the work.
@@ -108,6 +111,7 @@ impl Config {
             keys,
             queue,
             clock: Arc::new(SystemClock),
+            ground: Arc::new(Threads::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),

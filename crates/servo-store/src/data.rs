@@ -50,7 +50,12 @@ impl DataRoot {
         }
         let (store, path) = open_object_store(place, [])?;
         let uri = format!("{}/{}", place.trim_end_matches('/'), layout.prefix());
-        Ok(Self { uri, place: Place::Bucket(Arc::new(ObjectBlobs::new(store, &path, layout))) })
+        Ok(Self::bucket(uri, Arc::new(ObjectBlobs::new(store, &path, layout))))
+    }
+
+    /// In blobs of the workspace that workers know by a URI.
+    pub fn bucket(uri: String, blobs: Arc<dyn Blobs>) -> Self {
+        Self { uri, place: Place::Bucket(blobs) }
     }
 
     /// The name of a place, for workers: `name` is as [`Layout`] gives it.
