@@ -1,4 +1,5 @@
 """`python -m chaos --servo BINARY`: beats Servo for a while and says what is wrong afterwards."""
+# ruff: noqa: T201  (a program: it prints)
 
 from __future__ import annotations
 

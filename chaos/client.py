@@ -10,7 +10,7 @@ from typing import Any
 ANSWERED_IN = 15.0
 
 
-class Unanswered(Exception):
+class UnansweredError(Exception):
     """Whether the request was done is not known."""
 
 
@@ -32,30 +32,35 @@ class Answer:
         return self.status >= 500
 
 
-def ask(
-    port: int,
-    method: str,
-    path: str,
-    body: object = None,
-    key: str | None = None,
-    timeout: float = ANSWERED_IN,
-) -> Answer:
-    """Ask once.
+def get(port: int, path: str, timeout: float = ANSWERED_IN) -> Answer:
+    """Read something.
 
     Raises:
-        Unanswered: There was no answer.
+        UnansweredError: There was no answer.
     """
-    headers = {"Content-Type": "application/json"}
-    if key is not None:
-        headers["Idempotency-Key"] = key
+    return _ask(port, timeout, "GET", path, None, {})
+
+
+def post(port: int, path: str, body: object, key: str) -> Answer:
+    """Ask for a change, once. Whoever is not answered may ask again with the same key.
+
+    Raises:
+        UnansweredError: There was no answer, and whether it was done is not known.
+    """
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    return _ask(port, ANSWERED_IN, "POST", path, json.dumps(body), headers)
+
+
+def _ask(  # noqa: PLR0913, PLR0917 - what a request is made of
+    port: int, timeout: float, method: str, path: str, content: str | None, headers: dict[str, str]
+) -> Answer:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
-        content = None if body is None else json.dumps(body)
         connection.request(method, f"/api/v1{path}", content, headers)
         response = connection.getresponse()
         text = response.read()
         return Answer(response.status, json.loads(text) if text else None)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Unanswered(str(error)) from error
+        raise UnansweredError(str(error)) from error
     finally:
         connection.close()

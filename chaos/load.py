@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chaos.client import Answer, Unanswered, ask
+from chaos.client import Answer, UnansweredError, get, post
 
 if TYPE_CHECKING:
     import random
@@ -73,7 +73,7 @@ class Client(threading.Thread):
         while not self.load.stop.is_set():
             try:
                 self._act()
-            except Unanswered:
+            except UnansweredError:
                 # Only reads come here.
                 time.sleep(0.1)
             except (KeyError, TypeError, AttributeError) as error:
@@ -93,7 +93,7 @@ class Client(threading.Thread):
             self._review()
 
     def _active(self) -> int:
-        return len(ask(self.load.port, "GET", "/runs?state=PENDING,RUNNING,CANCELLING&limit=50").body["items"])
+        return len(get(self.load.port, "/runs?state=PENDING,RUNNING,CANCELLING&limit=50").body["items"])
 
     def _key(self, kind: str) -> str:
         self.count += 1
@@ -103,8 +103,8 @@ class Client(threading.Thread):
         """Ask with the same key until there is an answer that says what became of it."""
         while True:
             try:
-                answer = ask(self.load.port, "POST", path, body, key)
-            except Unanswered:
+                answer = post(self.load.port, path, body, key)
+            except UnansweredError:
                 self.load.repeated += 1
                 time.sleep(0.05)
                 continue
@@ -129,7 +129,9 @@ class Client(threading.Thread):
         self.load.runs.append(run_id)
         if self.dice.random() < 0.2:
             # Whoever is not sure asks again, perhaps another process by now: it is the same run.
-            self.load.note("trigger", key, again := self._insist("/runs", body, key), again.body.get("run_id"))
+            self.load.note(
+                "trigger", key, again := self._insist("/runs", body, key), again.body.get("run_id")
+            )
 
     def _change(self, kind: str, path: str, body: dict[str, Any]) -> None:
         if not self.load.runs:
@@ -143,7 +145,7 @@ class Client(threading.Thread):
             self.load.runs.append(made)
 
     def _review(self) -> None:
-        waiting = ask(self.load.port, "GET", "/quarantine?limit=50").body["items"]
+        waiting = get(self.load.port, "/quarantine?limit=50").body["items"]
         if not waiting:
             return
         row = self.dice.choice(waiting)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from chaos.client import Unanswered, ask
+from chaos.client import UnansweredError, get
 
 if TYPE_CHECKING:
     from chaos.check.model import Model
@@ -46,10 +46,10 @@ class Recovery:
         process = server.process
         while process is not None and process.poll() is None:
             try:
-                if ask(self.port, "GET", "/readyz", timeout=ANSWERED_IN).ok:
+                if get(self.port, "/readyz", timeout=ANSWERED_IN).ok:
                     start.ready = time.monotonic() - start.moment
                     return
-            except Unanswered:
+            except UnansweredError:
                 time.sleep(0.005)
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chaos.client import Unanswered, ask
+from chaos.client import UnansweredError, get
 from chaos.killer import Killer
 from chaos.load import Client, Load
 from chaos.processes import Kept, marked, send
@@ -26,6 +26,8 @@ KEY = "chaos"
 CLIENTS = 3
 WORKERS = 2
 SLOTS = 2
+# Seconds after which a silent worker is given up: some are stopped for longer, and then go on.
+SILENCE = 6
 # How long everything may take to come to rest when nobody kills any more.
 REST = 300.0
 STARTS_IN = 60.0
@@ -45,6 +47,7 @@ class Scene:
         place = self.place
         self.recovery = Recovery(place.port)
         serve = ["dev", "--port", str(place.port), "--slots", str(SLOTS), "--worker-key", KEY]
+        serve += ["--worker-timeout", str(SILENCE)]
         work = ["worker", "--server", place.url, "--key", KEY, "--slots", str(SLOTS)]
         self.server = Kept("server", serve, place, self.recovery.begun)
         self.workers = [Kept(f"worker-{number}", work, place) for number in range(WORKERS)]
@@ -69,9 +72,11 @@ class Scene:
         self.server.start()
         self._until(lambda: self.recovery.starts[0].ready is not None, STARTS_IN, "the server did not start")
         deployed = "nothing was deployed"
-        self._until(lambda: ask(self.place.port, "GET", "/deployments/current").ok, STARTS_IN, deployed)
-        for process in [*self.workers, *self.clients]:
-            process.start()
+        self._until(lambda: get(self.place.port, "/deployments/current").ok, STARTS_IN, deployed)
+        for worker in self.workers:
+            worker.start()
+        for client in self.clients:
+            client.start()
 
     def _beat(self, seconds: float) -> None:
         beating = threading.Thread(target=self.killer.run, name="killer", daemon=True)
@@ -94,7 +99,7 @@ class Scene:
         self.rested = time.monotonic() - begun
 
     def _active(self) -> int:
-        found = ask(self.place.port, "GET", "/runs?state=PENDING,RUNNING,CANCELLING&limit=100")
+        found = get(self.place.port, "/runs?state=PENDING,RUNNING,CANCELLING&limit=100")
         return len(found.body["items"])
 
     def _until(self, holds: Callable[[], bool], seconds: float, otherwise: str) -> None:
@@ -103,7 +108,7 @@ class Scene:
             try:
                 if holds():
                     return
-            except (Unanswered, IndexError):
+            except (UnansweredError, IndexError):
                 pass
             time.sleep(0.1)
         self.problems.append(f"{otherwise} within {seconds:.0f} s")

@@ -1,1 +1,1 @@
-"""Reads the log, the tables and the data of a workspace, and says what is wrong. Shares no code with Servo."""
+"""Reads log, tables and data of a workspace, and says what is wrong. Shares no code with Servo."""

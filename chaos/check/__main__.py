@@ -1,4 +1,5 @@
 """`python -m chaos.check DIR`: checks every workspace below a directory."""
+# ruff: noqa: T201  (a program: it prints)
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ class Attempt:
     end: str | None = None
     ended: str | None = None
     outputs: list[dict[str, Any]] = field(default_factory=list)
-    # Reports of the worker that came when it was over.
+    # Whether its worker has reported, and how often it did so when it was over.
+    reported: bool = False
     late: int = 0
 
 
@@ -120,4 +121,4 @@ def partition_of(task_key: str) -> str | None:
 
 def asset_of(task_key: str) -> str:
     """Give the asset in a task key."""
-    return task_key.split("[")[0].split(":")[0]
+    return task_key.split("[", maxsplit=1)[0].split(":", maxsplit=1)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from chaos.check.model import asset_of
@@ -58,7 +59,7 @@ def journal(path: Path, model: Model, killed: dict[int, float], findings: Findin
     findings.counts["executions"] = sum(map(len, begun.values()))
     findings.counts["executed again"] = sum(len(entries) - 1 for entries in begun.values())
     for key, entries in begun.items():
-        for first, second in zip(entries, entries[1:], strict=False):
+        for first, second in pairwise(entries):
             if killed.get(first["supervisor"], second["at"]) >= second["at"]:
                 findings.doubled(f"{key} was begun again while its worker {first['supervisor']} lived")
     for run, task in model.tasks:
@@ -77,10 +78,7 @@ def logs(workspace: Path, model: Model, asset: str, lines: int, findings: Findin
             continue
         found = list((workspace / "logs" / run.id).glob(f"*/attempt={task.attempts[-1].number}.jsonl"))
         texts = [
-            entry["text"]
-            for path in found
-            for entry in _lines(path)
-            if entry["text"].startswith("line ")
+            entry["text"] for path in found for entry in _lines(path) if entry["text"].startswith("line ")
         ]
         mine = [int(text.split()[1]) for text in texts]
         if len(set(mine)) < lines:

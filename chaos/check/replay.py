@@ -92,7 +92,9 @@ class _Replay:
         run = self.model.runs[event.payload["run_id"]]
         # What failed just before, and would have been tried again, waits for that no more.
         self.failing = [
-            entry for entry in self.failing if entry[0] is not run or entry[1].failures >= entry[1].max_attempts
+            entry
+            for entry in self.failing
+            if entry[0] is not run or entry[1].failures >= entry[1].max_attempts
         ]
         self.settle(run)
         if run.state is not None:
@@ -144,6 +146,7 @@ class _Replay:
             return
         payload = event.payload
         attempt.outputs, attempt.ended = payload.get("outputs", []), event.at
+        attempt.reported = True
         self.end(run, task, attempt, payload["outcome"])
         if not run.cancelled:
             self.quarantined(run, task, attempt, event)
@@ -155,9 +158,11 @@ class _Replay:
         if not known:
             self.findings.wrong(f"{run.id} {task.key}: a report of an attempt that never was")
             return
-        known[0].late += 1
-        if known[0].late > 1:
-            self.findings.doubled(f"{run.id} {task.key}: attempt {known[0].number} reported late twice")
+        attempt = known[0]
+        attempt.late += 1
+        if attempt.reported:
+            self.findings.doubled(f"{run.id} {task.key}: attempt {attempt.number} was reported twice")
+        attempt.reported = True
 
     def end(self, run: Run, task: Task, attempt: Attempt, how: str) -> None:
         attempt.end = how

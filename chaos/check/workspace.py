@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from chaos.check import data, leftovers, ledger, outside, tables
+from chaos.check import data, ledger, leftovers, outside, tables
 from chaos.check.findings import Findings
 from chaos.check.replay import replay
 
@@ -37,7 +37,9 @@ def check(
     for run in model.runs.values():
         if run.planned and run.state is None:
             open_tasks = [task.key for task in run.tasks.values() if task.state is None]
-            findings.lost(f"{run.id} has not ended; {len(open_tasks)} tasks are open, such as {open_tasks[:1]}")
+            findings.lost(
+                f"{run.id} has not ended; {len(open_tasks)} tasks are open, such as {open_tasks[:1]}"
+            )
     tables.check(workspace, events, model, findings)
     data.check(workspace, model, findings)
     leftovers.check(workspace, findings)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 import servo
-from chaos_assets.journal import chance, noted
+
+from .journal import chance, noted
 
 DAYS = servo.DailyPartitions("2024-01-01", "2024-02-01")
 AGAIN = servo.Retry(max_attempts=8, delay="50ms", max_delay="500ms")

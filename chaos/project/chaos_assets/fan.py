@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 import servo
-from chaos_assets.days import AGAIN
-from chaos_assets.journal import chance, noted
+
+from .days import AGAIN
+from .journal import chance, noted
 
 LEAVES = 6
 
@@ -33,7 +34,7 @@ leaf_0, leaf_1, leaf_2, leaf_3, leaf_4, leaf_5 = (_leaf(number) for number in ra
 
 
 @servo.asset(namespace="fan", retry=AGAIN)
-def join(  # noqa: PLR0913 - as many as there are leaves
+def join(  # noqa: PLR0913, PLR0917 - as many as there are leaves
     ctx: servo.Context,
     leaf_0: dict[str, int],
     leaf_1: dict[str, int],

@@ -9,8 +9,9 @@ import time
 import pyarrow as pa
 
 import servo
-from chaos_assets.days import AGAIN, DAYS
-from chaos_assets.journal import chance, noted
+
+from .days import AGAIN, DAYS
+from .journal import chance, noted
 
 LINES = 2_000
 
