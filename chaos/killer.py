@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PAUSE = (1.0, 2.0)
 STOPPED = (0.5, 8.0)
 KILLS = 0.6
+# How often two are struck at once.
+TWICE = 0.15
 
 
 @dataclass
@@ -51,7 +53,8 @@ class Killer:
         while not self.ended.wait(0.02):
             self._continue(time.monotonic())
             if time.monotonic() >= following:
-                self._strike()
+                for _ in range(2 if self.dice.random() < TWICE else 1):
+                    self._strike()
                 following = time.monotonic() + self.dice.uniform(*PAUSE)
         self._continue(float("inf"))
 

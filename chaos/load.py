@@ -22,6 +22,7 @@ SELECTIONS = [
     ("trouble.flaky+", 2),
     ("trouble.hopeless+", 1),
     ("trouble.slow", 2),
+    ("trouble.long", 2),
     ("trouble.too_slow", 1),
     ("trouble.parent", 2),
     ("trouble.isolated", 1),

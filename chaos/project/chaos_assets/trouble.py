@@ -57,6 +57,14 @@ def slow(ctx: servo.Context) -> dict[str, float]:
         return {"seconds": seconds}
 
 
+@servo.asset(namespace="trouble", retry=AGAIN)
+def long(ctx: servo.Context) -> pa.Table:
+    """Takes so long that its worker may have been given up when it stores what it made."""
+    with noted(ctx):
+        time.sleep(chance(ctx).uniform(3, 9))
+        return pa.table({"attempt": [ctx.attempt]})
+
+
 @servo.asset(namespace="trouble", retry=AGAIN, timeout="1500ms")
 def too_slow(ctx: servo.Context) -> dict[str, float]:
     """Takes longer than it may, now and then."""
