@@ -110,7 +110,7 @@ def written(path: Path, entries: list[dict[str, Any]]) -> Path:
 
 def test_an_acknowledged_request_that_is_not_in_the_log_is_noticed(place: Place, tmp_path: Path) -> None:
     run_id = next(iter(check(place.workspace)[2].runs))
-    told = [
+    told: list[dict[str, Any]] = [
         {"kind": "trigger", "key": "a", "run_id": run_id, "accepted_event_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
         {"kind": "trigger", "key": "b", "run_id": "run_of_nobody", "accepted_event_id": None},
         {"kind": "cancel", "key": "c", "run_id": run_id, "accepted_event_id": None},
