@@ -9,6 +9,7 @@ use servo_core::Clock;
 use servo_engine::Delta;
 use servo_engine::controllers::retention::log_boundary;
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_projections::rebuild::{Workshop, sweep};
 use servo_projections::{Compactor, Manifest};
 use servo_store::{ErrorKind, Log};
 
@@ -115,6 +116,8 @@ pub(crate) struct Compaction {
     pub(crate) published: Arc<Published>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Until what crashes have left beside the tables was looked for, once.
+    pub(crate) unswept: Option<Workshop>,
 }
 
 impl Compaction {
@@ -126,15 +129,21 @@ impl Compaction {
                 return;
             }
             let (head, mut changes) = (delta.head, *delta);
+            // They are no rows: removing something once more is nothing that tables have to say.
+            changes.discards.clear();
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
                 let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
                 let flushed = self.compactor.flush(handed_in, self.clock.now()).await;
                 match flushed {
                     Ok(manifest) => {
-                        let seq = manifest.watermarks.last_seq;
+                        let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
+                        let before = self.published.manifest().map_or(0, |before| before.revision);
                         self.published.end(manifest);
                         self.truncate_log(seq).await;
+                        if revision > before {
+                            self.sweep_tables().await;
+                        }
                         break;
                     }
                     Err(error) => {
@@ -167,6 +176,19 @@ impl Compaction {
             wait = (wait * 2).min(Duration::from_secs(5));
         }
         true
+    }
+
+    /// Removes files of tables that a killed process wrote for the next revision and never published. Once somebody has
+    /// published that revision without them, nobody ever will.
+    async fn sweep_tables(&mut self) {
+        let Some(workshop) = self.unswept.take() else { return };
+        match sweep(&workshop).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "files of tables that no manifest names were removed"),
+            Err(error) => {
+                tracing::warn!(%error, "files of tables that no manifest names could not be removed")
+            }
+        }
     }
 
     async fn truncate_log(&self, projected: u64) {

@@ -32,6 +32,10 @@ impl Stores {
         let layout = Layout::new(tenant, workspace);
         let log = Arc::new(FileLog::open(root, &layout)?);
         let blobs = Arc::new(FileBlobs::new(root, &layout));
+        // The lock of the log is held: whoever wrote these is gone.
+        if let Err(error) = blobs.remove_unfinished(&["manifests", layout.state_dir()]) {
+            tracing::warn!(%error, "unfinished files of a process before this one could not be removed");
+        }
         let data = DataRoot::directory(root, &layout).ok();
         Ok(Self { log, blobs, layout, data })
     }

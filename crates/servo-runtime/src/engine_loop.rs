@@ -46,6 +46,8 @@ pub(crate) struct EngineLoop {
     /// By the timers of the ground.
     last_flush: Duration,
     last_sweep: Duration,
+    /// What given up attempts may have left is looked for with the next changes.
+    looks_again: bool,
 }
 
 /// What one round of the loop works on.
@@ -89,6 +91,8 @@ impl EngineLoop {
             events_since_flush: 1,
             last_flush: now,
             last_sweep: now,
+            // Workers may have come to their end while nobody ran this workspace.
+            looks_again: true,
         }
     }
 
@@ -204,6 +208,7 @@ impl EngineLoop {
         }
         if self.until(self.last_sweep + self.config.sweep_every).is_zero() {
             self.last_sweep = self.config.ground.elapsed();
+            self.looks_again = true;
             round.inputs.push(Input::Sweep);
             round.reply_to.push(None);
         }
@@ -260,7 +265,9 @@ impl EngineLoop {
         let due = stop
             || self.events_since_flush >= self.config.flush_events
             || self.until(self.last_flush + self.config.flush_every).is_zero();
-        if self.events_since_flush == 0 || !due || self.published.is_broken() {
+        self.looks_again |= stop;
+        let has_news = self.events_since_flush > 0 || self.looks_again;
+        if !has_news || !due || self.published.is_broken() {
             return None;
         }
         if self.published.is_busy() && !stop {
@@ -268,7 +275,10 @@ impl EngineLoop {
         }
         self.events_since_flush = 0;
         self.last_flush = self.config.ground.elapsed();
-        let delta = self.engine.state_mut().take_delta();
+        let mut delta = self.engine.state_mut().take_delta();
+        if std::mem::take(&mut self.looks_again) {
+            delta.discards.extend(self.engine.state().given_up());
+        }
         let written = self.published.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
         // Batches that change no row move the watermark all the same, or the tables would seem to lag for ever.
         if delta.is_empty() && delta.head.seq <= written {

@@ -26,17 +26,22 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
     match from_tables(stores, settings).await {
         Err(Error::Projection(error)) if error.kind() == ErrorKind::Corrupt => {
             tracing::warn!(%error, "tables are damaged, rebuilding them from the log");
-            let workshop = Workshop {
-                blobs: stores.blobs.clone(),
-                layout: stores.layout.clone(),
-                settings: settings.clone(),
-                put_ids: config.put_ids.clone(),
-                clock: config.clock.clone(),
-            };
-            rebuild(stores.log.as_ref(), &workshop, &RebuildOptions::default(), &mut |_| {}).await?;
+            rebuild(stores.log.as_ref(), &workshop(stores, config), &RebuildOptions::default(), &mut |_| {})
+                .await?;
             from_tables(stores, settings).await
         }
         other => other,
+    }
+}
+
+/// What tables are made or cleaned up with.
+pub(crate) fn workshop(stores: &Stores, config: &Config) -> Workshop {
+    Workshop {
+        blobs: stores.blobs.clone(),
+        layout: stores.layout.clone(),
+        settings: config.settings.clone(),
+        put_ids: config.put_ids.clone(),
+        clock: config.clock.clone(),
     }
 }
 

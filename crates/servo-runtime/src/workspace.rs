@@ -25,7 +25,7 @@ use crate::error::{Error, RequestError};
 use crate::ground::{Crew, Work};
 use crate::messages::Message;
 use crate::ownership;
-use crate::recovery::recover;
+use crate::recovery::{recover, workshop};
 
 /// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -145,6 +145,7 @@ impl Workspace {
             published: published.clone(),
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
+            unswept: Some(workshop(&stores, &config)),
         };
         let closed = Arc::new(AtomicBool::new(false));
         let last_out = LastOut { closed: closed.clone(), inputs: input_queue.clone() };

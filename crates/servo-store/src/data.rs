@@ -165,7 +165,9 @@ fn put_all(home: &Path, files: &[(String, Bytes)]) -> io::Result<()> {
         let path = home.join(name);
         let dir = path.parent().unwrap_or(home);
         fs::create_dir_all(dir)?;
-        let unfinished = dir.join(format!("{}{}", crate::blobs::TEMPORARY, std::process::id()));
+        // Always the same name: what is done again after a crash takes the place of what the crash has left.
+        let last = path.file_name().unwrap_or_default().to_string_lossy();
+        let unfinished = dir.join(format!("{}{last}", crate::blobs::TEMPORARY));
         let mut file = File::create(&unfinished)?;
         file.write_all(bytes)?;
         if !together {

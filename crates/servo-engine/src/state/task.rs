@@ -207,22 +207,34 @@ impl Task {
     /// The moment at which, if nothing is heard before, something must be done about it; and what kind of timer
     /// that is.
     pub fn deadline(&self, settings: &Settings) -> Option<(Timestamp, TimerKind)> {
-        match self.state {
-            TaskState::Ready => self
-                .outbox
-                .filter(|o| o.status == OutboxStatus::Pending)
-                .map(|o| (o.created_at.saturating_add(settings.outbox_retry_after), TimerKind::DispatchAck)),
-            TaskState::Dispatched => {
-                let since = self.dispatched_at.unwrap_or(self.transition_at);
-                Some((since.saturating_add(settings.dispatch_ack_timeout), TimerKind::DispatchAck))
-            }
+        let (patience, kind) = match self.state {
+            TaskState::Ready => (settings.outbox_retry_after, TimerKind::DispatchAck),
+            TaskState::Dispatched => (settings.dispatch_ack_timeout, TimerKind::DispatchAck),
             TaskState::Running => {
-                let since = self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at);
                 let silence = self.heartbeat_timeout(settings).saturating_add(settings.heartbeat_grace);
-                Some((since.saturating_add(silence), TimerKind::HeartbeatCheck))
+                (silence, TimerKind::HeartbeatCheck)
             }
-            TaskState::RetryWait => self.retry_at.map(|at| (at, TimerKind::Retry)),
+            TaskState::RetryWait => return self.retry_at.map(|at| (at, TimerKind::Retry)),
             TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Skipped
+            | TaskState::Cancelled
+            | TaskState::Failed
+            | TaskState::Succeeded => return None,
+        };
+        self.waits_since().map(|since| (since.saturating_add(patience), kind))
+    }
+
+    /// What a deadline that follows from the row is counted from: the newest thing that was heard of it.
+    pub(crate) fn waits_since(&self) -> Option<Timestamp> {
+        match self.state {
+            TaskState::Ready => {
+                self.outbox.filter(|o| o.status == OutboxStatus::Pending).map(|o| o.created_at)
+            }
+            TaskState::Dispatched => Some(self.dispatched_at.unwrap_or(self.transition_at)),
+            TaskState::Running => Some(self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at)),
+            TaskState::RetryWait
+            | TaskState::Planned
             | TaskState::Blocked
             | TaskState::Skipped
             | TaskState::Cancelled
