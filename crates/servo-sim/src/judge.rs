@@ -41,7 +41,7 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
 async fn tables(site: &Site, batches: &[Batch]) -> Result<Vec<String>, String> {
     let process = site.world.process(site.lane, "judge");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
-    let stores = site.stores(&footing).map_err(|error| error.to_string())?;
+    let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
     let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
     let Some(projection) = opened.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
     let last = projection.manifest().watermarks.last_seq;
