@@ -2,6 +2,7 @@
 
 mod faulty_files;
 mod flaky_store;
+pub mod parsers;
 
 pub use faulty_files::{Fault, FaultyFiles, FileCall};
 pub use flaky_store::{FlakyStore, StoreFault};
