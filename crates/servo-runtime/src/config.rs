@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::Settings;
+use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
@@ -104,6 +105,8 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
+    /// When files of the tables are merged, and how long old ones are kept.
+    pub limits: Limits,
 }
 
 impl Config {
@@ -127,6 +130,7 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             keep_log_batches: None,
+            limits: Limits::default(),
         }
     }
 }

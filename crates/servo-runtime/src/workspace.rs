@@ -10,7 +10,7 @@ use servo_engine::{
     Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
     State, TriggerRun, Verdict,
 };
-use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
+use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -94,7 +94,7 @@ impl Workspace {
             stores.blobs.clone(),
             stores.layout.clone(),
             epoch,
-            Limits::for_settings(&config.settings),
+            config.limits.clone().agreeing_with(&config.settings),
             config.put_ids.clone(),
             cache.clone(),
         )

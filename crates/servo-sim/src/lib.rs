@@ -4,4 +4,18 @@
 //! projections and recovery run on them. **Refuses** to ship: nothing depends on it. **Guarantees** that the same
 //! seed gives the same history, to the byte.
 
+mod audit;
+mod bucket;
+mod dice;
+pub mod faults;
+mod graphs;
+mod judge;
+mod machine;
+mod mail;
 pub mod model;
+mod people;
+pub mod scenario;
+pub mod seed;
+mod site;
+mod worker;
+mod world;

@@ -2,8 +2,10 @@
 //!
 //! They are a trait so that tests can fail, tear or interrupt any one of them.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::BuildHasher;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -65,6 +67,8 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the lock of a file, and writes into it who holds it.
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    /// A number that no process on these files was ever given, for the names of unfinished files.
+    fn unique(&self) -> u64;
 }
 
 /// Creates `dir` and what is missing above it. Every name from `root` down is made durable, even if it
@@ -206,5 +210,10 @@ impl FileSystem for OsFiles {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn unique(&self) -> u64 {
+        // A random number: in containers every process has the same id.
+        RandomState::new().hash_one(std::process::id())
     }
 }
