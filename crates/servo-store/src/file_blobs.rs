@@ -130,7 +130,7 @@ impl Inner {
     }
 
     fn remove_unfinished(&self, dir: &Path) -> io::Result<()> {
-        let mine = format!("{TEMPORARY}{:016x}-", self.process);
+        let mine = format!("{TEMPORARY}{:016x}-", self.unique);
         let entries = match self.files.list_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             listed => listed?,
