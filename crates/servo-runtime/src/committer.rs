@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use servo_core::planted::{self, Mistake};
 use servo_engine::event::encode_batch;
 use servo_engine::{Delta, Effect, Event};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
@@ -113,6 +114,9 @@ impl Pipeline {
 
 impl Committer {
     async fn commit(&self, commit: Commit, buffer: &mut Vec<u8>) {
+        if planted::has(Mistake::EffectsBeforeDurability) {
+            let _waiting = self.waiting.send(commit.effects.clone());
+        }
         if self.failed.voids(commit.generation) {
             self.drop_delta(&commit);
             for (reply_to, _) in commit.replies {

@@ -114,7 +114,8 @@ impl People {
                 }
             }
             Wish::Partitions { add, remove } => {
-                let keys = |bits: u8| (0..4).filter(move |bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}"));
+                let keys =
+                    |bits: u8| (0..4).filter(move |bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}"));
                 let change = ChangePartitions {
                     name: "customers".to_owned(),
                     add: keys(add).collect(),

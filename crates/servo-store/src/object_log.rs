@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt};
+use servo_core::planted::{self, Mistake};
 use tokio::sync::Mutex;
 
 use crate::file_log::parse_boundary;
@@ -155,6 +156,9 @@ impl ObjectLog {
 
     /// After creating: if the name is below the boundary it is one that was deleted. Take it back.
     async fn refuse_old_name(&self, seq: Seq) -> Result<(), AppendError> {
+        if planted::has(Mistake::BoundaryNotChecked) {
+            return Ok(());
+        }
         let newest =
             self.newest_boundary().await.map_err(|e| AppendError::read("checking the boundary", e))?;
         if seq >= newest.boundary {

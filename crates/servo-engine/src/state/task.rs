@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
@@ -171,7 +172,8 @@ impl Task {
 
     /// Whether `attempt` is the newest one.
     pub fn is_attempt(&self, attempt: u32, attempt_id: AttemptId) -> bool {
-        self.attempt == attempt && self.attempt_id == Some(attempt_id)
+        planted::has(Mistake::AttemptGuardDropped)
+            || self.attempt == attempt && self.attempt_id == Some(attempt_id)
     }
 
     /// Whether an attempt is under way: it holds a slot.
@@ -232,6 +234,7 @@ impl Task {
                 self.outbox.filter(|o| o.status == OutboxStatus::Pending).map(|o| o.created_at)
             }
             TaskState::Dispatched => Some(self.dispatched_at.unwrap_or(self.transition_at)),
+            TaskState::Running if planted::has(Mistake::TimerWithoutWatermark) => self.started_at,
             TaskState::Running => Some(self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at)),
             TaskState::RetryWait
             | TaskState::Planned
