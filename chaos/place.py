@@ -54,7 +54,6 @@ class Place:
             "SERVO_PYTHON": str(self.python),
             "CHAOS_JOURNAL": str(self.journal),
             "PYTHONPATH": str(SDK),
-            "PYTHONDONTWRITEBYTECODE": "1",
         }
 
 

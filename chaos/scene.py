@@ -27,7 +27,7 @@ CLIENTS = 3
 WORKERS = 2
 SLOTS = 2
 # Seconds after which a silent worker is given up: some are stopped for longer, and then go on.
-SILENCE = 6
+SILENCE = 4
 # How long everything may take to come to rest when nobody kills any more.
 REST = 300.0
 STARTS_IN = 60.0

@@ -31,6 +31,7 @@ def summary(scene: Scene, findings: Findings, model: Model, seconds: float) -> d
         "server starts": scene.server.starts,
         "cut short": cut_short,
         "ready": _quantiles(ready),
+        "ready times": [round(value, 3) for value in ready],
         "works again": _quantiles(works),
         "rested": scene.rested,
         "found": findings.by_kind(),

@@ -14,6 +14,8 @@ class Attempt:
 
     number: int
     id: str
+    # Whether the queue has it. Until then a cancellation ends it at once.
+    enqueued: bool = False
     started: str | None = None
     worker: str | None = None
     # How it ended: an outcome of a worker, or what the engine decided without one.

@@ -36,6 +36,7 @@ class _Replay:
             "RunTriggered": self.triggered,
             "RunCancelRequested": self.cancelled,
             "DispatchRequested": self.dispatched,
+            "DispatchEnqueued": self.enqueued,
             "TaskStarted": self.started,
             "TaskFinished": self.finished,
             "TimerRequested": self.retried,
@@ -101,6 +102,9 @@ class _Replay:
             return
         run.cancelled = True
         for task in run.tasks.values():
+            attempt = task.open
+            if attempt is not None and not attempt.enqueued and attempt.started is None:
+                attempt.end = "CANCELLED"
             if task.state is None and task.open is None:
                 task.state = "CANCELLED"
 
@@ -121,6 +125,11 @@ class _Replay:
             if run.tasks[upstream].state != "SUCCEEDED":
                 self.findings.wrong(f"{name}: dispatched before {upstream} has succeeded")
         task.attempts.append(Attempt(number, event.payload["attempt_id"]))
+
+    def enqueued(self, event: Event) -> None:
+        _, task = self.task(event)
+        if (attempt := self.current(task, event)) is not None:
+            attempt.enqueued = True
 
     def started(self, event: Event) -> None:
         run, task = self.task(event)

@@ -48,13 +48,16 @@ def check(
         outside.requests(requests, events, model, findings)
     if journal is not None:
         outside.journal(journal, model, killed or {}, findings)
+    attempts = [attempt for _, task in model.tasks for attempt in task.attempts]
     findings.counts |= {
         "batches": events[-1].seq if events else 0,
         "events": len(events),
         "runs": len(model.runs),
         "tasks": len(model.tasks),
-        "attempts": sum(len(task.attempts) for _, task in model.tasks),
-        "late reports": sum(attempt.late for _, task in model.tasks for attempt in task.attempts),
+        "attempts": len(attempts),
+        "interrupted": sum(attempt.end == "INTERRUPTED" for attempt in attempts),
+        "given up": sum(attempt.end == "HEARTBEAT_LOST" for attempt in attempts),
+        "late reports": sum(attempt.late for attempt in attempts),
         "materializations": len(model.made),
         "waiting for review": len(model.waiting),
     }
