@@ -34,7 +34,7 @@ test: lint ## everything that must pass before a commit
 	cargo nextest run --locked --workspace --no-fail-fast
 	cargo test --locked --doc --workspace
 	cd python && "$(PYTHON)" -m pytest
-	SERVO_BIN="$(TARGET)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
+	SERVO_BIN="$(BUILD)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
 
 lint: setup ## formatting, clippy, ruff and mypy; changes nothing
 	cargo fmt --all --check

@@ -15,6 +15,8 @@ pub struct Batch {
     pub seq: u64,
     /// Epoch of its writer.
     pub epoch: u64,
+    /// Of the write that it came with.
+    pub put_id: String,
     /// A JSON array of events.
     pub payload: Bytes,
 }
@@ -22,7 +24,8 @@ pub struct Batch {
 impl Batch {
     /// What is kept of a record.
     pub fn of(record: &Record) -> Self {
-        Self { seq: record.seq, epoch: record.epoch, payload: record.payload.clone() }
+        let Record { seq, epoch, put_id, payload } = record;
+        Self { seq: *seq, epoch: *epoch, put_id: put_id.to_string(), payload: payload.clone() }
     }
 }
 
@@ -195,9 +198,10 @@ impl Book {
         }
         let line: Value = serde_json::from_slice(bytes).map_err(|error| format!("batch {seq}: {error}"))?;
         let epoch = line["epoch"].as_u64().unwrap_or(0);
+        let put_id = line["put_id"].as_str().unwrap_or_default().to_owned();
         let events = find(bytes, b"\"events\":").ok_or_else(|| format!("batch {seq} has no events"))?;
         let end = bytes.len().saturating_sub(2);
-        self.landed(Batch { seq, epoch, payload: bytes.slice(events + 9..end) })
+        self.landed(Batch { seq, epoch, put_id, payload: bytes.slice(events + 9..end) })
     }
 
     fn landed(&mut self, batch: Batch) -> Result<(), String> {

@@ -178,6 +178,9 @@ impl Troubled {
         for node in self.site.open_nodes() {
             let _ended = node.shutdown().await;
         }
+        for node in 0..self.site.scenario.nodes {
+            self.site.crash(node, 0);
+        }
         states
     }
 }

@@ -72,7 +72,10 @@ impl Draft {
         let log = Log::read(bytes.iter().map(|(seq, epoch, bytes)| (*seq, *epoch, bytes.as_slice())))
             .expect("a log");
         let rules = Rules::of(&Settings { max_concurrent_tasks: slots, ..Settings::default() });
-        history::check(&log.batches, history::Expected { tenant: "acme", workspace: "prod", rules: &rules })
+        history::check(
+            &log.batches,
+            history::Expected { tenant: "acme", workspace: "prod", rules: &rules, leased: true },
+        )
     }
 }
 

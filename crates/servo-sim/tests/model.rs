@@ -22,7 +22,7 @@ fn agree(found: Vec<String>) -> Result<(), TestCaseError> {
 }
 
 fn checked(log: &Log, rules: &Rules) -> Vec<String> {
-    history::check(&log.batches, history::Expected { tenant: "acme", workspace: "prod", rules })
+    history::check(&log.batches, history::Expected { tenant: "acme", workspace: "prod", rules, leased: true })
 }
 
 /// Folds batches, and says what became of each event.
