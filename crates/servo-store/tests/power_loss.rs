@@ -45,3 +45,29 @@ fn a_directory_above_that_may_not_be_opened_is_no_hindrance() {
     }));
     block_on(open(&disk, "/state").append(batch(1, 1))).unwrap();
 }
+
+#[test]
+fn a_segment_that_a_dead_process_has_just_created_survives_once_another_has_opened_it() {
+    for before in [0, 2] {
+        let disk = MemoryDisk::new();
+        for seq in 1..=before {
+            block_on(open(&disk, "/state").append(batch(seq, 1))).unwrap();
+        }
+        disk.on_write(Box::new(|operation| match operation.kind == OperationKind::CreateNew {
+            true => Verdict::DieAfter,
+            false => Verdict::Go,
+        }));
+        let options = FileLogOptions { segment_bytes: 250 };
+        if let Ok(log) = FileLog::open_with(Arc::new(disk.process()), "/state", &layout(), options) {
+            block_on(log.append(batch(before + 1, 1))).unwrap_err();
+        }
+        disk.heal();
+        let segment = Path::new("/state").join(layout().prefix()).join(layout().batch(before + 1));
+        assert_eq!(disk.read(segment).unwrap(), b"", "it is there, and not yet durable");
+
+        block_on(open(&disk, "/state").append(batch(before + 1, 1))).unwrap();
+        lose_all_that_can_be_lost(&disk);
+        let read: Vec<Record> = block_on(open(&disk, "/state").read(1).try_collect()).unwrap();
+        assert_eq!(read, (1..=before + 1).map(|seq| batch(seq, 1)).collect::<Vec<_>>());
+    }
+}
