@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
-use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow, QuarantineRow};
+use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow};
 use servo_store::{Blobs, Layout};
 use tokio::runtime::Handle;
 
@@ -13,7 +13,9 @@ use crate::hot::{self, HotTables};
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
-use crate::tables::{DynamicPartitions, PartitionStatuses, Quarantine};
+use crate::settled::Cursor;
+use crate::table::Table;
+use crate::tables::{DynamicPartitions, Materializations, PartitionStatuses, Quarantine};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -47,6 +49,18 @@ impl Projection {
     /// What waits for review, by asset and materialization.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
         hot::merged::<Quarantine>(&self.files, &self.manifest).await
+    }
+
+    /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
+    pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
+        let mut rows = Vec::new();
+        for file in self.manifest.settled(Materializations::NAME) {
+            let mut cursor = Cursor::<Materializations>::open(&self.files, file).await?;
+            while let Some(row) = cursor.next().await? {
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 
     /// What is known of every partition, sorted by asset and partition.

@@ -24,7 +24,6 @@ use crate::world::{Lane, World};
 #[derive(Clone)]
 pub struct Bucket {
     world: World,
-    faults: Faults,
     audit: Audit,
     state: Arc<Mutex<State>>,
 }
@@ -32,10 +31,15 @@ pub struct Bucket {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Path, Bytes>,
-    /// Until when which kind of trouble lasts.
-    slow_until: u64,
-    storm_until: u64,
-    outage_until: u64,
+    weather: BTreeMap<Lane, Weather>,
+}
+
+/// Until when which kind of trouble lasts.
+#[derive(Default, Clone, Copy)]
+struct Weather {
+    slow: u64,
+    storm: u64,
+    outage: u64,
 }
 
 #[derive(Clone)]
@@ -63,13 +67,13 @@ fn exists(path: &Path) -> Error {
 
 impl Bucket {
     /// An empty bucket.
-    pub fn new(world: &World, faults: &Faults, audit: &Audit) -> Self {
-        Self { world: world.clone(), faults: faults.clone(), audit: audit.clone(), state: Arc::default() }
+    pub fn new(world: &World, audit: &Audit) -> Self {
+        Self { world: world.clone(), audit: audit.clone(), state: Arc::default() }
     }
 
     /// A client of it, in a lane.
-    pub fn client(&self, lane: Lane) -> BucketClient {
-        BucketClient { bucket: self.clone(), lane }
+    pub fn client(&self, lane: Lane, faults: &Faults) -> BucketClient {
+        BucketClient { bucket: self.clone(), lane, faults: faults.clone() }
     }
 
     /// An object, looked up without a request: for those who judge.
@@ -77,35 +81,36 @@ impl Bucket {
         self.lock().objects.get(&Path::from(path)).cloned()
     }
 
-    /// Names of objects that begin like this, for those who judge.
-    pub fn names(&self, prefix: &str) -> Vec<String> {
-        let state = self.lock();
-        let names = state.objects.keys().map(|path| path.as_ref());
-        names.filter(|name| name.starts_with(prefix)).map(str::to_owned).collect()
-    }
-
-    /// Answers take seconds for a while.
-    pub fn slow_down(&self, micros: u64) {
+    /// Answers take seconds for a while, in a lane.
+    pub fn slow_down(&self, lane: Lane, micros: u64) {
         let until = self.world.now() + micros;
-        self.lock().slow_until = until;
+        self.lock().weather.entry(lane).or_default().slow = until;
     }
 
     /// Most requests are refused for a while.
-    pub fn storm(&self, micros: u64) {
+    pub fn storm(&self, lane: Lane, micros: u64) {
         let until = self.world.now() + micros;
-        self.lock().storm_until = until;
+        self.lock().weather.entry(lane).or_default().storm = until;
     }
 
     /// Every request is refused for a while.
-    pub fn outage(&self, micros: u64) {
+    pub fn outage(&self, lane: Lane, micros: u64) {
         let until = self.world.now() + micros;
-        self.lock().outage_until = until;
+        self.lock().weather.entry(lane).or_default().outage = until;
+    }
+
+    /// Whether most requests are refused.
+    pub fn is_stormy(&self, lane: Lane) -> bool {
+        self.world.now() < self.weather(lane).storm
     }
 
     /// All of that is over.
-    pub fn heal(&self) {
-        let mut state = self.lock();
-        (state.slow_until, state.storm_until, state.outage_until) = (0, 0, 0);
+    pub fn heal(&self, lane: Lane) {
+        self.lock().weather.remove(&lane);
+    }
+
+    fn weather(&self, lane: Lane) -> Weather {
+        self.lock().weather.get(&lane).copied().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -179,6 +184,7 @@ fn meta(path: &Path, bytes: &Bytes) -> ObjectMeta {
 pub struct BucketClient {
     bucket: Bucket,
     lane: Lane,
+    faults: Faults,
 }
 
 impl fmt::Debug for BucketClient {
@@ -205,9 +211,9 @@ enum Fate {
 impl BucketClient {
     fn travel(&self) -> u64 {
         let (world, lane) = (&self.bucket.world, self.lane);
-        let is_slow = world.now() < self.bucket.lock().slow_until;
+        let is_slow = world.now() < self.bucket.weather(lane).slow;
         if is_slow {
-            self.bucket.faults.count(Fault::SlowStore);
+            self.faults.count(Fault::SlowStore);
         }
         world.roll(
             lane,
@@ -216,29 +222,25 @@ impl BucketClient {
     }
 
     fn fate(&self, request: &Request) -> Fate {
-        let (bucket, lane) = (&self.bucket, self.lane);
-        let now = bucket.world.now();
-        let (storm, outage) = {
-            let state = bucket.lock();
-            (now < state.storm_until, now < state.outage_until)
-        };
-        if outage {
-            bucket.faults.count(Fault::Outage);
+        let (bucket, faults, lane) = (&self.bucket, &self.faults, self.lane);
+        let (now, weather) = (bucket.world.now(), bucket.weather(lane));
+        if now < weather.outage {
+            faults.count(Fault::Outage);
             return Fate::Refused(unavailable("connection refused"));
         }
-        if storm && bucket.world.roll(lane, |dice| dice.chance(600)) {
-            bucket.faults.count(Fault::Storm);
+        if now < weather.storm && bucket.world.roll(lane, |dice| dice.chance(600)) {
+            faults.count(Fault::Storm);
             return Fate::Refused(unavailable("503 slow down"));
         }
         let (Request::Create(path, _) | Request::Put(path, _)) = request else { return Fate::Served };
-        if bucket.faults.strikes(lane, Fault::LostAnswer, 40) {
+        if faults.strikes(lane, Fault::LostAnswer, 40) {
             return Fate::LandsBut(unavailable("connection reset"));
         }
         if matches!(request, Request::Create(..)) {
-            if bucket.faults.strikes(lane, Fault::RetryConflict, 40) {
+            if faults.strikes(lane, Fault::RetryConflict, 40) {
                 return Fate::Refused(exists(path));
             }
-            if bucket.faults.strikes(lane, Fault::DuplicateWrite, 40) {
+            if faults.strikes(lane, Fault::DuplicateWrite, 40) {
                 // It comes again, soon or when everybody has forgotten it.
                 let later = bucket.world.roll(lane, |dice| {
                     if dice.chance(500) { dice.within(0..20_000) } else { dice.within(0..3_600_000_000) }

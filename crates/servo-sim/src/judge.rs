@@ -7,21 +7,38 @@ use servo_projections::Projection;
 
 use crate::audit::Batch;
 use crate::machine::Footing;
+use crate::model::history::{self, Expected};
+use crate::model::{Log, Model, Rules, Tables};
 use crate::site::Site;
 
 /// What is wrong with a workspace at rest; nothing, if all is well.
 pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     let book = site.audit.book(&site.prefix());
     let mut wrong = Vec::new();
-    let folded = match fold(&site, &book.batches) {
-        Ok(folded) => folded,
-        Err(error) => return vec![error],
+    let read = book.batches.iter().map(|batch| (batch.seq, batch.epoch, batch.payload.as_ref()));
+    let (folded, log) = match (fold(&site, &book.batches), Log::read(read)) {
+        (Ok(folded), Ok(log)) => (folded, log),
+        (Err(error), _) | (_, Err(error)) => return vec![error],
     };
     let rows = folded.rows();
     for live in &live {
         wrong.extend(different("the live state", live, &rows));
     }
-    wrong.extend(tables(&site, &book.batches).await.unwrap_or_else(|error| vec![error]));
+    wrong.extend(tables(&site, &book.batches, &log).await.unwrap_or_else(|error| vec![error]));
+    let rules = Rules::of(&site.scenario.settings);
+    let expected = Expected {
+        tenant: site.layout.tenant().as_str(),
+        workspace: site.layout.workspace().as_str(),
+        rules: &rules,
+        leased: site.scenario.leased,
+    };
+    match history::follow(&log.batches, expected) {
+        Ok((model, problems)) => {
+            wrong.extend(problems);
+            wrong.extend(model.compare_state(&folded));
+        }
+        Err(problem) => wrong.push(problem),
+    }
     wrong.extend(data(&site, &folded));
     wrong
 }
@@ -38,10 +55,10 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
 }
 
 /// Tables are the fold of a prefix of the log.
-async fn tables(site: &Site, batches: &[Batch]) -> Result<Vec<String>, String> {
+async fn tables(site: &Site, batches: &[Batch], log: &Log) -> Result<Vec<String>, String> {
     let process = site.world.process(site.lane, "judge");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
-    let stores = site.stores(&footing).map_err(|error| error.to_string())?;
+    let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
     let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
     let Some(projection) = opened.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
     let last = projection.manifest().watermarks.last_seq;
@@ -49,8 +66,11 @@ async fn tables(site: &Site, batches: &[Batch]) -> Result<Vec<String>, String> {
         return Ok(vec![format!("the tables end at batch {last}, the log at {}", batches.len())]);
     };
     let rows = projection.hot_rows().await.map_err(|error| error.to_string())?;
-    let wrong: Vec<String> =
+    let mut wrong: Vec<String> =
         different("the tables", &rows, &fold(site, prefix)?.rows()).into_iter().collect();
+    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
+    let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
+    wrong.extend(model.compare_tables(&tables));
     Ok(wrong)
 }
 

@@ -7,6 +7,7 @@
 mod audit;
 mod bucket;
 mod dice;
+mod disk;
 pub mod faults;
 mod graphs;
 mod judge;

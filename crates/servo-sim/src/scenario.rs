@@ -114,7 +114,7 @@ impl Scenario {
     pub fn of(seed: u64) -> Self {
         let mut dice = Dice::fork(seed, 1);
         let mut faults = FaultSet::choose(&mut dice);
-        let storage = if dice.chance(1000) { Storage::Bucket } else { Storage::Disk };
+        let storage = if dice.chance(650) { Storage::Bucket } else { Storage::Disk };
         let crew = if dice.chance(700) { Crew::Remote } else { Crew::Local };
         let (nodes, leased) = match storage {
             Storage::Disk => (1, false),
@@ -138,7 +138,7 @@ impl Scenario {
             max_dynamic_partitions: 3,
             ..Settings::default()
         };
-        let healed_at = *dice.pick(&[MINUTE, 5 * MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * HOUR]);
+        let healed_at = *dice.pick(&[MINUTE / 2, MINUTE, 3 * MINUTE, 5 * MINUTE, 15 * MINUTE]);
         let mut scenario = Self {
             seed,
             storage,
@@ -189,9 +189,10 @@ impl Scenario {
     }
 
     fn strike(&mut self, dice: &mut Dice) {
+        let within = self.healed_at;
         for fault in self.faults.iter() {
             for _ in 0..dice.within(1..4) {
-                let at = dice.within(0..self.healed_at);
+                let at = dice.within(0..within);
                 let node = dice.below(self.nodes);
                 let worker = dice.below(self.workers);
                 let pause = *dice.pick(&[0, 5_000, SECOND, 40 * SECOND]);
@@ -201,7 +202,11 @@ impl Scenario {
                     Fault::StaleNode => Blow::Freeze { node, length: dice.within(SECOND..120 * SECOND) },
                     Fault::SlowStore => Blow::Slow(dice.within(SECOND..90 * SECOND)),
                     Fault::Storm => Blow::Storm(dice.within(SECOND..90 * SECOND)),
-                    Fault::Outage => Blow::Outage(dice.within(5 * SECOND..4 * HOUR)),
+                    Fault::Outage => {
+                        let hours = dice.chance(20);
+                        self.healed_at += if hours { 3 * HOUR } else { 0 };
+                        Blow::Outage(if hours { 3 * HOUR } else { dice.within(5 * SECOND..2 * MINUTE) })
+                    }
                     Fault::ClockSkew => Blow::Clock { node, error: skew(dice, 300_000) },
                     Fault::ClockJump => Blow::Clock { node, error: -(dice.within(1..7_200_000) as i64) },
                     Fault::WorkerCrash => Blow::WorkerCrash(worker),

@@ -59,7 +59,7 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
     let world = World::new(scenario.seed, how.traced);
     let faults = Faults::new(&world, scenario.faults);
     let audit = Audit::default();
-    let bucket = Bucket::new(&world, &faults, &audit);
+    let bucket = Bucket::new(&world, &audit);
     let site = Site::new(&world, 1, &faults, &audit, &bucket, "prod", scenario.clone());
     let troubled = Troubled::begin(&site);
     let finished = world.run_until(0, MOST_STEPS, troubled.rest());
@@ -97,6 +97,7 @@ struct Troubled {
 
 impl Troubled {
     fn begin(site: &Site) -> Self {
+        site.haunt();
         for node in 0..site.scenario.nodes {
             site.start(node);
         }
@@ -112,7 +113,7 @@ impl Troubled {
         let (healed, all) = (site.clone(), workers);
         site.world.after(site.lane, site.scenario.healed_at, move |_| {
             healed.faults.heal();
-            healed.bucket.heal();
+            healed.bucket.heal(healed.lane);
             healed.heal();
             all.heal();
         });
@@ -124,8 +125,10 @@ impl Troubled {
     async fn rest(self) -> Option<Vec<HotRows>> {
         let (site, lane) = (&self.site, 0);
         let last = site.scenario.healed_at + REST;
+        let mut pause = 5 * SECOND;
         loop {
-            site.world.sleep(lane, 5 * SECOND).await;
+            site.world.sleep(lane, pause).await;
+            pause = (pause * 3 / 2).min(300 * SECOND);
             if site.world.now() > last || site.audit.has_complaints() {
                 return None;
             }
@@ -171,8 +174,12 @@ impl Troubled {
                 Ok((false, ..)) => self.site.audit.complain("slots are taken, and there is no work"),
             }
         }
+        self.site.close();
         for node in self.site.open_nodes() {
             let _ended = node.shutdown().await;
+        }
+        for node in 0..self.site.scenario.nodes {
+            self.site.crash(node, 0);
         }
         states
     }
@@ -224,15 +231,15 @@ fn strike(site: &Site, workers: &Workers, blow: &Blow) {
         }
         Blow::PowerLoss { pause } => {
             site.faults.count(Fault::TornTail);
-            site.crash(0, pause);
+            site.lose_power(pause);
         }
         Blow::Freeze { node, length } => {
             site.faults.count(Fault::StaleNode);
             site.freeze(node, length);
         }
-        Blow::Slow(length) => site.bucket.slow_down(length),
-        Blow::Storm(length) => site.bucket.storm(length),
-        Blow::Outage(length) => site.bucket.outage(length),
+        Blow::Slow(length) => site.bucket.slow_down(site.lane, length),
+        Blow::Storm(length) => site.bucket.storm(site.lane, length),
+        Blow::Outage(length) => site.bucket.outage(site.lane, length),
         Blow::Clock { node, error } => {
             site.faults.count(if error < 0 { Fault::ClockJump } else { Fault::ClockSkew });
             site.set_clock(node, error);

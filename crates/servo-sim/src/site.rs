@@ -1,6 +1,7 @@
 //! One workspace in the world: its nodes, how they start and die, and how others reach them.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,13 +10,18 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use object_store::path::Path;
 use servo_core::{Millis, TenantId, WorkspaceId};
+use servo_engine::testing::invariants;
 use servo_projections::Limits;
 use servo_queue::{Keyring, LocalQueue, TaskQueue};
 use servo_runtime::{Config, Error, Ownership, Stores, Workspace};
-use servo_store::{CountingPutIds, DataRoot, Layout, ObjectBlobs, ObjectLog, ObjectLogOptions};
+use servo_store::testing::{MemoryDisk, MemoryFiles};
+use servo_store::{
+    Blobs, CountingPutIds, DataRoot, FileBlobs, Layout, ObjectBlobs, ObjectLog, ObjectLogOptions, OpenError,
+};
 
 use crate::audit::Audit;
 use crate::bucket::Bucket;
+use crate::disk::{self, BookedLog};
 use crate::faults::{Fault, Faults};
 use crate::machine::{Footing, MachineClock};
 use crate::mail::Mail;
@@ -50,13 +56,17 @@ pub struct Site {
     pub mail: Mail,
     /// What messages are signed with.
     pub keys: Keyring,
+    disk: MemoryDisk,
     nodes: Arc<Mutex<Vec<Node>>>,
+    closing: Arc<AtomicBool>,
 }
 
 struct Node {
     clock: MachineClock,
     process: Option<ProcessId>,
     workspace: Option<Workspace>,
+    /// The disk, as the process sees it.
+    files: Option<MemoryFiles>,
     starts: u64,
 }
 
@@ -75,7 +85,13 @@ impl Site {
         let layout = Layout::new(tenant, WorkspaceId::parse(name).expect("a workspace"));
         let prefix = layout.prefix();
         audit.open(&prefix);
-        let node = |_| Node { clock: MachineClock::new(world, 0), process: None, workspace: None, starts: 0 };
+        let node = |_| Node {
+            clock: MachineClock::new(world, 0),
+            process: None,
+            workspace: None,
+            files: None,
+            starts: 0,
+        };
         Self {
             world: world.clone(),
             lane,
@@ -85,8 +101,10 @@ impl Site {
             mail: Mail::new(world, faults, audit, lane, &prefix),
             layout,
             keys: Keyring::new("k1", SECRET),
+            disk: MemoryDisk::new(),
             nodes: Arc::new(Mutex::new((0..scenario.nodes).map(node).collect())),
             scenario: Arc::new(scenario),
+            closing: Arc::default(),
         }
     }
 
@@ -101,7 +119,10 @@ impl Site {
 
     /// Starts a node that is down.
     pub fn start(&self, number: usize) {
-        let (process, clock, starts) = {
+        if self.closing.load(Ordering::Relaxed) {
+            return;
+        }
+        let (process, clock, files, starts) = {
             let mut nodes = self.nodes();
             let node = &mut nodes[number];
             if node.process.is_some() {
@@ -110,24 +131,54 @@ impl Site {
             node.starts += 1;
             let process = self.world.process(self.lane, format!("node {number}.{}", node.starts));
             node.process = Some(process);
-            (process, node.clock.clone(), node.starts)
+            let files = self.disk.process();
+            node.files = Some(files.clone());
+            (process, node.clock.clone(), files, node.starts)
         };
         self.world.note("start", || format!("node {number}.{starts}"));
         let footing = Footing { world: self.world.clone(), lane: self.lane, process };
         let site = self.clone();
-        self.world.spawn(process, async move { site.live(number, starts, footing, clock).await }.boxed());
+        self.world
+            .spawn(process, async move { site.live(number, starts, footing, clock, files).await }.boxed());
     }
 
     /// Kills a node and starts it again after a while.
     pub fn crash(&self, number: usize, pause: u64) {
         let (process, workspace) = {
             let mut nodes = self.nodes();
-            (nodes[number].process.take(), nodes[number].workspace.take())
+            let node = &mut nodes[number];
+            if let Some(files) = node.files.take() {
+                files.kill();
+            }
+            (node.process.take(), node.workspace.take())
         };
         let Some(process) = process else { return };
         self.world.kill(process);
         drop(workspace);
         self.start_later(number, pause);
+    }
+
+    /// The machine loses power: what was not synced is gone, or half there.
+    pub fn lose_power(&self, pause: u64) {
+        self.disk.power_loss(&mut |choices| self.world.roll(self.lane, |dice| dice.below(choices)));
+        self.crash(0, pause);
+    }
+
+    /// The disk as a process sees it that is none of the nodes.
+    pub fn judges_files(&self) -> MemoryFiles {
+        self.disk.process()
+    }
+
+    /// No node is started any more.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the disk of the site fail now and then.
+    pub fn haunt(&self) {
+        if self.scenario.storage == Storage::Disk {
+            disk::haunt(self, &self.disk);
+        }
     }
 
     fn start_later(&self, number: usize, pause: u64) {
@@ -168,10 +219,18 @@ impl Site {
     }
 
     /// The life of a node, until it is told to stop.
-    async fn live(self, number: usize, starts: u64, footing: Footing, clock: MachineClock) {
+    async fn live(
+        self,
+        number: usize,
+        starts: u64,
+        footing: Footing,
+        clock: MachineClock,
+        files: MemoryFiles,
+    ) {
         let queue: Arc<LocalQueue> = LocalQueue::new(1_000);
+        let mut pause = SECOND / 4;
         let workspace = loop {
-            let opened = match self.stores(&footing) {
+            let opened = match self.stores(&footing, &files) {
                 Ok(stores) => {
                     Workspace::open(stores, self.config(number, starts, &footing, &clock, &queue)).await
                 }
@@ -184,8 +243,9 @@ impl Site {
                     if let Error::LogBehind { .. } | Error::Batch { .. } | Error::Restore(_) = error {
                         self.audit.complain(format!("node {number} cannot start: {error}"));
                     }
-                    let pause = self.world.roll(self.lane, |dice| dice.within(SECOND / 10..5 * SECOND));
-                    self.world.sleep(self.lane, pause).await;
+                    let wait = self.world.roll(self.lane, |dice| dice.within(pause / 2..pause));
+                    self.world.sleep(self.lane, wait).await;
+                    pause = (pause * 2).min(60 * SECOND);
                 }
             }
         };
@@ -212,13 +272,7 @@ impl Site {
         while workspace.is_open() {
             let pause = self.world.roll(self.lane, |dice| dice.within(SECOND..60 * SECOND));
             self.world.sleep(self.lane, pause).await;
-            let checked = workspace.read(|state| {
-                if state.outstanding() <= state.settings().max_concurrent_tasks {
-                    Ok(())
-                } else {
-                    Err("too many")
-                }
-            });
+            let checked = workspace.read(|state| invariants::check(state).map_err(|wrong| wrong.to_string()));
             if let Ok(Err(wrong)) = checked.await {
                 self.audit.complain(format!("node {number}: {wrong}"));
             }
@@ -226,8 +280,8 @@ impl Site {
     }
 
     /// Where a process keeps its bytes.
-    pub fn stores(&self, footing: &Footing) -> Result<Stores, Error> {
-        let client = Arc::new(self.bucket.client(self.lane));
+    pub fn stores(&self, footing: &Footing, files: &MemoryFiles) -> Result<Stores, Error> {
+        let client = Arc::new(self.bucket.client(self.lane, &self.faults));
         let timers = Arc::new(footing.clone());
         let root = Path::default();
         let blobs =
@@ -238,9 +292,15 @@ impl Site {
             Storage::Bucket => {
                 let options = ObjectLogOptions { timers, ..ObjectLogOptions::default() };
                 let log = Arc::new(ObjectLog::new(client, &root, &layout, options));
+                let log = Arc::new(BookedLog::new(log, self, false));
                 Ok(Stores { log, blobs, layout, data })
             }
-            Storage::Disk => unreachable!("not yet"),
+            Storage::Disk => {
+                let log = disk::open(self, files, &layout).map_err(refused)?;
+                let blobs: Arc<dyn Blobs> =
+                    Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &layout));
+                Ok(Stores { log, blobs, layout, data })
+            }
         }
     }
 
@@ -257,7 +317,7 @@ impl Site {
             Crew::Local => local.clone(),
         };
         let ownership = if self.scenario.leased {
-            Ownership::ByLease { node: format!("node {number}.{starts}"), ttl: Millis::from_secs(15) }
+            Ownership::ByLease { node: format!("node {number}.{starts}"), ttl: Millis::from_secs(45) }
         } else {
             Ownership::ByLog
         };
@@ -325,7 +385,7 @@ impl Site {
                 }
             }
             self.world.sleep(self.lane, pause).await;
-            pause = (pause * 2).min(20 * SECOND);
+            pause = (pause * 2).min(240 * SECOND);
         }
     }
 
@@ -333,5 +393,13 @@ impl Site {
     pub fn aside(&self, name: &str, work: impl Future<Output = ()> + Send + 'static) {
         let process = self.world.process(self.lane, name);
         self.world.spawn(process, work.boxed());
+    }
+}
+
+fn refused(error: OpenError) -> Error {
+    match error {
+        OpenError::Read(error) => Error::Log(Arc::new(error)),
+        OpenError::Write(error) => Error::NotDurable(Arc::new(error)),
+        OpenError::Locked { .. } => Error::Recovering,
     }
 }

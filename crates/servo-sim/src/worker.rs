@@ -232,7 +232,7 @@ impl Attempt {
 async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
     let mut reports = Vec::new();
     let Some(work) = &envelope.work else { return Some(reports) };
-    let (client, partition) = (site.bucket.client(site.lane), envelope.task_key.partition());
+    let (client, partition) = (site.bucket.client(site.lane, &site.faults), envelope.task_key.partition());
     for output in &work.outputs {
         let (dir, marker) = match state {
             OutputState::Quarantined => (
