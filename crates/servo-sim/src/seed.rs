@@ -160,7 +160,7 @@ impl Troubled {
             healed.faults.heal();
             healed.bucket.heal(healed.lane);
             healed.heal();
-            all.heal();
+            all.heal(&healed);
         });
         Self { site: site.clone(), people }
     }
@@ -263,8 +263,13 @@ impl Workers {
         site.world.after(site.lane, length, move |_| worker.cut_off(false));
     }
 
-    /// Those that are cut off for days stay so: that is what makes them zombies.
-    fn heal(&self) {}
+    /// Those that are cut off for days stay so: that is what makes them zombies. There is one more who does the work.
+    fn heal(&self, site: &Site) {
+        if !self.lock().is_empty() {
+            let (worker, process) = Worker::start(site, "worker-fresh");
+            self.lock().push((worker, process, 1));
+        }
+    }
 }
 
 fn strike(site: &Site, workers: &Workers, blow: &Blow) {
