@@ -36,19 +36,7 @@ impl Data {
     pub(crate) async fn follow(&self, delta: &Delta) -> Result<(), DataError> {
         let made = |row: &MaterializationRow| (row.asset_key.clone(), row.materialization_id);
         let news: BTreeSet<_> = delta.materializations.iter().map(made).collect();
-        let promoted = delta.partition_status.iter().filter_map(|row| self.pointer(row, &news));
-        let mut pointers = Vec::new();
-        for Pointer { name, marker, event, bytes } in promoted {
-            // Only what was committed is pointed at, whatever a worker says.
-            if !self.root.has(&marker).await? {
-                tracing::error!(marker, "a materialization was reported whose data is not there");
-            } else if !self.points_further(&name, event).await? {
-                pointers.push((name, bytes));
-            }
-        }
-        if !pointers.is_empty() {
-            self.root.put_all(pointers).await?;
-        }
+        self.point(&delta.partition_status, |made| news.contains(made)).await?;
         for discard in &delta.discards {
             self.discard(discard).await?;
         }
@@ -58,14 +46,36 @@ impl Data {
         Ok(())
     }
 
-    /// The file that says which materialization is the latest, if that is news. An attempt may have failed since.
+    /// Points at the latest of these partitions, where that is news. An attempt may have failed since.
+    pub(crate) async fn point(
+        &self,
+        rows: &[PartitionStatusRow],
+        is_news: impl Fn(&(AssetKey, MaterializationId)) -> bool,
+    ) -> Result<(), DataError> {
+        let mut pointers = Vec::new();
+        for Pointer { name, marker, event, bytes } in
+            rows.iter().filter_map(|row| self.pointer(row, &is_news))
+        {
+            // Only what was committed is pointed at, whatever a worker says.
+            if !self.root.has(&marker).await? {
+                tracing::error!(marker, "a materialization was reported whose data is not there");
+            } else if !self.points_further(&name, event).await? {
+                pointers.push((name, bytes));
+            }
+        }
+        if pointers.is_empty() {
+            return Ok(());
+        }
+        self.root.put_all(pointers).await
+    }
+
     fn pointer(
         &self,
         row: &PartitionStatusRow,
-        news: &BTreeSet<(AssetKey, MaterializationId)>,
+        is_news: impl Fn(&(AssetKey, MaterializationId)) -> bool,
     ) -> Option<Pointer> {
         let is_stored = row.last_materialization_format.is_some_and(|format| format != DataFormat::None);
-        let is_news = |id: &MaterializationId| news.contains(&(row.asset_key.clone(), *id));
+        let is_news = |id: &MaterializationId| is_news(&(row.asset_key.clone(), *id));
         let id = row.last_materialization_id.filter(|id| is_stored && is_news(id))?;
         let (asset, partition) = (&row.asset_key, row.partition_key.as_ref());
         let event = row.last_materialization_event_id?;

@@ -138,6 +138,8 @@ impl Workspace {
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
+            blobs: stores.blobs.clone(),
+            engine: inputs.downgrade(),
             data: data.clone(),
             log: stores.log.clone(),
             clock: config.clock.clone(),

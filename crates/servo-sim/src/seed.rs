@@ -41,6 +41,8 @@ pub struct Outcome {
     pub struck: Struck,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
+    /// The batches of the log.
+    pub log: Vec<Batch>,
 }
 
 /// How to run a seed.
@@ -105,6 +107,7 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
         batches: batches.len(),
         struck: site.faults.struck(),
         trace: world.trace(),
+        log: batches,
     }
 }
 
