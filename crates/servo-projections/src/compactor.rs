@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servo_core::Timestamp;
 use servo_core::planted::{self, Mistake};
 use servo_engine::Delta;
-use servo_store::{Blobs, Layout, PutIds};
+use servo_store::{Blobs, ErrorKind, Layout, PutIds};
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -152,7 +152,17 @@ impl Compactor {
 
     /// False if somebody else's manifest came first and has been adopted as the new parent.
     async fn publish(&mut self, draft: Manifest) -> Result<bool, Error> {
-        match self.manifests.publish(&draft).await? {
+        let published = match self.manifests.publish(&draft).await {
+            Ok(published) => published,
+            Err(error) => {
+                // It may be there all the same, and then it names these files. If it is not, they are swept later.
+                if error.kind() != ErrorKind::Fenced {
+                    self.writer.keep_written(&draft).await;
+                }
+                return Err(error);
+            }
+        };
+        match published {
             Published::Mine => {
                 self.writer.keep_written(&draft).await;
                 self.current = Some(Arc::new(draft));
