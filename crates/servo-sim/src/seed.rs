@@ -71,7 +71,10 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
             wrong.extend(audit.complaints());
         }
         Some(Some(_)) => {}
-        Some(None) if wrong.is_empty() => wrong.push("something never ends".to_owned()),
+        Some(None) if wrong.is_empty() => {
+            wrong.push("something never ends".to_owned());
+            wrong.extend(world.alive());
+        }
         Some(None) => {}
         None if wrong.is_empty() => wrong.push("nothing can happen any more".to_owned()),
         None => {}

@@ -138,8 +138,11 @@ impl Site {
         self.world.note("start", || format!("node {number}.{starts}"));
         let footing = Footing { world: self.world.clone(), lane: self.lane, process };
         let site = self.clone();
-        self.world
-            .spawn(process, async move { site.live(number, starts, footing, clock, files).await }.boxed());
+        self.world.spawn(
+            process,
+            "life",
+            async move { site.live(number, starts, footing, clock, files).await }.boxed(),
+        );
     }
 
     /// Kills a node and starts it again after a while.
@@ -356,7 +359,7 @@ impl Site {
         let (sender, answer) = oneshot::channel();
         let asked = ask(workspace);
         let serve = async move { drop(sender.send(asked.await)) };
-        self.world.spawn(process, serve.boxed());
+        self.world.spawn(process, "call", serve.boxed());
         let patience = self.world.sleep(self.lane, PATIENCE);
         let answer = match select(answer, patience).await {
             Either::Left((answer, _)) => answer.ok()?,
@@ -392,7 +395,7 @@ impl Site {
     /// Runs something in a process of its own that nobody kills.
     pub fn aside(&self, name: &str, work: impl Future<Output = ()> + Send + 'static) {
         let process = self.world.process(self.lane, name);
-        self.world.spawn(process, work.boxed());
+        self.world.spawn(process, "work", work.boxed());
     }
 }
 

@@ -37,7 +37,7 @@ impl Worker {
         let process = site.world.process(site.lane, name);
         for _ in 0..SLOTS {
             let slot = worker.clone();
-            site.world.spawn(process, async move { slot.serve().await }.boxed());
+            site.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
         }
         (worker, process)
     }
@@ -139,7 +139,7 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
                 }
             }
         };
-        footing.world.spawn(footing.process, serve.boxed());
+        footing.world.spawn(footing.process, "slot", serve.boxed());
     }
 }
 
