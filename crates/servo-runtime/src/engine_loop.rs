@@ -25,6 +25,9 @@ use crate::recovery::recover;
 /// Never sleeps longer than this, in case the clock is moved.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
+/// Looks at a store that does not answer at least this often.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// Acknowledgements wait no longer than this for company.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
 
@@ -293,7 +296,7 @@ impl EngineLoop {
         let got_anywhere = self.failed.got_anywhere(self.generation);
         self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
-        let pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
+        let mut pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
         self.config.ground.sleep(pause).await;
         loop {
             if self.stopping.load(Ordering::Acquire) {
@@ -317,6 +320,7 @@ impl EngineLoop {
                     tracing::error!(%error, "recovery failed, it will be tried again");
                     self.turn_away();
                     self.config.ground.sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }

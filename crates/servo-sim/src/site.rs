@@ -300,11 +300,14 @@ impl Site {
             }
             Storage::Disk => {
                 let log = disk::open(self, files, &layout).map_err(refused)?;
-                let blobs: Arc<dyn Blobs> =
-                    Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &layout));
-                Ok(Stores { log, blobs, layout, data })
+                Ok(Stores { log, blobs: self.file_blobs(files), layout, data })
             }
         }
+    }
+
+    /// The blobs on the disk.
+    pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
+        Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout))
     }
 
     fn config(
@@ -335,7 +338,12 @@ impl Site {
             heartbeat_interval: Millis::from_secs(10),
             flush_every: Duration::from_millis(self.scenario.flush_every),
             keep_log_batches: self.scenario.keep_log_batches,
-            limits: Limits { l0_max_count: 3, tier_fanout: 3, keep_manifests: 4, ..Limits::default() },
+            limits: Limits {
+                l0_max_count: self.scenario.merge_at,
+                tier_fanout: self.scenario.merge_at,
+                keep_manifests: 4,
+                ..Limits::default()
+            },
             ..Config::new(queue, SECRET, self.keys.clone())
         }
     }

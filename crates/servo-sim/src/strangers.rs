@@ -136,10 +136,12 @@ pub async fn slow_reader(site: Site) {
             Ok(stores) => (stores.log, stores.blobs),
             Err(_) => return,
         },
-        Storage::Disk => match FileLog::open_read_only_with(Arc::new(files.clone()), disk::ROOT, &site.layout) {
-            Ok(log) => (Arc::new(log), site.file_blobs(&files)),
-            Err(_) => return,
-        },
+        Storage::Disk => {
+            match FileLog::open_read_only_with(Arc::new(files.clone()), disk::ROOT, &site.layout) {
+                Ok(log) => (Arc::new(log), site.file_blobs(&files)),
+                Err(_) => return,
+            }
+        }
     };
     let tables = Projection::open_latest(blobs, site.layout.clone()).await.ok().flatten();
     let mut next = log.boundary().await.unwrap_or(1);
@@ -159,7 +161,7 @@ pub async fn slow_reader(site: Site) {
             Err(error) => {
                 if error.kind() == ErrorKind::Corrupt {
                     site.audit.complain(format!("a reader was told that the log is damaged: {error}"));
-                } else if error.kind() == ErrorKind::BelowBoundary {
+                } else if error.kind() == ErrorKind::NotFound {
                     site.faults.count(Fault::DeletedUnderReader);
                 }
                 break;
@@ -172,9 +174,11 @@ pub async fn slow_reader(site: Site) {
     match tables.hot_rows().await {
         Ok(rows) => {
             let batches = site.audit.book(&site.prefix()).batches;
-            let expected = batches.get(..last).map(|prefix| judge::fold(&site, prefix).map(|state| state.rows()));
+            let expected =
+                batches.get(..last).map(|prefix| judge::fold(&site, prefix).map(|state| state.rows()));
             if expected != Some(Ok(rows)) {
-                site.audit.complain(format!("a reader of old tables was shown something else than batch {last}"));
+                site.audit
+                    .complain(format!("a reader of old tables was shown something else than batch {last}"));
             }
         }
         // Its files are gone, and it was told.

@@ -19,9 +19,6 @@ use crate::dice::Dice;
 /// Part of the world that shares nothing but the clock with the others.
 pub type Lane = u8;
 
-/// The lane of those who act on the world from outside: they are not part of any workspace.
-pub const OUTSIDE: Lane = 0;
-
 const LANES: usize = 4;
 
 /// A process: everything in it dies at once.
