@@ -78,7 +78,11 @@ impl Data {
             self.root.remove(&self.layout.materialization(asset, partition.as_ref(), id)).await?;
             self.root.remove(&self.layout.quarantine(asset, partition.as_ref(), id)).await?;
         }
-        let staging = self.layout.staging(discard.run_id, &discard.task_key, discard.attempt);
+        let staging = if discard.whole_run {
+            self.layout.staging_of(discard.run_id)
+        } else {
+            self.layout.staging(discard.run_id, &discard.task_key, discard.attempt)
+        };
         self.root.remove(&staging).await
     }
 

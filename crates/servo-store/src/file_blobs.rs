@@ -4,8 +4,6 @@
 //! hard link where the name must be free, by a rename where it may be replaced. Then the directory is synced.
 
 use std::collections::BTreeSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,7 +18,8 @@ use crate::error::is_full;
 use crate::files::{FileSystem, OsFiles, create_dirs, write_temporary};
 use crate::{BlobError, Blobs, Layout, PutOutcome};
 
-/// Blobs in a directory. Its operations run on tokio's threads for blocking work.
+/// Blobs in a directory. Its operations run on tokio's threads for blocking work, and in place where there is no
+/// tokio.
 #[derive(Debug, Clone)]
 pub struct FileBlobs {
     inner: Arc<Inner>,
@@ -33,8 +32,8 @@ struct Inner {
     home: PathBuf,
     /// Directories known to exist durably.
     durable: Mutex<BTreeSet<PathBuf>>,
-    /// Keeps unfinished files of different processes apart, even where every process has the same number.
-    process: u64,
+    /// Keeps unfinished files of different stores apart.
+    unique: u64,
     count: AtomicU64,
 }
 
@@ -48,8 +47,8 @@ impl FileBlobs {
     pub fn with_files(files: Arc<dyn FileSystem>, root: impl Into<PathBuf>, layout: &Layout) -> Self {
         let root = root.into();
         let home = root.join(layout.prefix());
-        let process = RandomState::new().hash_one(std::process::id());
-        let inner = Inner { files, root, home, durable: Mutex::default(), process, count: AtomicU64::new(0) };
+        let unique = files.unique();
+        let inner = Inner { files, root, home, durable: Mutex::default(), unique, count: AtomicU64::new(0) };
         Self { inner: Arc::new(inner) }
     }
 
@@ -58,14 +57,20 @@ impl FileBlobs {
         self.inner.path(name)
     }
 
+    /// Removes what processes before this one have begun to write and not finished. Only for the one writer of a workspace.
+    pub fn remove_unfinished(&self, dirs: &[&str]) -> io::Result<()> {
+        dirs.iter().try_for_each(|dir| self.inner.remove_unfinished(&self.inner.home.join(dir)))
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         name: &str,
         action: &'static str,
         work: impl FnOnce(&Inner, &str) -> Result<T, BlobError> + Send + 'static,
     ) -> Result<T, BlobError> {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return work(&self.inner, name) };
         let (inner, owned) = (Arc::clone(&self.inner), name.to_owned());
-        match tokio::task::spawn_blocking(move || work(&inner, &owned)).await {
+        match runtime.spawn_blocking(move || work(&inner, &owned)).await {
             Ok(result) => result,
             Err(error) => Err(self.inner.refused(name, action, io::Error::other(error))),
         }
@@ -112,7 +117,7 @@ impl Inner {
         let dir = path.parent().unwrap_or(&self.home);
         self.ensure_dir(dir)?;
         let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let temporary = dir.join(format!("{TEMPORARY}{:016x}-{count}", self.process));
+        let temporary = dir.join(format!("{TEMPORARY}{:016x}-{count}", self.unique));
         let named =
             write_temporary(self.files.as_ref(), &temporary, bytes).and_then(|()| name_it(&temporary));
         let left_over = self.files.len(&temporary).is_ok();
@@ -122,6 +127,22 @@ impl Inner {
         let named = named?;
         self.files.sync_dir(dir)?;
         Ok(named)
+    }
+
+    fn remove_unfinished(&self, dir: &Path) -> io::Result<()> {
+        let mine = format!("{TEMPORARY}{:016x}-", self.unique);
+        let entries = match self.files.list_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            listed => listed?,
+        };
+        for entry in entries {
+            if entry.is_dir {
+                self.remove_unfinished(&dir.join(&entry.name))?;
+            } else if entry.name.starts_with(TEMPORARY) && !entry.name.starts_with(&mine) {
+                self.files.remove(&dir.join(&entry.name))?;
+            }
+        }
+        Ok(())
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<PutOutcome, BlobError> {

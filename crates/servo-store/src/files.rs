@@ -2,8 +2,10 @@
 //!
 //! They are a trait so that tests can fail, tear or interrupt any one of them.
 
+use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::BuildHasher;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -65,26 +67,32 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     /// Takes the lock of a file, and writes into it who holds it.
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    /// A number that no process on these files was ever given, for the names of unfinished files.
+    fn unique(&self) -> u64;
 }
 
-/// Creates `dir` and what is missing above it. Every name from `root` down is made durable, even if it
+/// Creates `dir` and what is missing above it. Every name from `root` down, and its own, is made durable, even if it
 /// existed: a crash may have come between creating and syncing it.
 pub(crate) fn create_dirs(files: &dyn FileSystem, root: &Path, dir: &Path) -> io::Result<()> {
     let parent = match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) | None => return files.create_dir(dir),
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return files.create_dir(dir),
     };
-    if dir != root && dir.starts_with(root) {
+    let is_ours = dir != root && dir.starts_with(root);
+    if is_ours {
         create_dirs(files, root, parent)?;
-        files.create_dir(dir)?;
-        return files.sync_dir(parent);
     }
     match files.create_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_ours => {
             create_dirs(files, root, parent)?;
             files.create_dir(dir)?;
-            files.sync_dir(parent)
         }
+        done => done?,
+    }
+    match files.sync_dir(parent) {
+        // A directory of somebody else's that may not be opened: whoever made `dir` in it saw to that.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours => Ok(()),
         done => done,
     }
 }
@@ -206,5 +214,10 @@ impl FileSystem for OsFiles {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn unique(&self) -> u64 {
+        // A random number: in containers every process has the same id.
+        RandomState::new().hash_one(std::process::id())
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{MaterializationId, RunId};
 
 use super::{Applied, At, Ignored, materializations, outputs, propagate, retention};
@@ -80,6 +81,9 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
             return Applied::No(Ignored::Duplicate);
         }
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
+        if planted::has(Mistake::LateResultPromoted) {
+            outputs::reported(state, at, payload);
+        }
         outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
@@ -99,6 +103,9 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         }
     };
     let cancelling = run.cancel.is_some();
+    if planted::has(Mistake::ReadinessByCounter) && payload.outcome != Outcome::Succeeded {
+        propagate::counted(state, at, payload.run_id, position);
+    }
     state.change_task(payload.run_id, position, at.id, |task| {
         task.usage = payload.usage;
         if !cancelling {

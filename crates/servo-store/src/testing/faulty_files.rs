@@ -196,4 +196,8 @@ impl FileSystem for FaultyFiles {
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
         self.inner.try_lock(path, holder)
     }
+
+    fn unique(&self) -> u64 {
+        self.inner.unique()
+    }
 }

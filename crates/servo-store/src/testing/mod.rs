@@ -2,7 +2,9 @@
 
 mod faulty_files;
 mod flaky_store;
+mod memory_disk;
 pub mod parsers;
 
 pub use faulty_files::{Fault, FaultyFiles, FileCall};
 pub use flaky_store::{FlakyStore, StoreFault};
+pub use memory_disk::{Hook, MemoryDisk, MemoryFiles, Operation, OperationKind, Verdict};
