@@ -15,7 +15,6 @@
 
 mod definitions;
 mod events;
-mod files;
 mod json;
 mod keys;
 mod lease;

@@ -1,14 +1,14 @@
 //! Lines and segments of the log, and the file that says where it begins.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
 use servo_core::PutId;
-use servo_store::testing::parsers;
-use servo_store::{FileLog, FileLogOptions, Log, ReadError, Record};
+use servo_store::testing::{MemoryDisk, parsers};
+use servo_store::{FileLog, FileLogOptions, FileSystem, Log, ReadError, Record};
 
-use crate::files::MemoryFiles;
 use crate::runtime::wait;
 use crate::tables::layout;
 
@@ -41,17 +41,17 @@ fn read_line(line: &[u8]) -> bool {
 /// and nothing else.
 pub fn log_segment(bytes: &[u8]) {
     let path = Path::new("/").join(layout().prefix()).join(layout().batch(1));
-    let files = MemoryFiles::with(path.clone(), bytes);
-    let reader = FileLog::open_read_only_with(Arc::new(files.clone()), "/", &layout()).expect("it is there");
+    let disk = disk_with(&path, bytes).expect("a disk that does not fail");
+    let reader = FileLog::open_read_only_with(Arc::new(disk.process()), "/", &layout()).expect("it is there");
     let (before, problem) = wait(records(&reader));
     let whole: Vec<u8> = before.iter().flat_map(parsers::write_line).collect();
     assert!(bytes.starts_with(&whole), "records are the lines of the segment");
-    let writer = FileLog::open_with(Arc::new(files.clone()), "/", &layout(), FileLogOptions::default());
+    let writer = FileLog::open_with(Arc::new(disk.process()), "/", &layout(), FileLogOptions::default());
     let Ok(writer) = writer else {
         assert!(problem.is_some(), "what can be read can be written on");
         return;
     };
-    let Some(kept) = files.get(&path) else { panic!("the segment is gone") };
+    let kept = disk.read(&path).expect("the segment is there");
     assert!(bytes.starts_with(&kept), "nothing is changed but cut off");
     if problem.is_some() {
         return;
@@ -63,6 +63,19 @@ pub fn log_segment(bytes: &[u8]) {
     let (after, problem) = wait(records(&reader));
     assert!(problem.is_none());
     assert_eq!(after, [before, vec![next]].concat());
+}
+
+/// A disk with one file.
+fn disk_with(path: &Path, bytes: &[u8]) -> io::Result<MemoryDisk> {
+    let disk = MemoryDisk::new();
+    let files = disk.process();
+    let mut above: Vec<&Path> = path.ancestors().skip(1).collect();
+    above.reverse();
+    for dir in above {
+        files.create_dir(dir)?;
+    }
+    files.create_new(path)?.append(bytes)?;
+    Ok(disk)
 }
 
 /// The batches up to the first that cannot be read, and why it cannot.

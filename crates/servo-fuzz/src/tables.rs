@@ -19,11 +19,10 @@ pub(crate) fn layout() -> Layout {
     Layout::new("acme".parse().expect("a tenant"), "main".parse().expect("a workspace"))
 }
 
-/// Tables with a run that goes on and runs that ended, and what reading them gives.
+/// Tables with a run that goes on and runs that ended.
 pub(crate) struct Tables {
     pub(crate) manifest: Manifest,
     pub(crate) files: BTreeMap<String, Bytes>,
-    pub(crate) rows: Rows,
 }
 
 /// What can be read from tables.
@@ -87,7 +86,7 @@ async fn make() -> Tables {
     for (_, file) in manifest.files() {
         files.insert(file.path.clone(), blobs.get(&file.path).await.expect("a file of the manifest"));
     }
-    Tables { manifest, files, rows }
+    Tables { manifest, files }
 }
 
 fn advance(engine: &mut Engine, seq: &mut u64, input: Input) {

@@ -147,7 +147,7 @@ replays! {
     boundary: 4_000,
     lease_record: 4_000,
     manifest: 1_000,
-    parquet_guard: 300,
+    parquet_guard: 1_000,
     parquet_file: 4_000,
     event_batch: 4_000,
     definitions: 4_000,

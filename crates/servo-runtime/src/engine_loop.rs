@@ -25,6 +25,9 @@ use crate::recovery::recover;
 /// Never sleeps longer than this, in case the clock is moved.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
+/// Looks at a store that does not answer at least this often.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// Acknowledgements wait no longer than this for company.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
 
@@ -172,10 +175,9 @@ impl EngineLoop {
         if let Some(due) = self.engine.state().next_deadline() {
             wait = wait.min(Duration::from_millis(due.since(self.config.clock.now()).get()));
         }
-        if self.events_since_flush > 0 && !self.published.is_broken() {
-            // A flush under way ends soon; look again a little later.
-            let flush = self.until(self.last_flush + self.config.flush_every);
-            wait = wait.min(flush.max(Duration::from_millis(if self.published.is_busy() { 10 } else { 0 })));
+        // The compactor says when a flush under way has ended.
+        if self.events_since_flush > 0 && !self.published.is_broken() && !self.published.is_busy() {
+            wait = wait.min(self.until(self.last_flush + self.config.flush_every));
         }
         wait
     }
@@ -293,7 +295,7 @@ impl EngineLoop {
         let got_anywhere = self.failed.got_anywhere(self.generation);
         self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
-        let pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
+        let mut pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
         self.config.ground.sleep(pause).await;
         loop {
             if self.stopping.load(Ordering::Acquire) {
@@ -317,6 +319,7 @@ impl EngineLoop {
                     tracing::error!(%error, "recovery failed, it will be tried again");
                     self.turn_away();
                     self.config.ground.sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What can go wrong, how often it did, and when it stops.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dice::Dice;
@@ -147,13 +147,19 @@ pub type Struck = BTreeMap<Fault, u64>;
 pub struct Faults {
     world: World,
     enabled: Arc<AtomicU64>,
+    healed: Arc<AtomicBool>,
     struck: Arc<Mutex<Struck>>,
 }
 
 impl Faults {
     /// These may strike from now on.
     pub fn new(world: &World, enabled: FaultSet) -> Self {
-        Self { world: world.clone(), enabled: Arc::new(AtomicU64::new(enabled.0)), struck: Arc::default() }
+        Self {
+            world: world.clone(),
+            enabled: Arc::new(AtomicU64::new(enabled.0)),
+            healed: Arc::default(),
+            struck: Arc::default(),
+        }
     }
 
     /// Whether it may strike now.
@@ -179,12 +185,13 @@ impl Faults {
     /// From now on nothing goes wrong any more.
     pub fn heal(&self) {
         self.enabled.store(0, Ordering::Relaxed);
+        self.healed.store(true, Ordering::Relaxed);
         self.world.note("healed", String::new);
     }
 
     /// Whether nothing goes wrong any more.
     pub fn is_healed(&self) -> bool {
-        self.enabled.load(Ordering::Relaxed) == 0
+        self.healed.load(Ordering::Relaxed)
     }
 
     /// How often each has struck.

@@ -65,11 +65,10 @@ async fn tables(site: &Site, batches: &[Batch], log: &Log) -> Result<Vec<String>
     let Some(prefix) = batches.get(..last as usize) else {
         return Ok(vec![format!("the tables end at batch {last}, the log at {}", batches.len())]);
     };
-    let rows = projection.hot_rows().await.map_err(|error| error.to_string())?;
-    let mut wrong: Vec<String> =
-        different("the tables", &rows, &fold(site, prefix)?.rows()).into_iter().collect();
-    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
     let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
+    let mut wrong: Vec<String> =
+        different("the tables", &tables.hot, &fold(site, prefix)?.rows()).into_iter().collect();
+    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
     wrong.extend(model.compare_tables(&tables));
     Ok(wrong)
 }

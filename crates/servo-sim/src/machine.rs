@@ -74,12 +74,12 @@ impl Timers for Footing {
 }
 
 impl Ground for Footing {
-    fn thread(&self, _name: &'static str, work: BoxFuture<'static, ()>) {
-        self.world.spawn(self.process, work);
+    fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
+        self.world.spawn(self.process, name, work);
     }
 
     fn spawn(&self, work: BoxFuture<'static, ()>) {
-        self.world.spawn(self.process, work);
+        self.world.spawn(self.process, "spawned", work);
     }
 
     fn look_around(&self) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use servo_core::{EventId, Millis, RunId};
@@ -19,16 +19,9 @@ use crate::site::Site;
 #[derive(Clone)]
 pub struct People {
     site: Site,
-    told: Arc<Mutex<Told>>,
+    /// Runs that they were told of, by key: the same key is the same run, for ever.
+    told: Arc<Mutex<BTreeMap<String, RunId>>>,
     waiting: Arc<AtomicUsize>,
-}
-
-#[derive(Default)]
-struct Told {
-    /// Runs by key: the same key is the same run, for ever.
-    runs: BTreeMap<String, RunId>,
-    /// Events that were acknowledged.
-    events: Vec<EventId>,
 }
 
 impl People {
@@ -50,11 +43,6 @@ impl People {
     /// Wishes that have not been answered.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
-    }
-
-    /// Events that somebody was told of.
-    pub fn acknowledged(&self) -> Vec<EventId> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).events.clone()
     }
 
     async fn wish(&self, wish: Wish) {
@@ -165,7 +153,7 @@ impl People {
 
     /// Whoever was told of a run finds it, in memory or in the tables.
     async fn read(&self) {
-        let known = self.told.lock().unwrap_or_else(PoisonError::into_inner).runs.clone();
+        let known = self.told().clone();
         let listed = self
             .site
             .call(|workspace| async move { workspace.runs(None, 50, RunFilter::default()).await }.boxed());
@@ -181,16 +169,16 @@ impl People {
         }
     }
 
+    fn told(&self) -> MutexGuard<'_, BTreeMap<String, RunId>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn run_of(&self, key: u8) -> Option<RunId> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.runs.get(&format!("key-{key}")).copied()
+        self.told().get(&format!("key-{key}")).copied()
     }
 
     fn told_run(&self, key: String, run: RunId, accepted: Option<EventId>) {
-        let before = {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            *told.runs.entry(key.clone()).or_insert(run)
-        };
+        let before = *self.told().entry(key.clone()).or_insert(run);
         if before != run {
             self.site.audit.complain(format!("{key} was answered with {run}, and with {before} before"));
         }
@@ -207,7 +195,6 @@ impl People {
 
     fn acknowledge(&self, event: EventId) {
         self.site.audit.acknowledged(&self.site.prefix(), &event.to_string());
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).events.push(event);
     }
 }
 

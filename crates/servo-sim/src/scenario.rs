@@ -34,6 +34,7 @@ pub enum Crew {
 
 /// One thing that somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Wish {
     /// Deploy this version of the project.
     Deploy(u8),
@@ -53,6 +54,7 @@ pub enum Wish {
 
 /// One thing that happens to the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Blow {
     /// A node dies; it is started again after this long.
     Crash { node: usize, pause: u64 },
@@ -97,6 +99,8 @@ pub struct Scenario {
     pub settings: Settings,
     /// How often tables are written, in milliseconds.
     pub flush_every: u64,
+    /// How many small files are merged into one.
+    pub merge_at: usize,
     /// Batches of the log to keep.
     pub keep_log_batches: Option<u64>,
     /// What may go wrong.
@@ -147,7 +151,8 @@ impl Scenario {
             leased,
             workers: 1 + dice.below(3),
             settings,
-            flush_every: *dice.pick(&[5_000, 20_000, 60_000, 300_000]),
+            flush_every: *dice.pick(&[10_000, 60_000, 300_000, 1_200_000]),
+            merge_at: dice.within(2..7) as usize,
             keep_log_batches: faults.has(Fault::DeletedUnderReader).then(|| dice.within(1..8)),
             faults,
             wishes: Vec::new(),

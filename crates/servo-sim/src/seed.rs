@@ -1,20 +1,23 @@
 //! One seed: a world is made, lived in, healed, and judged.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use servo_core::planted::{self, Mistake};
 use servo_engine::HotRows;
 
-use crate::audit::Audit;
+use crate::audit::{Audit, Batch};
 use crate::bucket::Bucket;
 use crate::faults::{Fault, Faults, Struck};
 use crate::judge;
 use crate::people::People;
 use crate::scenario::{Blow, Crew, HOUR, SECOND, Scenario};
 use crate::site::Site;
+use crate::strangers;
 use crate::worker::Worker;
-use crate::world::World;
+use crate::world::{Lane, World};
 
 /// Steps after which a world that has not come to rest never will.
-const MOST_STEPS: u64 = 2_000_000;
+const MOST_STEPS: u64 = 400_000;
 
 /// How long after healing everything must have ended.
 const REST: u64 = 100 * HOUR;
@@ -30,12 +33,16 @@ pub struct Outcome {
     pub steps: u64,
     /// The same if, and only if, the same happened.
     pub hash: u64,
+    /// The same if, and only if, the log of the workspace is.
+    pub history: u64,
     /// Batches in the log.
     pub batches: usize,
     /// How often each fault struck.
     pub struck: Struck,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
+    /// The batches of the log.
+    pub log: Vec<Batch>,
 }
 
 /// How to run a seed.
@@ -45,6 +52,10 @@ pub struct How {
     pub traced: bool,
     /// Make this mistake.
     pub planted: Option<Mistake>,
+    /// Let another workspace live next door.
+    pub neighbour: bool,
+    /// Give up after so many steps, if not after the usual number.
+    pub most_steps: Option<u64>,
 }
 
 /// Lives through a scenario.
@@ -57,35 +68,72 @@ pub fn run(scenario: &Scenario, how: How) -> Outcome {
 
 fn live(scenario: &Scenario, how: How) -> Outcome {
     let world = World::new(scenario.seed, how.traced);
-    let faults = Faults::new(&world, scenario.faults);
     let audit = Audit::default();
     let bucket = Bucket::new(&world, &audit);
-    let site = Site::new(&world, 1, &faults, &audit, &bucket, "prod", scenario.clone());
-    let troubled = Troubled::begin(&site);
-    let finished = world.run_until(0, MOST_STEPS, troubled.rest());
-    let mut wrong = audit.complaints();
-    match finished {
-        Some(Some(live)) if wrong.is_empty() => {
-            let judged = world.run_until(0, MOST_STEPS, judge::judge(site.clone(), live));
-            wrong = judged.unwrap_or_else(|| vec!["the judge came to no end".to_owned()]);
-            wrong.extend(audit.complaints());
-        }
-        Some(Some(_)) => {}
-        Some(None) if wrong.is_empty() => wrong.push("something never ends".to_owned()),
-        Some(None) => {}
-        None if wrong.is_empty() => wrong.push("nothing can happen any more".to_owned()),
-        None => {}
+    let site = settle_in(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
+    if how.neighbour {
+        // It shares the machines and the bucket, and has troubles of its own.
+        let seed = scenario.seed ^ 0x00ae_1947_0000;
+        let other = settle_in(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
+        Troubled::begin(&other);
     }
-    let batches = audit.book(&site.prefix()).batches.len();
+    if site.faults.may(Fault::OldEvents) {
+        world.run_until(WATCHED, MOST_STEPS, strangers::old_version(site.clone()));
+    }
+    let troubled = Troubled::begin(&site);
+    let most_steps = how.most_steps.unwrap_or(MOST_STEPS);
+    let finished = world.run_until(WATCHED, most_steps, troubled.rest());
+    let mut wrong = audit.complaints();
+    if wrong.is_empty() {
+        wrong = match finished {
+            Some(Some(live)) => {
+                let judged = world.run_until(WATCHED, MOST_STEPS, judge::judge(site.clone(), live));
+                let mut wrong = judged.unwrap_or_else(|| vec!["the judge came to no end".to_owned()]);
+                wrong.extend(audit.complaints());
+                wrong
+            }
+            Some(None) | None if audit.has_complaints() => audit.complaints(),
+            Some(None) => std::iter::once("something never ends".to_owned()).chain(world.alive()).collect(),
+            None => vec![format!("there is no end to it after {} steps", world.steps())],
+        };
+    }
+    let batches = audit.book(&site.prefix()).batches;
     Outcome {
         seed: scenario.seed,
         wrong,
         steps: world.steps(),
         hash: world.hash(),
-        batches,
-        struck: faults.struck(),
+        history: history(&batches),
+        batches: batches.len(),
+        struck: site.faults.struck(),
         trace: world.trace(),
+        log: batches,
     }
+}
+
+/// Where the workspace lives that is looked at, and where the one that must not matter to it.
+const WATCHED: Lane = 1;
+const NEXT_DOOR: Lane = 2;
+
+fn settle_in(
+    world: &World,
+    lane: Lane,
+    audit: &Audit,
+    bucket: &Bucket,
+    name: &str,
+    scenario: Scenario,
+) -> Site {
+    let faults = Faults::new(world, scenario.faults);
+    Site::new(world, lane, &faults, audit, bucket, name, scenario)
+}
+
+/// A number that is the same if, and only if, the log is.
+fn history(batches: &[Batch]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for batch in batches {
+        (batch.seq, batch.epoch, &batch.payload).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// A site with everybody in it.
@@ -115,7 +163,7 @@ impl Troubled {
             healed.faults.heal();
             healed.bucket.heal(healed.lane);
             healed.heal();
-            all.heal();
+            all.heal(&healed);
         });
         Self { site: site.clone(), people }
     }
@@ -123,7 +171,7 @@ impl Troubled {
     /// Waits until nothing is left to do: every wish answered, every run ended. Answers the states of the nodes; none
     /// if that takes too long, or something is wrong.
     async fn rest(self) -> Option<Vec<HotRows>> {
-        let (site, lane) = (&self.site, 0);
+        let (site, lane) = (&self.site, self.site.lane);
         let last = site.scenario.healed_at + REST;
         let mut pause = 5 * SECOND;
         loop {
@@ -218,8 +266,13 @@ impl Workers {
         site.world.after(site.lane, length, move |_| worker.cut_off(false));
     }
 
-    /// Those that are cut off for days stay so: that is what makes them zombies.
-    fn heal(&self) {}
+    /// Those that are cut off for days stay so: that is what makes them zombies. There is one more who does the work.
+    fn heal(&self, site: &Site) {
+        if !self.lock().is_empty() {
+            let (worker, process) = Worker::start(site, "worker-fresh");
+            self.lock().push((worker, process, 1));
+        }
+    }
 }
 
 fn strike(site: &Site, workers: &Workers, blow: &Blow) {
@@ -248,6 +301,7 @@ fn strike(site: &Site, workers: &Workers, blow: &Blow) {
         Blow::CutOff { worker, length, zombie } => {
             workers.cut_off(site, worker, length, if zombie { Fault::Zombie } else { Fault::Partition });
         }
-        Blow::NewEvents | Blow::SlowReader => {}
+        Blow::NewEvents => site.aside("new version", strangers::new_version(site.clone())),
+        Blow::SlowReader => site.aside("reader", strangers::slow_reader(site.clone())),
     }
 }

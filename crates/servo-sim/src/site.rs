@@ -138,8 +138,11 @@ impl Site {
         self.world.note("start", || format!("node {number}.{starts}"));
         let footing = Footing { world: self.world.clone(), lane: self.lane, process };
         let site = self.clone();
-        self.world
-            .spawn(process, async move { site.live(number, starts, footing, clock, files).await }.boxed());
+        self.world.spawn(
+            process,
+            "life",
+            async move { site.live(number, starts, footing, clock, files).await }.boxed(),
+        );
     }
 
     /// Kills a node and starts it again after a while.
@@ -297,11 +300,14 @@ impl Site {
             }
             Storage::Disk => {
                 let log = disk::open(self, files, &layout).map_err(refused)?;
-                let blobs: Arc<dyn Blobs> =
-                    Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &layout));
-                Ok(Stores { log, blobs, layout, data })
+                Ok(Stores { log, blobs: self.file_blobs(files), layout, data })
             }
         }
+    }
+
+    /// The blobs on the disk.
+    pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
+        Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout))
     }
 
     fn config(
@@ -332,7 +338,12 @@ impl Site {
             heartbeat_interval: Millis::from_secs(10),
             flush_every: Duration::from_millis(self.scenario.flush_every),
             keep_log_batches: self.scenario.keep_log_batches,
-            limits: Limits { l0_max_count: 3, tier_fanout: 3, keep_manifests: 4, ..Limits::default() },
+            limits: Limits {
+                l0_max_count: self.scenario.merge_at,
+                tier_fanout: self.scenario.merge_at,
+                keep_manifests: 4,
+                ..Limits::default()
+            },
             ..Config::new(queue, SECRET, self.keys.clone())
         }
     }
@@ -356,7 +367,7 @@ impl Site {
         let (sender, answer) = oneshot::channel();
         let asked = ask(workspace);
         let serve = async move { drop(sender.send(asked.await)) };
-        self.world.spawn(process, serve.boxed());
+        self.world.spawn(process, "call", serve.boxed());
         let patience = self.world.sleep(self.lane, PATIENCE);
         let answer = match select(answer, patience).await {
             Either::Left((answer, _)) => answer.ok()?,
@@ -392,7 +403,7 @@ impl Site {
     /// Runs something in a process of its own that nobody kills.
     pub fn aside(&self, name: &str, work: impl Future<Output = ()> + Send + 'static) {
         let process = self.world.process(self.lane, name);
-        self.world.spawn(process, work.boxed());
+        self.world.spawn(process, "work", work.boxed());
     }
 }
 

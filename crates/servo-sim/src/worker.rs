@@ -37,7 +37,7 @@ impl Worker {
         let process = site.world.process(site.lane, name);
         for _ in 0..SLOTS {
             let slot = worker.clone();
-            site.world.spawn(process, async move { slot.serve().await }.boxed());
+            site.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
         }
         (worker, process)
     }
@@ -49,6 +49,9 @@ impl Worker {
 
     async fn serve(self) {
         loop {
+            while self.cut_off.load(Ordering::Relaxed) {
+                self.site.world.sleep(self.site.lane, 60 * SECOND).await;
+            }
             let message = self.site.mail.take().await;
             let Some(envelope) = open(&self.site, &message) else { continue };
             let (token, name) = (envelope.task_token.clone(), self.name.clone());
@@ -139,7 +142,7 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
                 }
             }
         };
-        footing.world.spawn(footing.process, serve.boxed());
+        footing.world.spawn(footing.process, "slot", serve.boxed());
     }
 }
 

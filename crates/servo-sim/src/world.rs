@@ -19,9 +19,6 @@ use crate::dice::Dice;
 /// Part of the world that shares nothing but the clock with the others.
 pub type Lane = u8;
 
-/// The lane of those who act on the world from outside: they are not part of any workspace.
-pub const OUTSIDE: Lane = 0;
-
 const LANES: usize = 4;
 
 /// A process: everything in it dies at once.
@@ -55,7 +52,7 @@ struct Inner {
 
 struct Task {
     process: ProcessId,
-    lane: Lane,
+    name: &'static str,
     /// Absent while it is being polled.
     future: Option<BoxFuture<'static, ()>>,
     waker: Waker,
@@ -76,6 +73,14 @@ struct Signal {
     lane: Lane,
     queued: AtomicBool,
     woken: Arc<Mutex<Woken>>,
+}
+
+impl Signal {
+    /// The task is gone: wakers that are still around wake nobody. False if its number is queued, and can be given away
+    /// only when its turn has passed.
+    fn silence(&self) -> bool {
+        !self.queued.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl Wake for Signal {
@@ -201,13 +206,19 @@ impl World {
         lock(&self.inner).processes.contains_key(&process)
     }
 
-    /// Tasks of a process.
-    pub fn tasks_of(&self, process: ProcessId) -> usize {
-        lock(&self.inner).tasks.iter().flatten().filter(|task| task.process == process).count()
+    /// What is alive: names of processes and their tasks.
+    pub fn alive(&self) -> Vec<String> {
+        let inner = lock(&self.inner);
+        let tasks = inner.tasks.iter().flatten();
+        let told = tasks.filter_map(|task| {
+            let process = inner.processes.get(&task.process)?;
+            Some(format!("{}{}: {}", process.name, if process.frozen { " (frozen)" } else { "" }, task.name))
+        });
+        told.collect()
     }
 
     /// Starts a task. Nothing happens if its process is dead.
-    pub fn spawn(&self, process: ProcessId, future: BoxFuture<'static, ()>) {
+    pub fn spawn(&self, process: ProcessId, name: &'static str, future: BoxFuture<'static, ()>) {
         let mut inner = lock(&self.inner);
         let Some(lane) = inner.processes.get(&process).map(|process| process.lane) else {
             drop(inner);
@@ -218,7 +229,7 @@ impl World {
         let woken = Arc::clone(&self.woken);
         let signal = Arc::new(Signal { task: number, lane, queued: AtomicBool::new(true), woken });
         let waker = Waker::from(Arc::clone(&signal));
-        let task = Some(Task { process, lane, future: Some(future), waker, signal });
+        let task = Some(Task { process, name, future: Some(future), waker, signal });
         match inner.tasks.get_mut(number as usize) {
             Some(slot) => *slot = task,
             None => inner.tasks.push(task),
@@ -239,7 +250,7 @@ impl World {
             }
         }
         for (number, task) in &remains {
-            if !task.signal.queued.load(Ordering::Relaxed) {
+            if task.signal.silence() {
                 inner.free.push(*number);
             }
         }
@@ -319,6 +330,7 @@ impl World {
         let put = Arc::clone(&answer);
         self.spawn(
             process,
+            "until",
             Box::pin(async move {
                 let value = future.await;
                 *lock(&put) = Some(value);
@@ -381,8 +393,7 @@ impl World {
                     return;
                 }
                 over = slot.take();
-                let is_queued = over.as_ref().is_some_and(|task| task.signal.queued.load(Ordering::Relaxed));
-                if !is_queued {
+                if over.as_ref().is_some_and(|task| task.signal.silence()) {
                     inner.free.push(number);
                 }
             }

@@ -71,24 +71,28 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn unique(&self) -> u64;
 }
 
-/// Creates `dir` and what is missing above it. Every name from `root` down is made durable, even if it
+/// Creates `dir` and what is missing above it. Every name from `root` down, and its own, is made durable, even if it
 /// existed: a crash may have come between creating and syncing it.
 pub(crate) fn create_dirs(files: &dyn FileSystem, root: &Path, dir: &Path) -> io::Result<()> {
     let parent = match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        Some(_) | None => return files.create_dir(dir),
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return files.create_dir(dir),
     };
-    if dir != root && dir.starts_with(root) {
+    let is_ours = dir != root && dir.starts_with(root);
+    if is_ours {
         create_dirs(files, root, parent)?;
-        files.create_dir(dir)?;
-        return files.sync_dir(parent);
     }
     match files.create_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_ours => {
             create_dirs(files, root, parent)?;
             files.create_dir(dir)?;
-            files.sync_dir(parent)
         }
+        done => done?,
+    }
+    match files.sync_dir(parent) {
+        // A directory of somebody else's that may not be opened: whoever made `dir` in it saw to that.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours => Ok(()),
         done => done,
     }
 }

@@ -34,8 +34,8 @@ enum End {
 }
 
 impl Writer {
-    /// Takes over the segment that begins with `first`: drops a torn tail, and makes the rest durable, since
-    /// the crashed writer may have died between writing and syncing.
+    /// Takes over the segment that begins with `first`: drops a torn tail, and makes the rest and its name durable,
+    /// since the crashed writer may have died between writing and syncing.
     pub(super) fn open(files: Arc<dyn FileSystem>, dir: &Path, first: Seq) -> Result<Self, crate::OpenError> {
         let path = dir.join(batch_name(first));
         let location = || path.display().to_string();
@@ -53,7 +53,9 @@ impl Writer {
             file.truncate(torn.offset)
                 .map_err(|error| AppendError::io("dropping a torn tail", location(), error))?;
         }
-        file.sync_data().map_err(|error| AppendError::io("syncing a segment", location(), error))?;
+        file.sync_data()
+            .and_then(|()| files.sync_dir(dir))
+            .map_err(|error| AppendError::io("syncing a segment", location(), error))?;
         let (len, next) = (lines.offset(), lines.expected());
         Ok(Self { files, dir: dir.to_owned(), first, file, len, next, end: End::Clean })
     }
