@@ -32,6 +32,7 @@ demo: ## materialize the flights example for January 2013 in a fresh directory, 
 
 test: lint ## everything that must pass before a commit
 	cargo nextest run --locked --workspace --no-fail-fast
+	"$(BUILD)/debug/servo-sim" plant
 	cargo test --locked --doc --workspace
 	cd python && "$(PYTHON)" -m pytest
 	SERVO_BIN="$(BUILD)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
@@ -58,6 +59,9 @@ chaos: ## kill and stop real processes under load, then check that nothing is lo
 
 fuzz: ## look for bytes that break a parser; TARGET=name for one of them, SECONDS=60 for each
 	@bash scripts/fuzz.sh "$(TARGET)" "$(or $(SECONDS),60)"
+
+sim: ## run seeds of the simulation on all cores; SEEDS=1000000 for a night, FROM=0
+	cargo run --locked --release -p servo-sim -- run --seeds $(or $(SEEDS),20000) --from $(or $(FROM),0)
 
 clean: ## remove build output; .venv stays
 	cargo clean
