@@ -166,7 +166,10 @@ pub(crate) async fn create(
             return Err(error);
         }
         tracing::debug!(object = %path, attempt, error = %error, "creating an object again");
-        tokio::time::sleep(retry.backoff * 2_u32.saturating_pow(attempt - 1)).await;
+        // Without tokio there is nothing to wait with.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            tokio::time::sleep(retry.backoff * 2_u32.saturating_pow(attempt - 1)).await;
+        }
     }
 }
 
