@@ -6,15 +6,15 @@ SHELL := bash
 
 # Tools installed by rustup, cargo or uv are found also when the shell's profile was not read.
 export PATH := $(HOME)/.cargo/bin:$(HOME)/.local/bin:$(PATH)
-TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILD := $(or $(CARGO_TARGET_DIR),target)
 VENV := $(CURDIR)/.venv
 PYTHON := $(VENV)/bin/python
 # Python outside of python/, as seen from there.
-ELSEWHERE := ../scripts ../examples ../crates/servo-cli/templates
+ELSEWHERE := ../scripts ../chaos ../examples ../crates/servo-cli/templates
 
 # One step after another, also under `make -j`: cargo uses the cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build demo test lint fmt bench clean
+.PHONY: help setup build demo test lint fmt bench chaos fuzz sim clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -28,12 +28,13 @@ build: ## build the release binary
 demo: ## materialize the flights example for January 2013 in a fresh directory, and query the result
 	@bash scripts/setup.sh demo
 	cargo build --locked --release -p servo-cli
-	@SERVO="$(TARGET)/release/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
+	@SERVO="$(BUILD)/release/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
 
 test: lint ## everything that must pass before a commit
 	cargo nextest run --locked --workspace --no-fail-fast
 	cargo test --locked --doc --workspace
 	cd python && "$(PYTHON)" -m pytest
+	SERVO_BIN="$(BUILD)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
 
 lint: setup ## formatting, clippy, ruff and mypy; changes nothing
 	cargo fmt --all --check
@@ -49,6 +50,14 @@ fmt: setup ## format Rust and Python
 bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
 	cargo build --locked --release -p servo-cli
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
+
+chaos: ## kill and stop real processes under load, then check that nothing is lost, doubled or left; SECONDS=600 SEED=1
+	@bash scripts/setup.sh
+	cargo build --locked --release -p servo-cli
+	@"$(PYTHON)" -m chaos --servo "$(BUILD)/release/servo" --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) --json "$(BUILD)/chaos.json"
+
+fuzz: ## look for bytes that break a parser; TARGET=name for one of them, SECONDS=60 for each
+	@bash scripts/fuzz.sh "$(TARGET)" "$(or $(SECONDS),60)"
 
 clean: ## remove build output; .venv stays
 	cargo clean

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from running import Runner, request, until_gone
 from scanning import SOURCE, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # None of these gives way to another thread, or to a signal handler of Python, before it is done.
 STUCK = {
@@ -53,10 +50,28 @@ def test_a_function_that_holds_the_interpreter_dies_with_the_supervisor(
         runner.send("run", **request(tmp_path, function, isolation=isolation))
         assert runner.wait_for("log")["message"] == "now"
         more = (function in {"forks", "starts"}) + (isolation == "process")
-        processes = wait_for_group(runner.process.pid, 1 + more)
+        # The runner and the guard of its lifeline.
+        processes = wait_for_group(runner.process.pid, 2 + more)
         runner.let_go()
         assert runner.process.wait(timeout=120) == -9
         for process in processes:
+            until_gone(process)
+
+
+def test_what_a_runner_has_started_dies_with_the_supervisor_also_if_the_runner_died_before(
+    tmp_path: Path,
+) -> None:
+    with Runner(write(tmp_path, {"demo.py": MODULE})) as runner:
+        assert runner.load()["errors"] == []
+        runner.send("run", **request(tmp_path, "starts"))
+        assert runner.wait_for("log")["message"] == "now"
+        processes = wait_for_group(runner.process.pid, 3)
+        runner.process.kill()
+        assert runner.process.wait(timeout=120) == -9
+        left = [process for process in processes if process != runner.process.pid]
+        assert all(Path(f"/proc/{process}").exists() for process in left)
+        runner.let_go()
+        for process in left:
             until_gone(process)
 
 

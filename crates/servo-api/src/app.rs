@@ -1,6 +1,7 @@
 //! What the interface serves, and what all requests share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::Workspace;
@@ -8,6 +9,8 @@ use servo_worker::LogFiles;
 use tokio::sync::watch;
 
 use crate::answers::Answers;
+
+const LEASE: Duration = Duration::from_secs(30);
 
 /// What the interface serves: one workspace.
 #[derive(Clone)]
@@ -22,6 +25,8 @@ pub struct Api {
     pub keys: Keyring,
     /// What workers must show to be given tasks. Without one, only workers of this machine are given any.
     pub worker_key: Option<Arc<str>>,
+    /// How long a worker may take to begin what it was given, before it is offered to others.
+    pub lease: Duration,
     /// Names besides those of the loopback that requests may address this server by.
     pub hosts: Vec<String>,
 }
@@ -29,7 +34,7 @@ pub struct Api {
 impl Api {
     /// For this machine alone.
     pub fn new(workspace: Workspace, queue: Arc<LocalQueue>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
-        Self { workspace, queue, logs, keys, worker_key: None, hosts: Vec::new() }
+        Self { workspace, queue, logs, keys, worker_key: None, lease: LEASE, hosts: Vec::new() }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use servo_api::Api;
+use servo_core::Millis;
 use servo_worker::project::Project;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,14 +38,18 @@ pub(crate) struct Options {
     /// Key that workers on other machines must show; without one, only those of this machine are given tasks.
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY")]
     worker_key: Option<String>,
+    /// Seconds that a worker of another process may be silent before its tasks are given to others.
+    #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=86_400))]
+    worker_timeout: u64,
 }
 
 pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
+    let reach = Reach::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let mut session = Session::open(location, project.clone(), slots, Reach::Shared).await?;
+    let mut session = Session::open(location, project.clone(), slots, reach).await?;
     let posted = Posted::new(location, &url)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
@@ -58,6 +63,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
         session.keys.clone(),
     );
     api.worker_key = options.worker_key.as_deref().map(Into::into);
+    api.lease = Duration::from_secs(options.worker_timeout) / 3;
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
     }));

@@ -1,7 +1,7 @@
 //! Which workspace a command is about, and its secret.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -95,30 +95,35 @@ impl Location {
 
     /// The secret of the tenant, made on first use and readable by its owner alone.
     pub(crate) fn secret(&self) -> anyhow::Result<Arc<[u8]>> {
-        use std::os::unix::fs::OpenOptionsExt;
         let path = self.dir().join(format!("tenant={}", self.tenant)).join("secret.key");
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
-        let mut options = std::fs::OpenOptions::new();
-        match options.write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(mut file) => {
-                let mut secret = [0u8; 32];
-                getrandom::fill(&mut secret)
-                    .map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-                file.write_all(&secret)
-                    .and_then(|()| file.sync_all())
-                    .with_context(|| format!("writing {}", path.display()))?;
-                Ok(Arc::from(secret))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                let secret = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
-                if secret.len() < 32 {
-                    bail!("{} is too short to be a secret; restore it from a copy", path.display());
-                }
-                Ok(secret.into())
-            }
-            Err(error) => Err(error).with_context(|| format!("creating {}", path.display())),
+        if !path.exists() {
+            let mut secret = [0u8; 32];
+            getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+            write_once(&path, &secret).with_context(|| format!("writing {}", path.display()))?;
         }
+        let secret = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        if secret.len() < 32 {
+            bail!("{} is too short to be a secret; restore it from a copy", path.display());
+        }
+        Ok(secret.into())
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all, unless another process was first.
+fn write_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let unfinished = path.with_extension(std::process::id().to_string());
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let linked = std::fs::hard_link(&unfinished, path);
+    std::fs::remove_file(&unfinished)?;
+    match linked {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
     }
 }

@@ -197,19 +197,28 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: Strin
 pub(crate) enum Reach {
     /// This process alone.
     Alone,
-    /// Workers of other processes too.
-    Shared,
+    /// Workers of other processes too, which are given up when they have been silent for so long.
+    Shared(Millis),
 }
 
 /// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of these
 /// slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
 fn engine_settings(slots: usize, reach: Reach) -> Settings {
-    Settings {
+    let settings = Settings {
         max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
-        dispatch_ack_timeout: match reach {
-            Reach::Alone => Millis::from_hours(24),
-            Reach::Shared => Millis::from_minutes(5),
-        },
+        dispatch_ack_timeout: Millis::from_hours(24),
         ..Settings::default()
+    };
+    match reach {
+        Reach::Alone => settings,
+        Reach::Shared(silence) => {
+            let grace = Millis::new(silence.get() / 3);
+            Settings {
+                dispatch_ack_timeout: Millis::from_minutes(5),
+                heartbeat_timeout: Millis::new(silence.get() - grace.get()),
+                heartbeat_grace: grace,
+                ..settings
+            }
+        }
     }
 }

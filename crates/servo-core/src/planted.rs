@@ -55,9 +55,11 @@ mod switch {
     use std::cell::Cell;
 
     use super::Mistake;
+    use crate::Timestamp;
 
     thread_local! {
         static PLANTED: Cell<Option<Mistake>> = const { Cell::new(None) };
+        static READINGS: Cell<i64> = const { Cell::new(0) };
     }
 
     /// Makes this thread make a mistake from now on, or none.
@@ -70,6 +72,12 @@ mod switch {
     pub fn has(mistake: Mistake) -> bool {
         PLANTED.get() == Some(mistake)
     }
+
+    /// What a clock shows: something else each time.
+    pub fn clock() -> Timestamp {
+        READINGS.set(READINGS.get() + 1);
+        Timestamp::from_millis(READINGS.get())
+    }
 }
 
 #[cfg(not(feature = "planted"))]
@@ -78,6 +86,11 @@ mod switch {
     #[inline]
     pub const fn has(_: super::Mistake) -> bool {
         false
+    }
+
+    /// Never asked for.
+    pub const fn clock() -> crate::Timestamp {
+        crate::Timestamp::EPOCH
     }
 }
 

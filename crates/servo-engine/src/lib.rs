@@ -40,6 +40,8 @@ pub mod rows;
 mod settings;
 mod state;
 mod step;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod work;
 
 pub use command::{

@@ -8,6 +8,7 @@ mod changes;
 mod dedup;
 mod definitions;
 mod dynamic;
+mod given_up;
 mod index;
 mod partition_status;
 mod quarantine;

@@ -169,7 +169,14 @@ fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::TimerFired => {
             let fired = |timer_type, task_key, attempt| {
-                EventData::TimerFired(TimerFired { timer_type, run_id, task_key, attempt, fire_at })
+                EventData::TimerFired(TimerFired {
+                    timer_type,
+                    run_id,
+                    task_key,
+                    attempt,
+                    fire_at,
+                    since: None,
+                })
             };
             vec![
                 fired(TimerKind::Retry, Some(task_key.clone()), 1),
@@ -329,10 +336,19 @@ fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         fingerprint: fingerprint("d"),
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
     });
+    let fired = EventData::TimerFired(TimerFired {
+        timer_type: TimerKind::HeartbeatCheck,
+        run_id,
+        task_key: Some(key("a")),
+        attempt: 2,
+        fire_at: AT.saturating_add(Millis::from_secs(90)),
+        since: Some(AT),
+    });
     vec![
         ("PlanCreated_config.json", vec![plan]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),
+        ("TimerFired_since.json", vec![fired]),
     ]
 }
 

@@ -87,6 +87,18 @@ fn a_check_has_no_floats_because_what_a_worker_is_sent_has_a_canonical_form() {
 }
 
 #[test]
+fn a_check_is_not_nested_so_deep_that_the_log_could_not_be_read_again() {
+    let check = |levels: usize| {
+        let value = (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        let checks = json!([{ "name": "deep", "type": "python", "spec": { "values": value } }]);
+        Definitions::check(manifest(json!([asset("raw/a", 1, json!({ "checks": checks }))])))
+    };
+    assert!(check(32).is_ok());
+    let refused = check(33).expect_err("too deep").to_string();
+    assert!(refused.contains("check deep nests values deeper than 32 levels"), "{refused}");
+}
+
+#[test]
 fn schedules_and_sensors_are_checked_with_the_assets() {
     let manifest: Manifest = serde_json::from_value(json!({
         "manifest_version": 1,

@@ -356,14 +356,44 @@ fn inv_9_a_timer_older_than_the_row_is_ignored() {
         task_key: Some(key("a")),
         attempt: 1,
         fire_at: deadline,
+        since: world.task("a").started_at,
     };
+    let of_before = TimerFired { since: None, ..timer.clone() };
     // Decided on an old picture; meanwhile the worker was heard of.
     world.wait(80);
     world.beat("a").expect("beats");
-    let mut state = world.state().clone();
-    let applied = state.apply(&event(EventData::TimerFired(timer), deadline, 1));
-    assert_eq!(applied, Applied::No(Ignored::NotDue));
-    assert_eq!(state.task(world.run, &key("a")), world.state().task(world.run, &key("a")));
+    for timer in [timer, of_before] {
+        let mut state = world.state().clone();
+        let applied = state.apply(&event(EventData::TimerFired(timer), deadline, 1));
+        assert_eq!(applied, Applied::No(Ignored::NotDue));
+        assert_eq!(state.task(world.run, &key("a")), world.state().task(world.run, &key("a")));
+    }
+}
+
+#[test]
+fn p1_a_log_means_the_same_to_a_reader_with_more_patience() {
+    let hasty = Settings {
+        heartbeat_timeout: Millis::from_secs(2),
+        heartbeat_grace: Millis::from_secs(1),
+        outbox_retry_after: Millis::from_secs(2),
+        max_run_duration: Millis::from_secs(20),
+        ..Settings::default()
+    };
+    let mut world = World::new(hasty);
+    world.trigger(TriggerRun::new("first", plan(&[("a", &[]), ("b", &[])]), "me"));
+    world.start("a").expect("starts");
+    // Nobody takes b, the worker of a falls silent, and at last the run has taken too long.
+    for seconds in [2, 3, 25] {
+        world.wait(seconds);
+        world.step(&[]);
+        let patient = fold(&Settings::default(), &world.events());
+        for name in ["a", "b"] {
+            assert_eq!(patient.task(world.run, &key(name)), Some(world.task(name)), "{seconds} s");
+        }
+    }
+    assert_eq!(world.task("a").failures, 1);
+    assert!(world.task("b").attempt > 1);
+    assert!(world.state().run(world.run).is_some_and(|run| run.cancel.is_some()));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use servo_engine::{
     Attempt, AttemptOutcome, DataFormat, DataStatus, ErrorCode, Input, Outcome, OutputState, Refusal, Reply,
     Report, RetryPolicy, Settings, State, TaskError, TaskOptions, TaskState, TransitionReason,
 };
-use support::{World, ended_as, event, fold, key, plan_of, task, tenant, user_error, workspace};
+use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
 
 fn asset(name: &str) -> AssetKey {
     AssetKey::new("t", name).expect("an asset")
@@ -294,6 +294,43 @@ fn the_first_report_of_a_superseded_attempt_removes_its_files() {
     assert!(delta(&mut world).discards.is_empty(), "once");
     world.play("a", made(&[output("a", OutputState::Committed)], Report::succeeded()));
     assert!(delta(&mut world).discards.is_empty(), "what counts stays");
+}
+
+#[test]
+fn what_a_silent_worker_may_yet_store_is_looked_for_again() {
+    let mut world = world();
+    world.start("a").expect("starts");
+    assert!(world.state().given_up().is_empty(), "it is at work");
+    world.pass(91);
+    world.pass(3_600);
+    assert_eq!(removed(&world.state().given_up()), [both(1)]);
+    assert!(!world.state().given_up()[0].whole_run, "the next attempt may be staging");
+    world.play("a", made(&[output("a", OutputState::Committed)], Report::succeeded()));
+    assert_eq!(removed(&world.state().given_up()), [both(1)], "and what counts is not among it");
+    assert!(world.state().given_up()[0].whole_run);
+}
+
+#[test]
+fn what_a_worker_has_reported_is_not_looked_for() {
+    let mut world = world();
+    world.play("a", made(&[output("a", OutputState::Quarantined)], check_failed()));
+    assert!(world.state().given_up().is_empty(), "it waits for review, or was approved");
+    let mut world = World::with(plan(&[("a", &[])]));
+    world.play("a", made(&[output("a", OutputState::Quarantined)], crash()));
+    world.cancel(false).expect("it waits for a retry");
+    assert_eq!(world.task("a").state, TaskState::Cancelled);
+    assert!(world.state().given_up().is_empty(), "it waits for review, or was approved");
+}
+
+#[test]
+fn what_was_at_work_in_a_cancelled_run_is_looked_for_again() {
+    let mut world = world();
+    world.start("a").expect("starts");
+    world.cancel(false).expect("is asked to stop");
+    assert!(world.state().given_up().is_empty(), "its worker has not stopped");
+    world.pass(91);
+    assert_eq!(world.task("a").state, TaskState::Cancelled);
+    assert_eq!(removed(&world.state().given_up()), [both(1)]);
 }
 
 #[test]

@@ -132,6 +132,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             task_key: (!of_run).then(|| key("a")),
             attempt: if of_run { 0 } else { attempt },
             fire_at,
+            since: None,
         })
     };
     let mut list: Vec<(String, EventData, Timestamp)> = Vec::new();

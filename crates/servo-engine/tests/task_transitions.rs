@@ -252,6 +252,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
                     task_key: Some(task_key.clone()),
                     attempt: timer_of,
                     fire_at: at,
+                    since: None,
                 };
                 list.push((
                     format!("TimerFired {}, {which}, {when}", timer_type.id_part()),
@@ -279,7 +280,14 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     }
     let run_timeout = |fire_at| {
         let timer_type = TimerKind::RunTimeout;
-        EventData::TimerFired(TimerFired { timer_type, run_id, task_key: None, attempt: 0, fire_at })
+        EventData::TimerFired(TimerFired {
+            timer_type,
+            run_id,
+            task_key: None,
+            attempt: 0,
+            fire_at,
+            since: None,
+        })
     };
     let days = now.saturating_add(Millis::from_hours(48));
     list.push(("TimerFired run_timeout, early".into(), run_timeout(now), now));

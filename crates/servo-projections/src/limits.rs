@@ -46,7 +46,13 @@ impl Default for Limits {
 impl Limits {
     /// Limits that agree with the settings of an engine.
     pub fn for_settings(settings: &servo_engine::Settings) -> Self {
-        Self { dedup_window: settings.dedup_window, dedup_entries: settings.dedup_entries, ..Self::default() }
+        Self::default().agreeing_with(settings)
+    }
+
+    /// These limits, made to agree with the settings of an engine.
+    #[must_use]
+    pub fn agreeing_with(self, settings: &servo_engine::Settings) -> Self {
+        Self { dedup_window: settings.dedup_window, dedup_entries: settings.dedup_entries, ..self }
     }
 
     pub(crate) fn l0(&self) -> L0Limits {

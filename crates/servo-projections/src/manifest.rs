@@ -176,7 +176,24 @@ impl Manifest {
         if found > SCHEMA_VERSION {
             return Err(Error::Newer { file: file.to_owned(), found, supported: SCHEMA_VERSION });
         }
-        serde_json::from_slice(bytes).map_err(damaged)
+        let manifest: Self = serde_json::from_slice(bytes).map_err(damaged)?;
+        match manifest.nonsense() {
+            Some(problem) => Err(Error::damaged(file, problem)),
+            None => Ok(manifest),
+        }
+    }
+
+    /// What no writer says: numbers that readers and the next writer could not count on from.
+    fn nonsense(&self) -> Option<&'static str> {
+        if self.boundary >= self.revision {
+            Some("its boundary is not below its revision")
+        } else if self.pruned_through > self.boundary {
+            Some("more is dropped than its boundary allows")
+        } else if self.watermarks.last_seq == u64::MAX {
+            Some("no batch can follow its last one")
+        } else {
+            None
+        }
     }
 
     pub(crate) fn to_bytes(&self) -> Vec<u8> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
-use servo_engine::rows::{DynamicPartitionRow, PartitionStatusRow, QuarantineRow};
+use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow};
 use servo_store::{Blobs, Layout};
+use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -12,7 +13,9 @@ use crate::hot::{self, HotTables};
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
-use crate::tables::{DynamicPartitions, PartitionStatuses, Quarantine};
+use crate::settled::Cursor;
+use crate::table::Table;
+use crate::tables::{DynamicPartitions, Materializations, PartitionStatuses, Quarantine};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -48,6 +51,18 @@ impl Projection {
         hot::merged::<Quarantine>(&self.files, &self.manifest).await
     }
 
+    /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
+    pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
+        let mut rows = Vec::new();
+        for file in self.manifest.settled(Materializations::NAME) {
+            let mut cursor = Cursor::<Materializations>::open(&self.files, file).await?;
+            while let Some(row) = cursor.next().await? {
+                rows.push(row);
+            }
+        }
+        Ok(rows)
+    }
+
     /// What is known of every partition, sorted by asset and partition.
     pub async fn partition_status(&self) -> Result<Vec<PartitionStatusRow>, Error> {
         hot::merged::<PartitionStatuses>(&self.files, &self.manifest).await
@@ -60,19 +75,24 @@ impl Projection {
 
     /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
-        // Decoding a million keys takes a core; the hot tables need not wait for it.
-        let keys = tokio::spawn({
-            let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
-            async move {
-                let run_keys = request_keys::run_keys(&files, &manifest).await?;
-                Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
-            }
-        });
-        let hot = HotTables::read(&self.files, &self.manifest).await?;
-        let (run_keys, idempotency) = match keys.await {
-            Ok(keys) => keys?,
-            Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+        let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
+        let keys = async move {
+            let run_keys = request_keys::run_keys(&files, &manifest).await?;
+            Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
         };
+        let (run_keys, idempotency, hot);
+        if let Ok(runtime) = Handle::try_current() {
+            // Decoding a million keys takes a core; the hot tables need not wait for it.
+            let keys = runtime.spawn(keys);
+            hot = HotTables::read(&self.files, &self.manifest).await?;
+            (run_keys, idempotency) = match keys.await {
+                Ok(keys) => keys?,
+                Err(failure) => std::panic::resume_unwind(failure.into_panic()),
+            };
+        } else {
+            hot = HotTables::read(&self.files, &self.manifest).await?;
+            (run_keys, idempotency) = keys.await?;
+        }
         Ok(HotRows { run_keys, idempotency, ..hot.into_hot_rows(self.manifest.watermarks.head()) })
     }
 }

@@ -6,6 +6,7 @@ mod merge;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use servo_core::planted::{self, Mistake};
 use servo_core::{EventId, PutId, Timestamp};
 use servo_engine::Delta;
 use servo_store::{Layout, PutIds, TableFileKind};
@@ -154,7 +155,7 @@ impl Writer {
     ) -> Result<(), Error> {
         // Without anything below there is nothing to remove.
         let below = draft.base_snapshot.is_some() || !draft.l0_deltas.is_empty();
-        let gone = if below { gone } else { &[] };
+        let gone = if below && !planted::has(Mistake::TombstoneForgotten) { gone } else { &[] };
         if rows.is_empty() && gone.is_empty() {
             return Ok(());
         }

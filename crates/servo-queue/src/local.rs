@@ -46,6 +46,12 @@ impl LocalQueue {
         message
     }
 
+    /// Offers a message again that was taken by somebody who may have vanished with it.
+    pub async fn put_back(&self, queue: &str, message: SignedEnvelope) {
+        let (sender, _) = self.channel(queue);
+        sender.send_async(message).await.expect("the queue keeps a receiver of its own");
+    }
+
     /// Messages waiting, over all queues.
     pub fn len(&self) -> usize {
         self.lock().channels.values().map(|(sender, _)| sender.len()).sum()
@@ -134,6 +140,15 @@ mod tests {
             "also once it was taken"
         );
         assert!(queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_was_put_back_is_delivered_again() {
+        let queue = LocalQueue::new(8);
+        queue.enqueue(message("d_1")).await.unwrap();
+        let taken = queue.take("default").await;
+        queue.put_back("default", taken.clone()).await;
+        assert_eq!(queue.take("default").await, taken);
     }
 
     #[tokio::test]

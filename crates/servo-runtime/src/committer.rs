@@ -3,21 +3,23 @@
 //! Under load the commit thread syncs batch n while the engine thread decides n + 1. A small batch with nothing behind
 //! it is committed where it was decided, which saves two context switches per link of a chain (ADR-041).
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use servo_core::planted::{self, Mistake};
 use servo_engine::event::encode_batch;
 use servo_engine::{Delta, Effect, Event};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
-use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::compaction::Published;
 use crate::effects::Effects;
 use crate::error::Error;
+use crate::ground::Ground;
 use crate::messages::{Commit, Message};
 
 const RETRIES: u32 = 5;
@@ -57,7 +59,7 @@ pub(crate) struct Committer {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) epoch: u64,
     pub(crate) put_ids: Arc<dyn PutIds>,
-    pub(crate) handle: Handle,
+    pub(crate) ground: Arc<dyn Ground>,
     pub(crate) failed: Arc<Failed>,
     /// Effects begin here; those that must wait go on in `waiting`.
     pub(crate) effects: Arc<Effects>,
@@ -81,16 +83,16 @@ pub(crate) struct Pipeline {
 
 impl Pipeline {
     /// A pipeline, and the work of its commit thread: it ends when the pipeline is dropped.
-    pub(crate) fn new(committer: Committer) -> (Self, impl FnOnce() + Send + 'static) {
+    pub(crate) fn new(committer: Committer) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let (commits, queue) = flume::bounded::<Commit>(DEPTH);
         let committer = Arc::new(committer);
         let in_flight = Arc::new(AtomicUsize::new(0));
         let work = {
             let (committer, in_flight) = (committer.clone(), in_flight.clone());
-            move || {
+            async move {
                 let mut buffer = Vec::new();
-                while let Ok(commit) = queue.recv() {
-                    committer.commit(commit, &mut buffer);
+                while let Ok(commit) = queue.recv_async().await {
+                    committer.commit(commit, &mut buffer).await;
                     in_flight.fetch_sub(1, Ordering::AcqRel);
                 }
             }
@@ -99,19 +101,22 @@ impl Pipeline {
     }
 
     /// Commits here and now if nothing is under way and `alone` says that nothing waits; else on the commit thread.
-    pub(crate) fn send(&mut self, commit: Commit, alone: bool) {
+    pub(crate) async fn send(&mut self, commit: Commit, alone: bool) {
         if alone && commit.events.len() <= SMALL && self.in_flight.load(Ordering::Acquire) == 0 {
-            self.committer.commit(commit, &mut self.buffer);
+            self.committer.commit(commit, &mut self.buffer).await;
             return;
         }
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         // Without a commit thread there is nobody left to answer: the callers see their channels close.
-        let _stopping = self.commits.send(commit);
+        let _stopping = self.commits.send_async(commit).await;
     }
 }
 
 impl Committer {
-    fn commit(&self, commit: Commit, buffer: &mut Vec<u8>) {
+    async fn commit(&self, commit: Commit, buffer: &mut Vec<u8>) {
+        if planted::has(Mistake::EffectsBeforeDurability) {
+            let _waiting = self.waiting.send(commit.effects.clone());
+        }
         if self.failed.voids(commit.generation) {
             self.drop_delta(&commit);
             for (reply_to, _) in commit.replies {
@@ -119,7 +124,15 @@ impl Committer {
             }
             return;
         }
-        match self.make_durable(&commit, buffer) {
+        // Beside the commit, not borrowing it: what it delivers is not to be shared.
+        let durable = if commit.events.is_empty() {
+            Ok(())
+        } else {
+            buffer.clear();
+            encode_batch(&commit.events, buffer);
+            self.make_durable(commit.seq, Bytes::copy_from_slice(buffer)).await
+        };
+        match durable {
             Ok(()) => {
                 if !commit.events.is_empty() {
                     self.failed.durable.fetch_max(commit.generation, Ordering::AcqRel);
@@ -130,30 +143,20 @@ impl Committer {
         }
     }
 
-    fn make_durable(&self, commit: &Commit, buffer: &mut Vec<u8>) -> Result<(), AppendError> {
-        if commit.events.is_empty() {
-            return Ok(());
-        }
-        buffer.clear();
-        encode_batch(&commit.events, buffer);
-        let record = Record {
-            seq: commit.seq,
-            epoch: self.epoch,
-            put_id: self.put_ids.next(),
-            payload: Bytes::copy_from_slice(buffer),
-        };
+    async fn make_durable(&self, seq: u64, payload: Bytes) -> Result<(), AppendError> {
+        let record = Record { seq, epoch: self.epoch, put_id: self.put_ids.next(), payload };
         let mut wait = FIRST_WAIT;
         for _ in 0..RETRIES {
-            match self.handle.block_on(self.log.append(record.clone())) {
+            match self.log.append(record.clone()).await {
                 Err(error) if error.kind() == ErrorKind::Unavailable => {
-                    tracing::warn!(%error, seq = commit.seq, "log.append will be tried again");
-                    std::thread::sleep(wait);
+                    tracing::warn!(%error, seq, "log.append will be tried again");
+                    self.ground.sleep(wait).await;
                     wait *= 4;
                 }
                 outcome => return outcome,
             }
         }
-        self.handle.block_on(self.log.append(record))
+        self.log.append(record).await
     }
 
     fn release(&self, commit: Commit) {

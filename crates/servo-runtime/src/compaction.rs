@@ -1,19 +1,21 @@
 //! The compactor's own thread: writes changes to the tables without ever holding up the engine.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use servo_core::Clock;
+use servo_core::{AssetKey, Clock, PartitionKey};
 use servo_engine::Delta;
 use servo_engine::controllers::retention::log_boundary;
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
-use servo_projections::{Compactor, Manifest};
-use servo_store::{ErrorKind, Log};
-use tokio::runtime::Handle;
+use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
+use servo_projections::rebuild::{Workshop, sweep};
+use servo_projections::{Compactor, Manifest, Projection};
+use servo_store::{Blobs, ErrorKind, Log};
 
 use crate::data::Data;
+use crate::ground::Ground;
+use crate::messages::Message;
 
 /// What readers need to know about the tables.
 #[derive(Debug, Default)]
@@ -106,35 +108,56 @@ impl Inner {
     }
 }
 
+/// What data may be of.
+type Place = (AssetKey, Option<PartitionKey>);
+
 pub(crate) struct Compaction {
     pub(crate) compactor: Compactor,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) data: Option<Data>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) handle: Handle,
+    pub(crate) ground: Arc<dyn Ground>,
     pub(crate) published: Arc<Published>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// To wake the engine thread when a flush has ended.
+    pub(crate) engine: flume::WeakSender<Message>,
+    /// Until what crashes have left beside the tables was looked for, once.
+    pub(crate) unswept: Option<Workshop>,
 }
 
 impl Compaction {
     /// Until the commit thread hangs up. A flush that fails is tried again: its changes are nowhere else but in the log.
-    pub(crate) fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
-        while let Ok(delta) = deltas.recv() {
+    pub(crate) async fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
+        while let Ok(delta) = deltas.recv_async().await {
             let mut wait = Duration::from_millis(100);
-            if !self.follow(&delta) {
+            if !self.follow(&delta).await {
                 return;
             }
+            let pointed =
+                delta.partition_status.iter().map(|row| (row.asset_key.clone(), row.partition_key.clone()));
+            let pointed: BTreeSet<_> = pointed.collect();
             let (head, mut changes) = (delta.head, *delta);
+            // They are no rows: removing something once more is nothing that tables have to say.
+            changes.discards.clear();
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
                 let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
-                let flushed = self.handle.block_on(self.compactor.flush(handed_in, self.clock.now()));
+                let flushed = self.compactor.flush(handed_in, self.clock.now()).await;
                 match flushed {
                     Ok(manifest) => {
-                        let seq = manifest.watermarks.last_seq;
-                        self.published.end(manifest);
-                        self.truncate_log(seq);
+                        let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
+                        let before = self.published.manifest().map_or(0, |before| before.revision);
+                        self.published.end(manifest.clone());
+                        self.wake();
+                        if self.compactor.met_others() && !self.point_again(&manifest, &pointed).await {
+                            return;
+                        }
+                        self.truncate_log(seq).await;
+                        if revision > before {
+                            self.sweep_tables().await;
+                        }
                         break;
                     }
                     Err(error) => {
@@ -144,7 +167,7 @@ impl Compaction {
                             self.published.broken.store(true, Ordering::Release);
                             return;
                         }
-                        std::thread::sleep(wait);
+                        self.ground.sleep(wait).await;
                         wait = (wait * 2).min(Duration::from_secs(5));
                     }
                 }
@@ -152,34 +175,82 @@ impl Compaction {
         }
     }
 
+    /// If its queue is full the engine thread is about to look anyway.
+    fn wake(&self) {
+        if let Some(engine) = self.engine.upgrade() {
+            let _full = engine.try_send(Message::Wake);
+        }
+    }
+
+    /// Another node writes as well, and may have pointed at something older in the meantime: what the tables say counts.
+    async fn point_again(&self, manifest: &Arc<Manifest>, pointed: &BTreeSet<Place>) -> bool {
+        let Some(data) = self.data.as_ref().filter(|_| !pointed.is_empty()) else { return true };
+        let tables = Projection::from_manifest(self.blobs.clone(), manifest.clone(), Arc::default());
+        let mut wait = Duration::from_millis(100);
+        loop {
+            let error = match tables.partition_status().await {
+                Ok(rows) => {
+                    let is_pointed = |row: &PartitionStatusRow| {
+                        pointed.contains(&(row.asset_key.clone(), row.partition_key.clone()))
+                    };
+                    let rows: Vec<_> = rows.into_iter().filter(is_pointed).collect();
+                    match data.point(&rows, |_| true).await {
+                        Ok(()) => return true,
+                        Err(error) => error.to_string(),
+                    }
+                }
+                // Merged away meanwhile: whoever did it has pointed at what counts.
+                Err(error) if error.kind() == ErrorKind::Corrupt => return true,
+                Err(error) => error.to_string(),
+            };
+            tracing::error!(error, "what is the latest could not be pointed at, it will be tried again");
+            if self.stopping.load(Ordering::Acquire) {
+                return false;
+            }
+            self.ground.sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_secs(5));
+        }
+    }
+
     /// Data follows the log before the tables do. A failure is tried again until it is time to stop; then the tables
     /// stay behind, so that the next start does it again.
-    fn follow(&self, delta: &Delta) -> bool {
+    async fn follow(&self, delta: &Delta) -> bool {
         let Some(data) = &self.data else { return true };
         let mut wait = Duration::from_millis(100);
-        while let Err(error) = self.handle.block_on(data.follow(delta)) {
+        while let Err(error) = data.follow(delta).await {
             tracing::error!(%error, "data could not follow the log, it will be tried again");
             if self.stopping.load(Ordering::Acquire) {
                 self.published.broken.store(true, Ordering::Release);
                 return false;
             }
-            std::thread::sleep(wait);
+            self.ground.sleep(wait).await;
             wait = (wait * 2).min(Duration::from_secs(5));
         }
         true
     }
 
-    fn truncate_log(&self, projected: u64) {
+    /// Removes files of tables that a killed process wrote for the next revision and never published. Once somebody has
+    /// published that revision without them, nobody ever will.
+    async fn sweep_tables(&mut self) {
+        let Some(workshop) = self.unswept.take() else { return };
+        match sweep(&workshop).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "files of tables that no manifest names were removed"),
+            Err(error) => {
+                tracing::warn!(%error, "files of tables that no manifest names could not be removed")
+            }
+        }
+    }
+
+    async fn truncate_log(&self, projected: u64) {
         if self.keep_log_batches.is_none() {
             return;
         }
-        let outcome = self.handle.block_on(async {
-            let boundary = self.log.boundary().await.unwrap_or(1);
-            match log_boundary(projected, boundary, self.keep_log_batches) {
-                Some(before) => self.log.truncate_before(before).await,
-                None => Ok(()),
-            }
-        });
+        let boundary = self.log.boundary().await.unwrap_or(1);
+        let outcome = match log_boundary(projected, boundary, self.keep_log_batches) {
+            Some(before) => self.log.truncate_before(before).await,
+            None => Ok(()),
+        };
         if let Err(error) = outcome {
             tracing::warn!(%error, "log.truncate_before failed, it will be tried again");
         }

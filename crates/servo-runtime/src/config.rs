@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::Settings;
+use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::clock::SystemClock;
+use crate::ground::{Ground, Threads};
 
 /// Where a workspace keeps its bytes.
 #[derive(Clone)]
@@ -30,6 +32,10 @@ impl Stores {
         let layout = Layout::new(tenant, workspace);
         let log = Arc::new(FileLog::open(root, &layout)?);
         let blobs = Arc::new(FileBlobs::new(root, &layout));
+        // The lock of the log is held: whoever wrote these is gone.
+        if let Err(error) = blobs.remove_unfinished(&["manifests", layout.state_dir()]) {
+            tracing::warn!(%error, "unfinished files of a process before this one could not be removed");
+        }
         let data = DataRoot::directory(root, &layout).ok();
         Ok(Self { log, blobs, layout, data })
     }
@@ -75,6 +81,8 @@ pub struct Config {
     pub queue: Arc<dyn TaskQueue>,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What the work runs on.
+    pub ground: Arc<dyn Ground>,
     /// Ids of writes.
     pub put_ids: Arc<dyn PutIds>,
     /// Who may do the work.
@@ -97,6 +105,8 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
+    /// When files of the tables are merged, and how long old ones are kept.
+    pub limits: Limits,
 }
 
 impl Config {
@@ -108,6 +118,7 @@ impl Config {
             keys,
             queue,
             clock: Arc::new(SystemClock),
+            ground: Arc::new(Threads::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),
@@ -119,6 +130,7 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             keep_log_batches: None,
+            limits: Limits::default(),
         }
     }
 }

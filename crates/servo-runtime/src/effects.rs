@@ -10,6 +10,7 @@ use servo_queue::{Envelope, Keyring, Message as QueueMessage, TaskClaims, TaskQu
 use servo_store::Layout;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::ground::Ground;
 use crate::messages::Message;
 
 pub(crate) struct Effects {
@@ -19,6 +20,7 @@ pub(crate) struct Effects {
     pub(crate) layout: Layout,
     pub(crate) heartbeat_interval: Millis,
     pub(crate) token_lifetime: Millis,
+    pub(crate) ground: Arc<dyn Ground>,
     pub(crate) engine: flume::WeakSender<Message>,
 }
 
@@ -54,7 +56,7 @@ impl Effects {
                     if self.engine.upgrade().is_none() {
                         return;
                     }
-                    tokio::time::sleep(wait).await;
+                    self.ground.sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(10));
                 }
                 let Some(engine) = self.engine.upgrade() else { return };

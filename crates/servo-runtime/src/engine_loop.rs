@@ -6,36 +6,35 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use servo_core::{RunId, Timestamp};
 use servo_engine::controllers::dispatcher;
 use servo_engine::rows::RunRow;
 use servo_engine::{Effect, Engine, Input};
-use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::committer::{Failed, Pipeline};
 use crate::compaction::Published;
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
+use crate::ground::within;
 use crate::messages::{Commit, Deliver, Message, ReplyTo};
 use crate::recovery::recover;
 
 /// Never sleeps longer than this, in case the clock is moved.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
+/// Looks at a store that does not answer at least this often.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// Acknowledgements wait no longer than this for company.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
-
-/// How long the thread stays awake for the next message.
-const LOOK_AROUND: Duration = Duration::from_micros(150);
 
 pub(crate) struct EngineLoop {
     pub(crate) engine: Engine,
     pub(crate) stores: Stores,
     pub(crate) config: Arc<Config>,
-    pub(crate) handle: Handle,
     pub(crate) inputs: flume::Receiver<Message>,
     pub(crate) pipeline: Pipeline,
     pub(crate) failed: Arc<Failed>,
@@ -47,8 +46,11 @@ pub(crate) struct EngineLoop {
     failures_in_a_row: u32,
     watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
     events_since_flush: usize,
-    last_flush: Instant,
-    last_sweep: Instant,
+    /// By the timers of the ground.
+    last_flush: Duration,
+    last_sweep: Duration,
+    /// What given up attempts may have left is looked for with the next changes.
+    looks_again: bool,
 }
 
 /// What one round of the loop works on.
@@ -67,7 +69,6 @@ impl EngineLoop {
         engine: Engine,
         stores: Stores,
         config: Arc<Config>,
-        handle: Handle,
         inputs: flume::Receiver<Message>,
         pipeline: Pipeline,
         failed: Arc<Failed>,
@@ -75,11 +76,11 @@ impl EngineLoop {
         stopping: Arc<AtomicBool>,
         epoch: u64,
     ) -> Self {
+        let now = config.ground.elapsed();
         Self {
             engine,
             stores,
             config,
-            handle,
             inputs,
             pipeline,
             failed,
@@ -91,20 +92,22 @@ impl EngineLoop {
             watchers: BTreeMap::new(),
             // What recovery folded from the log's tail is not in the tables yet.
             events_since_flush: 1,
-            last_flush: Instant::now(),
-            last_sweep: Instant::now(),
+            last_flush: now,
+            last_sweep: now,
+            // Workers may have come to their end while nobody ran this workspace.
+            looks_again: true,
         }
     }
 
     /// Until told to stop and nothing is left to do.
-    pub(crate) fn run(mut self) {
-        self.start();
+    pub(crate) async fn run(mut self) {
+        self.start().await;
         loop {
-            let (messages, stop) = self.wait();
-            if self.failed.voids(self.generation) && !self.reload() {
+            let (messages, stop) = self.wait().await;
+            if self.failed.voids(self.generation) && !self.reload().await {
                 return;
             }
-            self.round(messages, stop);
+            self.round(messages, stop).await;
             if stop {
                 return;
             }
@@ -112,18 +115,18 @@ impl EngineLoop {
     }
 
     /// After a start the local queue is empty and the local workers are gone (ADR-046).
-    fn start(&mut self) {
+    async fn start(&mut self) {
         let lost = Input::WorkersLost(self.config.local_workers.clone());
-        self.round(vec![Message::Input(lost, None)], false);
+        self.round(vec![Message::Input(lost, None)], false).await;
         let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
-        self.send(Commit { effects, ..self.empty_commit() });
+        self.send(Commit { effects, ..self.empty_commit() }).await;
     }
 
     /// Messages for one round, and whether it is the last.
-    fn wait(&mut self) -> (Vec<Message>, bool) {
+    async fn wait(&mut self) -> (Vec<Message>, bool) {
         let mut messages = Vec::new();
         let mut wait = self.time_to_wait();
-        while let Ok(message) = self.receive(wait) {
+        while let Some(message) = self.receive(wait).await {
             // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
             let urgent = !matches!(message, Message::Input(Input::Enqueued(_), None));
             messages.push(message);
@@ -142,38 +145,44 @@ impl EngineLoop {
     }
 
     /// The next message. Looks around for a moment before it sleeps: the answer to what was just committed is often on
-    /// its way, and waking a thread costs more than waiting for it.
-    fn receive(&self, wait: Duration) -> Result<Message, flume::RecvTimeoutError> {
-        let looking = Instant::now();
-        let patience = wait.min(LOOK_AROUND);
-        while looking.elapsed() < patience {
+    /// its way.
+    async fn receive(&mut self, wait: Duration) -> Option<Message> {
+        let ground = self.config.ground.as_ref();
+        let patience = wait.min(ground.look_around());
+        let give_up = ground.elapsed() + patience;
+        loop {
             if let Ok(message) = self.inputs.try_recv() {
-                return Ok(message);
+                return Some(message);
+            }
+            if patience.is_zero() || ground.elapsed() >= give_up {
+                break;
             }
             for _ in 0..64 {
                 std::hint::spin_loop();
             }
         }
-        self.inputs.recv_timeout(wait)
+        if wait.is_zero() {
+            return None;
+        }
+        within(ground, wait, self.inputs.recv_async()).await?.ok()
     }
 
     fn time_to_wait(&self) -> Duration {
         if self.stopping.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        let mut wait = LONGEST_WAIT.min(until(self.last_sweep + self.config.sweep_every));
+        let mut wait = LONGEST_WAIT.min(self.until(self.last_sweep + self.config.sweep_every));
         if let Some(due) = self.engine.state().next_deadline() {
             wait = wait.min(Duration::from_millis(due.since(self.config.clock.now()).get()));
         }
-        if self.events_since_flush > 0 && !self.published.is_broken() {
-            // A flush under way ends soon; look again a little later.
-            let flush = until(self.last_flush + self.config.flush_every);
-            wait = wait.min(flush.max(Duration::from_millis(if self.published.is_busy() { 10 } else { 0 })));
+        // The compactor says when a flush under way has ended.
+        if self.events_since_flush > 0 && !self.published.is_broken() && !self.published.is_busy() {
+            wait = wait.min(self.until(self.last_flush + self.config.flush_every));
         }
         wait
     }
 
-    fn round(&mut self, messages: Vec<Message>, stop: bool) {
+    async fn round(&mut self, messages: Vec<Message>, stop: bool) {
         let now = self.config.clock.now();
         let mut round = Round::default();
         for message in messages {
@@ -189,30 +198,31 @@ impl EngineLoop {
                 }
                 Message::Query(query) => {
                     // A query sees what was asked for before it.
-                    self.step(&mut round, now);
+                    self.step(&mut round, now).await;
                     round.deliveries.push(query(self.engine.state()));
                 }
                 Message::Watch(run, sender) => {
-                    self.step(&mut round, now);
+                    self.step(&mut round, now).await;
                     self.watch(run, sender, &mut round);
                 }
                 Message::Wake => {}
             }
         }
-        if self.last_sweep.elapsed() >= self.config.sweep_every {
-            self.last_sweep = Instant::now();
+        if self.until(self.last_sweep + self.config.sweep_every).is_zero() {
+            self.last_sweep = self.config.ground.elapsed();
+            self.looks_again = true;
             round.inputs.push(Input::Sweep);
             round.reply_to.push(None);
         }
-        self.step(&mut round, now);
+        self.step(&mut round, now).await;
         let mut commit = self.empty_commit();
         commit.deliveries = round.deliveries;
         commit.delta = self.delta(stop);
-        self.send(commit);
+        self.send(commit).await;
     }
 
     /// Decides about what the round has gathered; always lets controllers and timers look.
-    fn step(&mut self, round: &mut Round, now: Timestamp) {
+    async fn step(&mut self, round: &mut Round, now: Timestamp) {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
         let step = self.engine.step(&inputs, now);
@@ -233,7 +243,7 @@ impl EngineLoop {
                 commit.deliveries.push(Box::new(move || drop(watcher.send(row))));
             }
         }
-        self.send(commit);
+        self.send(commit).await;
     }
 
     fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
@@ -256,16 +266,21 @@ impl EngineLoop {
     fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
         let due = stop
             || self.events_since_flush >= self.config.flush_events
-            || self.last_flush.elapsed() >= self.config.flush_every;
-        if self.events_since_flush == 0 || !due || self.published.is_broken() {
+            || self.until(self.last_flush + self.config.flush_every).is_zero();
+        self.looks_again |= stop;
+        let has_news = self.events_since_flush > 0 || self.looks_again;
+        if !has_news || !due || self.published.is_broken() {
             return None;
         }
         if self.published.is_busy() && !stop {
             return None;
         }
         self.events_since_flush = 0;
-        self.last_flush = Instant::now();
-        let delta = self.engine.state_mut().take_delta();
+        self.last_flush = self.config.ground.elapsed();
+        let mut delta = self.engine.state_mut().take_delta();
+        if std::mem::take(&mut self.looks_again) {
+            delta.discards.extend(self.engine.state().given_up());
+        }
         let written = self.published.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
         // Batches that change no row move the watermark all the same, or the tables would seem to lag for ever.
         if delta.is_empty() && delta.head.seq <= written {
@@ -276,17 +291,17 @@ impl EngineLoop {
     }
 
     /// Loads the durable state; false if told to stop meanwhile.
-    fn reload(&mut self) -> bool {
+    async fn reload(&mut self) -> bool {
         let got_anywhere = self.failed.got_anywhere(self.generation);
         self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
-        let pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
-        std::thread::sleep(pause);
+        let mut pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
+        self.config.ground.sleep(pause).await;
         loop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
             }
-            match self.handle.block_on(recover(&self.stores, &self.config)) {
+            match recover(&self.stores, &self.config).await {
                 Ok(recovered) if self.is_deposed_by(recovered.epoch) => {
                     tracing::error!(
                         epoch = recovered.epoch,
@@ -303,7 +318,8 @@ impl EngineLoop {
                 Err(error) => {
                     tracing::error!(%error, "recovery failed, it will be tried again");
                     self.turn_away();
-                    std::thread::sleep(pause);
+                    self.config.ground.sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }
@@ -317,7 +333,7 @@ impl EngineLoop {
             }
         }
         let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
-        self.send(Commit { effects, ..self.empty_commit() });
+        self.send(Commit { effects, ..self.empty_commit() }).await;
         true
     }
 
@@ -335,6 +351,10 @@ impl EngineLoop {
         }
     }
 
+    fn until(&self, at: Duration) -> Duration {
+        at.saturating_sub(self.config.ground.elapsed())
+    }
+
     fn empty_commit(&self) -> Commit {
         Commit {
             generation: self.generation,
@@ -347,13 +367,9 @@ impl EngineLoop {
         }
     }
 
-    fn send(&mut self, commit: Commit) {
+    async fn send(&mut self, commit: Commit) {
         if !commit.is_empty() {
-            self.pipeline.send(commit, self.inputs.is_empty());
+            self.pipeline.send(commit, self.inputs.is_empty()).await;
         }
     }
-}
-
-fn until(at: Instant) -> Duration {
-    at.saturating_duration_since(Instant::now())
 }

@@ -5,7 +5,7 @@
 //! only when the batch it belongs to is durable (P4), and that every queue in it is bounded or bounded by what is.
 //!
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
-//! writes tables behind both.
+//! writes tables behind both. What they run on is a [`Ground`]: a simulation brings its own.
 
 mod clock;
 mod committer;
@@ -15,6 +15,7 @@ mod data;
 mod effects;
 mod engine_loop;
 mod error;
+mod ground;
 mod host;
 mod messages;
 mod ownership;
@@ -27,6 +28,7 @@ mod workspace;
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
 pub use error::{Error, RequestError};
+pub use ground::{Ground, Threads};
 pub use host::Host;
 pub use reconcile::{Reconciled, catch_up, reconcile_once};
 pub use requests::{Launched, PlannedRun, RunRequest};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis};
 use servo_store::{Lease, Leases};
-use tokio::sync::watch;
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
+use crate::ground::{Ground, within};
 
 const LEASE_NAME: &str = "engine";
 
@@ -38,13 +38,14 @@ impl Held {
     pub(crate) async fn keep(
         self,
         clock: Arc<dyn Clock>,
-        mut working: watch::Receiver<()>,
+        ground: Arc<dyn Ground>,
+        working: flume::Receiver<()>,
         deposed: impl FnOnce(),
     ) {
         let Some((leases, ttl)) = self.leases else { return };
         let period = Duration::from_millis((ttl.get() / 3).max(1));
         loop {
-            if tokio::time::timeout(period, working.changed()).await.is_ok() {
+            if within(ground.as_ref(), period, working.recv_async()).await.is_some() {
                 if let Err(error) = leases.release(clock.now()).await {
                     tracing::warn!(%error, "lease.release failed, it will run out by itself");
                 }

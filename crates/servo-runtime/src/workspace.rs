@@ -1,20 +1,19 @@
 //! A workspace at work: the handle that callers, workers and servers share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
+use futures::FutureExt;
 use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
     State, TriggerRun, Verdict,
 };
-use servo_projections::{Compactor, Limits, Manifest, MetadataCache};
+use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
-use tokio::runtime::Handle;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, oneshot};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
@@ -23,9 +22,10 @@ use crate::data::Data;
 use crate::effects::Effects;
 use crate::engine_loop::EngineLoop;
 use crate::error::{Error, RequestError};
+use crate::ground::{Crew, Work};
 use crate::messages::Message;
 use crate::ownership;
-use crate::recovery::recover;
+use crate::recovery::{recover, workshop};
 
 /// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -44,14 +44,12 @@ pub(crate) struct Inner {
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
     data: Option<Data>,
-    /// Closes when the last thread has ended.
-    working: watch::Receiver<()>,
+    work: Work,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
     followers: broadcast::WeakSender<Arc<[Event]>>,
-    /// Gives the lease up when the threads have ended.
-    lease: Mutex<Option<tokio::task::JoinHandle<()>>>,
+    /// Closes when the lease was given up, after the work has ended.
+    leased: flume::Receiver<()>,
 }
 
 /// Batches that a slow follower may be behind before it misses some.
@@ -96,7 +94,7 @@ impl Workspace {
             stores.blobs.clone(),
             stores.layout.clone(),
             epoch,
-            Limits::for_settings(&config.settings),
+            config.limits.clone().agreeing_with(&config.settings),
             config.put_ids.clone(),
             cache.clone(),
         )
@@ -110,8 +108,8 @@ impl Workspace {
         let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(FOLLOWED);
         let weak_followers = followers.downgrade();
-        let handle = Handle::current();
         let config = Arc::new(config);
+        let ground = config.ground.clone();
 
         let effects = Arc::new(Effects {
             queue: config.queue.clone(),
@@ -120,14 +118,15 @@ impl Workspace {
             layout: stores.layout.clone(),
             heartbeat_interval: config.heartbeat_interval,
             token_lifetime: config.token_lifetime,
+            ground: ground.clone(),
             engine: inputs.downgrade(),
         });
-        tokio::spawn(effects.clone().run(effect_queue));
-        let (pipeline, commit_thread) = Pipeline::new(Committer {
+        ground.spawn(effects.clone().run(effect_queue).boxed());
+        let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
-            handle: handle.clone(),
+            ground: ground.clone(),
             failed: failed.clone(),
             effects,
             waiting,
@@ -139,13 +138,16 @@ impl Workspace {
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
+            blobs: stores.blobs.clone(),
+            engine: inputs.downgrade(),
             data: data.clone(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
-            handle: handle.clone(),
+            ground: ground.clone(),
             published: published.clone(),
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
+            unswept: Some(workshop(&stores, &config)),
         };
         let closed = Arc::new(AtomicBool::new(false));
         let last_out = LastOut { closed: closed.clone(), inputs: input_queue.clone() };
@@ -153,7 +155,6 @@ impl Workspace {
             Engine::new(recovered.state, config.secret.clone()),
             stores.clone(),
             config.clone(),
-            handle,
             input_queue,
             pipeline,
             failed,
@@ -161,8 +162,9 @@ impl Workspace {
             stopping.clone(),
             epoch,
         );
-        let (working, still_working) = watch::channel(());
-        let lease = tokio::spawn(held.keep(config.clock.clone(), still_working.clone(), {
+        let (crew, work) = Crew::new(ground.clone());
+        let (lease, leased) = flume::bounded::<()>(1);
+        let deposed = {
             let (stopping, inputs) = (stopping.clone(), inputs.downgrade());
             move || {
                 stopping.store(true, Ordering::Release);
@@ -170,15 +172,15 @@ impl Workspace {
                     let _full = inputs.try_send(Message::Wake);
                 }
             }
-        }));
-        let threads = vec![
-            thread("servo-engine", working.clone(), move || {
-                let _last_out = last_out;
-                engine.run();
-            }),
-            thread("servo-commit", working.clone(), commit_thread),
-            thread("servo-compact", working, move || compaction.run(delta_queue)),
-        ];
+        };
+        let kept = held.keep(config.clock.clone(), ground.clone(), work.working.clone(), deposed);
+        ground.spawn(kept.map(move |()| drop(lease)).boxed());
+        crew.thread("servo-engine", async move {
+            let _last_out = last_out;
+            engine.run().await;
+        });
+        crew.thread("servo-commit", committing);
+        crew.thread("servo-compact", compaction.run(delta_queue));
         Ok(Self {
             inner: Arc::new(Inner {
                 inputs,
@@ -190,10 +192,9 @@ impl Workspace {
                 stopping,
                 data,
                 closed,
-                working: still_working,
+                work,
                 followers: weak_followers,
-                threads: Mutex::new(threads),
-                lease: Mutex::new(Some(lease)),
+                leased,
                 stores,
             }),
         })
@@ -334,22 +335,9 @@ impl Workspace {
     pub async fn shutdown(self) -> Result<(), Error> {
         self.inner.stopping.store(true, Ordering::Release);
         let _full = self.inner.inputs.try_send(Message::Wake);
-        let threads = std::mem::take(&mut *self.inner.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        let joined = tokio::task::spawn_blocking(move || {
-            threads.into_iter().map(JoinHandle::join).all(|outcome| outcome.is_ok())
-        });
-        let joined = joined.await;
-        // Whoever else asked for it may have the threads.
-        let mut working = self.inner.working.clone();
-        while working.changed().await.is_ok() {}
-        let lease = self.inner.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(lease) = lease {
-            let _released = lease.await;
-        }
-        match joined {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(Error::Stopped),
-        }
+        let well = self.inner.work.clone().ended().await;
+        let _closed = self.inner.leased.recv_async().await;
+        if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
     async fn ask(&self, input: Input) -> Result<Reply, Error> {
@@ -371,11 +359,10 @@ impl Workspace {
             return answer.await.ok();
         }
         // The engine thread has ended. What it took is answered before the other threads end; the rest never is.
-        let mut working = self.inner.working.clone();
         tokio::select! {
             biased;
             value = &mut answer => value.ok(),
-            _ = working.changed() => answer.try_recv().ok(),
+            _ = self.inner.work.working.recv_async() => answer.try_recv().ok(),
         }
     }
 
@@ -397,17 +384,6 @@ impl Workspace {
             attempt_id: claims.attempt_id,
         })
     }
-}
-
-fn thread(name: &str, working: watch::Sender<()>, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    let until_done = move || {
-        let _working = working;
-        work();
-    };
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(until_done)
-        .expect("the system can start a thread")
 }
 
 /// Everything known about one run.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use servo_core::{AssetKey, MaterializationId, RunId};
+use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
     CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
@@ -248,4 +248,41 @@ async fn after_a_crash_data_follows_the_log_again() {
         assert_eq!(names(root, "quarantine"), [waiting.to_string()]);
         assert_eq!(staged(root), 0);
     }
+}
+
+#[tokio::test]
+async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start_and_at_the_end() {
+    let root = tempfile::tempdir().unwrap();
+    let hasty = |config: &mut servo_runtime::Config| {
+        config.settings.heartbeat_timeout = Millis::new(10);
+        config.settings.heartbeat_grace = Millis::new(0);
+    };
+    let stage = Stage::open_with(directory(root.path()), Arc::default(), 0, hasty).await.unwrap();
+    let run = stage.trigger("silent", one("a")).await;
+    let sealed = within(stage.queue.take("default")).await;
+    let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
+    stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
+    let given_up = move |state: &servo_engine::State| !state.given_up().is_empty();
+    eventually("it is given up", async || stage.workspace.read(given_up).await.unwrap()).await;
+    let (actor, reason) = ("me".to_owned(), String::new());
+    stage.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await.unwrap();
+    // The worker knows nothing of it, stores what it made, and dies.
+    let store = || {
+        let id = materialization_of(envelope.attempt_id);
+        put(&home(root.path()).join(format!("materializations/{id}")), "_commit.json");
+        put(&home(root.path()).join(format!("quarantine/{id}")), "_reason.json");
+        let staging = layout().staging(run, &envelope.task_key, 1);
+        put(&root.path().join(layout().prefix()).join(staging), "data.parquet");
+    };
+    let is_clean = || {
+        let homes = [names(root.path(), "materializations"), names(root.path(), "quarantine")];
+        homes.iter().all(Vec::is_empty) && staged(root.path()) == 0
+    };
+    store();
+    stage.close().await;
+    assert!(is_clean(), "at the end");
+    store();
+    let stage = open(root.path()).await;
+    stage.close().await;
+    assert!(is_clean(), "after a start");
 }

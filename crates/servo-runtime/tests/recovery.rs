@@ -507,3 +507,26 @@ async fn a_log_that_is_cut_behind_its_tables_still_recovers() {
     let refused = Stage::open(open(), short).await.err().unwrap().to_string();
     assert!(refused.contains("have been deleted"), "{refused}");
 }
+
+#[tokio::test]
+async fn what_a_killed_process_left_beside_the_tables_is_removed() {
+    let root = tempfile::tempdir().unwrap();
+    let (_, newest) = finished(root.path()).await;
+    let unpublished = format!("l0-{:020}-01JHMVFXZV0000000000000007.parquet", newest.revision + 1);
+    let runs = home(root.path()).join("state/orchestration/runs");
+    let manifests = home(root.path()).join("manifests/orchestration");
+    let left = [
+        runs.join(unpublished),
+        runs.join(".tmp-0123456789abcdef-7"),
+        manifests.join(".tmp-0123456789abcdef-8"),
+    ];
+    for path in &left {
+        fs::write(path, "x").unwrap();
+    }
+    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
+    stage.run("more", diamond()).await;
+    stage.close().await;
+    for path in left {
+        assert!(!path.exists(), "{}", path.display());
+    }
+}

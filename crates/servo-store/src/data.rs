@@ -50,7 +50,12 @@ impl DataRoot {
         }
         let (store, path) = open_object_store(place, [])?;
         let uri = format!("{}/{}", place.trim_end_matches('/'), layout.prefix());
-        Ok(Self { uri, place: Place::Bucket(Arc::new(ObjectBlobs::new(store, &path, layout))) })
+        Ok(Self::bucket(uri, Arc::new(ObjectBlobs::new(store, &path, layout))))
+    }
+
+    /// In blobs of the workspace that workers know by a URI.
+    pub fn bucket(uri: String, blobs: Arc<dyn Blobs>) -> Self {
+        Self { uri, place: Place::Bucket(blobs) }
     }
 
     /// The name of a place, for workers: `name` is as [`Layout`] gives it.
@@ -160,7 +165,9 @@ fn put_all(home: &Path, files: &[(String, Bytes)]) -> io::Result<()> {
         let path = home.join(name);
         let dir = path.parent().unwrap_or(home);
         fs::create_dir_all(dir)?;
-        let unfinished = dir.join(format!("{}{}", crate::blobs::TEMPORARY, std::process::id()));
+        // Always the same name: what is done again after a crash takes the place of what the crash has left.
+        let last = path.file_name().unwrap_or_default().to_string_lossy();
+        let unfinished = dir.join(format!("{}{last}", crate::blobs::TEMPORARY));
         let mut file = File::create(&unfinished)?;
         file.write_all(bytes)?;
         if !together {

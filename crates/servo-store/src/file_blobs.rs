@@ -57,6 +57,11 @@ impl FileBlobs {
         self.inner.path(name)
     }
 
+    /// Removes what processes before this one have begun to write and not finished. Only for the one writer of a workspace.
+    pub fn remove_unfinished(&self, dirs: &[&str]) -> io::Result<()> {
+        dirs.iter().try_for_each(|dir| self.inner.remove_unfinished(&self.inner.home.join(dir)))
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         name: &str,
@@ -122,6 +127,22 @@ impl Inner {
         let named = named?;
         self.files.sync_dir(dir)?;
         Ok(named)
+    }
+
+    fn remove_unfinished(&self, dir: &Path) -> io::Result<()> {
+        let mine = format!("{TEMPORARY}{:016x}-", self.unique);
+        let entries = match self.files.list_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            listed => listed?,
+        };
+        for entry in entries {
+            if entry.is_dir {
+                self.remove_unfinished(&dir.join(&entry.name))?;
+            } else if entry.name.starts_with(TEMPORARY) && !entry.name.starts_with(&mine) {
+                self.files.remove(&dir.join(&entry.name))?;
+            }
+        }
+        Ok(())
     }
 
     fn put_if_absent(&self, name: &str, bytes: &[u8]) -> Result<PutOutcome, BlobError> {

@@ -249,8 +249,13 @@ impl Leases {
             Err(BlobError::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| LeaseError::Damaged { name, reason: error.to_string() })
+        let damaged = |reason: String| LeaseError::Damaged { name: name.clone(), reason };
+        let record: LeaseRecord =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        // The next holder needs a higher one.
+        if record.epoch == u64::MAX {
+            return Err(damaged("no epoch can follow its own".to_owned()));
+        }
+        Ok(Some(record))
     }
 }

@@ -57,6 +57,7 @@ pub mod probe;
 mod put_ids;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod timers;
 
 pub use blobs::{BlobError, Blobs, PutOutcome};
 pub use data::{DataError, DataRoot};
@@ -72,3 +73,4 @@ pub use object_blobs::{MemoryBlobs, ObjectBlobs};
 pub use object_log::{ObjectLog, ObjectLogOptions};
 pub use object_stores::{StoreUrlError, open_object_store};
 pub use put_ids::{CountingPutIds, PutIds, SystemPutIds};
+pub use timers::{Timers, TokioTimers};

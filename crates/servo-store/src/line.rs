@@ -122,6 +122,10 @@ fn parse_crc(digits: &[u8]) -> Option<u32> {
 fn number<'a>(bytes: &'a [u8], label: &[u8]) -> Option<(u64, &'a [u8])> {
     let bytes = bytes.strip_prefix(label)?;
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // As with the checksum, there is one way to write a number.
+    if digits > 1 && bytes[0] == b'0' {
+        return None;
+    }
     let value = std::str::from_utf8(&bytes[..digits]).ok()?.parse().ok()?;
     Some((value, &bytes[digits..]))
 }
@@ -156,6 +160,13 @@ mod tests {
         line[8] = b'A';
         line.pop();
         assert!(matches!(parse(&line), Err(Damage::Malformed { .. })));
+    }
+
+    #[test]
+    fn a_number_with_leading_zeros_is_refused() {
+        let body = br#""seq":007,"epoch":1,"put_id":"00000000010000000000000002","events":[]"#;
+        let line = [OPENING, format!("{:08x}\",", crc32fast::hash(body)).as_bytes(), body, b"}"].concat();
+        assert_eq!(parse(&line).err(), Some(Damage::Malformed { reason: "it has no seq" }));
     }
 
     #[test]

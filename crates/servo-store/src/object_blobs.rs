@@ -12,13 +12,14 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
 
 use crate::blobs::check_name;
 use crate::object_stores::{Created, Retry, Trouble, create, trouble};
-use crate::{BlobError, Blobs, Layout, PutOutcome};
+use crate::{BlobError, Blobs, Layout, PutOutcome, Timers};
 
 /// Blobs in an object store.
 #[derive(Debug, Clone)]
 pub struct ObjectBlobs {
     store: Arc<dyn ObjectStore>,
     home: String,
+    retry: Retry,
 }
 
 /// Blobs in memory.
@@ -27,7 +28,13 @@ pub type MemoryBlobs = ObjectBlobs;
 impl ObjectBlobs {
     /// The blobs of a workspace. `root` is the path in the store that holds all workspaces.
     pub fn new(store: Arc<dyn ObjectStore>, root: &Path, layout: &Layout) -> Self {
-        Self { store, home: home(root, layout) }
+        Self { store, home: home(root, layout), retry: Retry::default() }
+    }
+
+    /// Waits with other timers.
+    pub fn with_timers(mut self, timers: Arc<dyn Timers>) -> Self {
+        self.retry.timers = timers;
+        self
     }
 
     /// New, empty, in memory.
@@ -59,7 +66,7 @@ pub(crate) fn home(root: &Path, layout: &Layout) -> String {
 #[async_trait]
 impl Blobs for ObjectBlobs {
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
-        match create(self.store.as_ref(), &self.path(name)?, &bytes, Retry::default()).await {
+        match create(self.store.as_ref(), &self.path(name)?, &bytes, &self.retry).await {
             Ok(Created::Landed) => Ok(PutOutcome::Created),
             Ok(Created::Exists) => Ok(PutOutcome::Exists),
             Err(error) => Err(self.refused(name, "creating", error)),

@@ -13,6 +13,7 @@ use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutP
 use url::Url;
 
 use crate::error::is_full;
+use crate::timers::{Timers, TokioTimers};
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -120,15 +121,16 @@ fn is_lasting(error: &io::Error) -> bool {
 }
 
 /// How often and how patiently to try again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Retry {
     pub(crate) attempts: u32,
     pub(crate) backoff: Duration,
+    pub(crate) timers: Arc<dyn Timers>,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Self { attempts: 5, backoff: Duration::from_millis(50) }
+        Self { attempts: 5, backoff: Duration::from_millis(50), timers: Arc::new(TokioTimers::default()) }
     }
 }
 
@@ -145,7 +147,7 @@ pub(crate) async fn create(
     store: &dyn ObjectStore,
     path: &Path,
     bytes: &Bytes,
-    retry: Retry,
+    retry: &Retry,
 ) -> Result<Created, Error> {
     let mut attempt = 0;
     loop {
@@ -166,10 +168,7 @@ pub(crate) async fn create(
             return Err(error);
         }
         tracing::debug!(object = %path, attempt, error = %error, "creating an object again");
-        // Without tokio there is nothing to wait with.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            tokio::time::sleep(retry.backoff * 2_u32.saturating_pow(attempt - 1)).await;
-        }
+        retry.timers.sleep(retry.backoff * 2_u32.saturating_pow(attempt - 1)).await;
     }
 }
 

@@ -42,15 +42,6 @@ async fn every_way_of_losing_an_answer_ends_well() {
     }
 }
 
-#[test]
-fn a_store_that_asks_for_another_try_needs_no_tokio() {
-    futures::executor::block_on(async {
-        let bucket = fresh().await;
-        bucket.store.plan([StoreFault::Unavailable, StoreFault::LostAnswer]);
-        bucket.log().append(batch(1, 1)).await.unwrap();
-    });
-}
-
 #[tokio::test]
 async fn an_endless_409_is_given_up_and_nothing_has_landed() {
     let bucket = fresh().await;

@@ -230,3 +230,16 @@ async fn a_blob_says_where_it_lies() {
     assert_eq!(std::fs::read(blobs.local_path("a/b.parquet").unwrap()).unwrap(), b"x");
     assert!(blobs.local_path("../b").is_err());
 }
+
+#[tokio::test]
+async fn unfinished_files_of_others_are_removed_and_finished_ones_stay() {
+    let root = tempfile::tempdir().expect("a directory");
+    let blobs = FileBlobs::new(root.path(), &layout());
+    blobs.put("state/t/a", "1".into()).await.expect("put");
+    let dir = root.path().join(layout().prefix()).join("state/t");
+    std::fs::write(dir.join(".tmp-0123456789abcdef-0"), "half").expect("written");
+    blobs.remove_unfinished(&["state", "manifests"]).expect("removed");
+    let names: Vec<_> =
+        std::fs::read_dir(dir).expect("listed").map(|e| e.expect("an entry").file_name()).collect();
+    assert_eq!(names, ["a"]);
+}

@@ -25,4 +25,6 @@ pub use callbacks::Callbacks;
 pub use data::Places;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
+#[cfg(feature = "testing")]
+pub use runner::testing;
 pub use runners::{RunnerSettings, Runners};

@@ -11,6 +11,8 @@ mod mask;
 mod pipe;
 mod process;
 pub(crate) mod protocol;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 use std::future::Future;
 use std::path::Path;

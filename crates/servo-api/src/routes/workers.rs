@@ -1,7 +1,8 @@
 //! What workers ask for and report.
 //!
-//! A lease that is taken while its worker goes away is not lost: nobody asks to begin the attempt, so the engine gives
-//! it up when the time to acknowledge a dispatch has passed, and dispatches another (INV-5).
+//! A lease that is taken while its worker goes away is not lost: nobody asks to begin the attempt, so it is offered again
+//! (INV-5). A worker asks when it has room, so it begins at once what it is given, or never. Of two who were given the
+//! same attempt only one is let begin it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use futures::FutureExt;
-use servo_engine::{Refusal, Reply};
+use servo_engine::{Attempt, Refusal, Reply};
 use servo_queue::{Keyring, SignedEnvelope, TaskClaims};
 use servo_runtime::Error;
 
@@ -60,11 +61,12 @@ pub(super) async fn lease(
     let more = std::iter::from_fn(|| queue.take(&body.queue).now_or_never());
     let taken = std::iter::once(first).chain(more).take(body.slots);
     let keys = worker_keyring(app.api.worker_key.as_deref());
-    let envelopes: Vec<SignedEnvelope> =
-        taken.filter_map(|envelope| app.resealed(&envelope, &keys)).collect();
+    let (given, envelopes): (Vec<Given>, Vec<SignedEnvelope>) =
+        taken.filter_map(|envelope| app.resealed(envelope, &keys)).unzip();
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
+    tokio::spawn(offer_again(app.clone(), body.queue.clone(), given));
     tracing::debug!(worker = body.worker_id, queue = body.queue, count = envelopes.len(), "api.lease");
     Ok(Answer(Lease { envelopes }).into_response())
 }
@@ -145,11 +147,44 @@ impl TaskToken {
     }
 }
 
+/// An attempt that a worker was given, as it was in the queue.
+struct Given {
+    attempt: Attempt,
+    envelope: SignedEnvelope,
+}
+
+/// Puts back what was given to a worker that has not begun it in time.
+async fn offer_again(app: Shared, queue: String, given: Vec<Given>) {
+    tokio::select! {
+        () = tokio::time::sleep(app.api.lease) => {}
+        () = app.closed() => return,
+    }
+    for Given { attempt, envelope } in given {
+        let waits = app.workspace().read(move |state| {
+            let task = state.task(attempt.run_id, &attempt.task_key);
+            task.is_some_and(|task| {
+                task.is_open(attempt.attempt, attempt.attempt_id) && task.started_at.is_none()
+            })
+        });
+        if matches!(waits.await, Ok(true)) {
+            app.api.queue.put_back(&queue, envelope).await;
+        }
+    }
+}
+
 impl App {
     /// The same envelope, signed for whoever has the worker key; none if it is too old to be worth anything.
-    fn resealed(&self, envelope: &SignedEnvelope, keys: &Keyring) -> Option<SignedEnvelope> {
-        match self.api.keys.open(envelope, self.workspace().now()) {
-            Ok(envelope) => Some(keys.seal(&envelope)),
+    fn resealed(&self, signed: SignedEnvelope, keys: &Keyring) -> Option<(Given, SignedEnvelope)> {
+        match self.api.keys.open(&signed, self.workspace().now()) {
+            Ok(envelope) => {
+                let attempt = Attempt {
+                    run_id: envelope.run_id,
+                    task_key: envelope.task_key.clone(),
+                    attempt: envelope.attempt,
+                    attempt_id: envelope.attempt_id,
+                };
+                Some((Given { attempt, envelope: signed }, keys.seal(&envelope)))
+            }
             Err(error) => {
                 tracing::warn!(%error, "api.lease left an envelope out");
                 None

@@ -48,11 +48,19 @@ pub struct Setting {
     pub worker_key: Option<&'static str>,
     pub deploy: bool,
     pub heartbeat_ms: u64,
+    pub lease: Duration,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { settings: Settings::default(), slots: 4, worker_key: None, deploy: true, heartbeat_ms: 30_000 }
+        Self {
+            settings: Settings::default(),
+            slots: 4,
+            worker_key: None,
+            deploy: true,
+            heartbeat_ms: 30_000,
+            lease: Duration::from_secs(600),
+        }
     }
 }
 
@@ -100,6 +108,7 @@ impl Stage {
         let slots = executor.start();
         let mut api = Api::new(workspace.clone(), queue.clone(), logs.clone(), keys());
         api.worker_key = setting.worker_key.map(Into::into);
+        api.lease = setting.lease;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());

@@ -1,5 +1,7 @@
 //! The worker contract over HTTP: leases, reports, and the guard of attempts.
 
+use std::time::Duration;
+
 use crate::support::{Answer, Setting, Stage, a_moment_later, keys, within};
 use serde_json::{Value, json};
 use servo_api::views::{LeaseBody, Task};
@@ -121,6 +123,23 @@ async fn a_lease_that_nobody_begins_goes_to_another_worker() {
     assert_eq!(stale.status, 410);
     assert_eq!(stage.task(run, "raw/orders:materialize").await.task.state, TaskState::Running, "unmoved");
     current.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
+    assert_eq!(stage.ended(run).await.state, RunState::Succeeded);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_a_worker_was_given_and_has_not_begun_in_time_is_offered_again() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::with(root.path(), Setting { lease: Duration::from_millis(20), ..by_hand() }).await;
+    let run = stage.trigger("raw.orders").await.run_id;
+    // The worker vanishes with it; the attempt is the same.
+    let lost = Attempt::leased(&stage).await;
+    let next = Attempt::leased(&stage).await;
+    assert_eq!(lost.0.attempt_id, next.0.attempt_id);
+    next.say(&stage, "started", &json!({ "worker_id": "far-2" })).await.accepted();
+    let second = lost.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.problem();
+    assert_eq!((second.status, second.code), (409, Code::AlreadyStarted));
+    next.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
     assert_eq!(stage.ended(run).await.state, RunState::Succeeded);
     stage.close().await;
 }

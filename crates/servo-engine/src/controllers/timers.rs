@@ -46,6 +46,7 @@ pub(super) fn fire(state: &State, run: &Run, position: u32, now: Timestamp) -> O
         task_key: Some(task.key.clone()),
         attempt: task.attempt,
         fire_at,
+        since: task.waits_since(),
     }))
 }
 
@@ -58,5 +59,6 @@ pub(super) fn fire_run(state: &State, run: &Run, now: Timestamp) -> Option<Event
         task_key: None,
         attempt: 0,
         fire_at,
+        since: run.started_at,
     }))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
 use servo_core::{Millis, to_canonical_string};
 
 use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
@@ -13,6 +14,8 @@ const SECOND: u64 = 1_000;
 const DAY: u64 = 86_400 * SECOND;
 /// The longest that an attempt may run, and that a check may take.
 const MAX_TIMEOUT: u64 = 7 * DAY;
+/// What passes here is written into events and envelopes, where it stands deeper. JSON is read to 127 levels there.
+const MAX_SPEC_DEPTH: usize = 32;
 const MAX_ATTEMPTS: u32 = 100;
 const MILLION: u64 = 1_000_000;
 const PROVIDERS: [&str; 4] = ["env", "file", "gcp", "vault"];
@@ -113,7 +116,13 @@ fn check_check(check: &CheckDef, about: &mut About<'_>) {
     if let Err(error) = to_canonical_string(&check.spec) {
         about.add(format!("check {name} has {error}"), "use whole numbers and texts");
     }
-    let number = |field: &str| check.spec.get(field).and_then(serde_json::Value::as_i64);
+    if check.spec.values().any(|value| nests_deeper(value, MAX_SPEC_DEPTH)) {
+        about.add(
+            format!("check {name} nests values deeper than {MAX_SPEC_DEPTH} levels"),
+            "use a flat list of values",
+        );
+    }
+    let number = |field: &str| check.spec.get(field).and_then(Value::as_i64);
     for (least, most) in [("min", "max"), ("min_ratio_ppm", "max_ratio_ppm")] {
         if let (CheckKind::RowCount, Some(min), Some(max)) = (check.kind, number(least), number(most))
             && min > max
@@ -121,6 +130,17 @@ fn check_check(check: &CheckDef, about: &mut About<'_>) {
             let (least, most) = (least.trim_end_matches("_ppm"), most.trim_end_matches("_ppm"));
             about.add(format!("check {name} has {least} above {most}: it can never pass"), "swap them");
         }
+    }
+}
+
+/// Whether a value has more than so many levels of arrays and objects.
+fn nests_deeper(value: &Value, levels: usize) -> bool {
+    let deeper = |inner: &Value| nests_deeper(inner, levels - 1);
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => true,
+        Value::Array(values) => values.iter().any(deeper),
+        Value::Object(values) => values.values().any(deeper),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

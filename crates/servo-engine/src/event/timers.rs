@@ -74,6 +74,10 @@ pub struct TimerFired {
     pub attempt: u32,
     /// When it was due.
     pub fire_at: Timestamp,
+    /// What the time until then was counted from, such as a last sign of life. A retry is due at a moment of its own,
+    /// and logs of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
 }
 
 impl TimerRequested {

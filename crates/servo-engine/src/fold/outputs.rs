@@ -77,6 +77,7 @@ pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
         attempt: row.attempt,
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
+        whole_run: false,
     });
 }
 
@@ -90,7 +91,14 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
         return;
     }
     let task_key = task.key.clone();
-    state.changes.discards.push(Discard { run_id: run, task_key, attempt, attempt_id, assets });
+    state.changes.discards.push(Discard {
+        run_id: run,
+        task_key,
+        attempt,
+        attempt_id,
+        assets,
+        whole_run: false,
+    });
 }
 
 /// What a report says of an asset.

@@ -76,6 +76,15 @@ fn satisfied(state: &mut State, at: At, run: RunId, task: u32) {
     });
 }
 
+/// A mistake to be noticed: every end of an attempt counts, whatever came of it.
+pub(super) fn counted(state: &mut State, at: At, run: RunId, task: u32) {
+    let Some(owner) = state.runs.get(&run) else { return };
+    let after: Vec<u32> = owner.edges_out(task).map(|position| owner.edges[position].downstream).collect();
+    for downstream in after {
+        satisfied(state, at, run, downstream);
+    }
+}
+
 /// Skips a waiting task; says whether it ended now.
 fn skipped(state: &mut State, at: At, run: RunId, task: u32, cause: u32) -> bool {
     let mut ended_now = false;

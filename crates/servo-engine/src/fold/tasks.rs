@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{MaterializationId, RunId};
 
 use super::{Applied, At, Ignored, materializations, outputs, propagate, retention};
@@ -99,6 +100,9 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         }
     };
     let cancelling = run.cancel.is_some();
+    if planted::has(Mistake::ReadinessByCounter) && payload.outcome != Outcome::Succeeded {
+        propagate::counted(state, at, payload.run_id, position);
+    }
     state.change_task(payload.run_id, position, at.id, |task| {
         task.usage = payload.usage;
         if !cancelling {
@@ -134,7 +138,8 @@ pub(super) enum End {
 /// Ends the open attempt of a task. In a run that is being cancelled every end is a cancellation.
 pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, end: End) {
     let Some(owner) = state.runs.get(&run) else { return };
-    let cancel_reason = owner.cancel.as_ref().map(|cancel| {
+    let is_promoted_late = planted::has(Mistake::LateResultPromoted) && matches!(end, End::Succeeded(_));
+    let cancel_reason = owner.cancel.as_ref().filter(|_| !is_promoted_late).map(|cancel| {
         if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled }
     });
     let max_interruptions = state.settings.max_interruptions;

@@ -62,6 +62,7 @@ fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
         return Applied::No(Ignored::NotInThatState);
     }
     let Some(due) = run.deadline(&state.settings) else { return Applied::No(Ignored::NotInThatState) };
+    let due = if payload.since.is_some() { payload.fire_at } else { due };
     if at.time < due {
         return Applied::No(Ignored::NotDue);
     }
@@ -85,11 +86,19 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
     if payload.attempt != task.attempt {
         return Applied::No(Ignored::StaleAttempt);
     }
-    match task.deadline(&state.settings) {
-        Some((_, kind)) if kind != payload.timer_type => return Applied::No(Ignored::NotInThatState),
-        None => return Applied::No(Ignored::NotInThatState),
-        Some((due, _)) if at.time < due => return Applied::No(Ignored::NotDue),
-        Some(_) => {}
+    let Some((due, kind)) = task.deadline(&state.settings) else {
+        return Applied::No(Ignored::NotInThatState);
+    };
+    if kind != payload.timer_type {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    // How patient the writer was is its own affair: the log must mean the same to a reader with other settings (P1).
+    let (due, waits_since) = match payload.since {
+        Some(since) => (payload.fire_at, Some(since)),
+        None => (due, task.waits_since()),
+    };
+    if at.time < due || task.waits_since() > waits_since {
+        return Applied::No(Ignored::NotDue);
     }
     match payload.timer_type {
         TimerKind::Retry => state.change_task(payload.run_id, position, at.id, |task| {
@@ -98,9 +107,13 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
         }),
         TimerKind::HeartbeatCheck => {
             let worker = task.worker.as_deref().unwrap_or("unknown");
+            let silence = match payload.since {
+                Some(since) => payload.fire_at.since(since),
+                None => task.heartbeat_timeout(&state.settings),
+            };
             let error = TaskError::new(
                 ErrorCode::HeartbeatLost,
-                format!("worker {worker} was not heard of for {}", task.heartbeat_timeout(&state.settings)),
+                format!("worker {worker} was not heard of for {silence}"),
             );
             let lost = tasks::End::Failed(Some(Arc::new(error)), TransitionReason::HeartbeatTimeout);
             tasks::end_attempt(state, at, payload.run_id, position, lost);

@@ -83,4 +83,6 @@ pub struct Discard {
     pub attempt_id: AttemptId,
     /// Of which of the assets that it was to make. What waits for review is not among them.
     pub assets: Vec<AssetKey>,
+    /// Whether nothing of its run is at work any more: then all that the run has staged goes too.
+    pub whole_run: bool,
 }

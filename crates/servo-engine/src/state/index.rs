@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::Run;
@@ -115,6 +116,6 @@ pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings) -> Keys {
         }),
         deadline: task.deadline(settings).map(|(due, _)| due),
         unarmed: task.state == TaskState::RetryWait && task.timer.is_none(),
-        outstanding: open,
+        outstanding: open || task.state == TaskState::Cancelled && planted::has(Mistake::SlotLeakedOnCancel),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
@@ -171,7 +172,8 @@ impl Task {
 
     /// Whether `attempt` is the newest one.
     pub fn is_attempt(&self, attempt: u32, attempt_id: AttemptId) -> bool {
-        self.attempt == attempt && self.attempt_id == Some(attempt_id)
+        planted::has(Mistake::AttemptGuardDropped)
+            || self.attempt == attempt && self.attempt_id == Some(attempt_id)
     }
 
     /// Whether an attempt is under way: it holds a slot.
@@ -207,22 +209,35 @@ impl Task {
     /// The moment at which, if nothing is heard before, something must be done about it; and what kind of timer
     /// that is.
     pub fn deadline(&self, settings: &Settings) -> Option<(Timestamp, TimerKind)> {
-        match self.state {
-            TaskState::Ready => self
-                .outbox
-                .filter(|o| o.status == OutboxStatus::Pending)
-                .map(|o| (o.created_at.saturating_add(settings.outbox_retry_after), TimerKind::DispatchAck)),
-            TaskState::Dispatched => {
-                let since = self.dispatched_at.unwrap_or(self.transition_at);
-                Some((since.saturating_add(settings.dispatch_ack_timeout), TimerKind::DispatchAck))
-            }
+        let (patience, kind) = match self.state {
+            TaskState::Ready => (settings.outbox_retry_after, TimerKind::DispatchAck),
+            TaskState::Dispatched => (settings.dispatch_ack_timeout, TimerKind::DispatchAck),
             TaskState::Running => {
-                let since = self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at);
                 let silence = self.heartbeat_timeout(settings).saturating_add(settings.heartbeat_grace);
-                Some((since.saturating_add(silence), TimerKind::HeartbeatCheck))
+                (silence, TimerKind::HeartbeatCheck)
             }
-            TaskState::RetryWait => self.retry_at.map(|at| (at, TimerKind::Retry)),
+            TaskState::RetryWait => return self.retry_at.map(|at| (at, TimerKind::Retry)),
             TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Skipped
+            | TaskState::Cancelled
+            | TaskState::Failed
+            | TaskState::Succeeded => return None,
+        };
+        self.waits_since().map(|since| (since.saturating_add(patience), kind))
+    }
+
+    /// What a deadline that follows from the row is counted from: the newest thing that was heard of it.
+    pub(crate) fn waits_since(&self) -> Option<Timestamp> {
+        match self.state {
+            TaskState::Ready => {
+                self.outbox.filter(|o| o.status == OutboxStatus::Pending).map(|o| o.created_at)
+            }
+            TaskState::Dispatched => Some(self.dispatched_at.unwrap_or(self.transition_at)),
+            TaskState::Running if planted::has(Mistake::TimerWithoutWatermark) => self.started_at,
+            TaskState::Running => Some(self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at)),
+            TaskState::RetryWait
+            | TaskState::Planned
             | TaskState::Blocked
             | TaskState::Skipped
             | TaskState::Cancelled

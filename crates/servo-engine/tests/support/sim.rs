@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
 use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::{CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
+use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, DataFormat, DataStatus, Deploy, Effect, Engine, ErrorCode, Event,
-    EventData, Input, Materialized, Outcome, OutputState, PartitionCounts, Plan, Reply, Report, RetryPolicy,
-    Review, Settings, State, TaskError, TaskOptions, TaskRequest, TaskState, Trigger, TriggerRun, Verdict,
+    Attempt, CancelRun, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode, Event, EventData,
+    Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
+    TaskOptions, TaskRequest, Trigger, TriggerRun, Verdict,
 };
 
 use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
@@ -90,6 +91,8 @@ pub(crate) struct Sim {
     waiting: Vec<Input>,
     pub(crate) log: Vec<Vec<Event>>,
     pub(crate) deltas: Vec<Delta>,
+    /// The state as it was some steps ago.
+    before: State,
     /// What happened on the way, by name.
     pub(crate) seen: BTreeSet<String>,
 }
@@ -109,6 +112,7 @@ impl Sim {
         };
         Self {
             engine: Engine::new(empty_state(&settings), SECRET),
+            before: empty_state(&settings),
             now: START,
             plans: story.graphs.iter().map(plan_for).collect(),
             runs: Vec::new(),
@@ -311,8 +315,11 @@ impl Sim {
         if !step.events.is_empty() {
             self.log.push(step.events);
         }
-        check_invariants(self.engine.state());
+        let state = self.engine.state();
+        invariants::check(state).unwrap_or_else(|violation| panic!("{violation}"));
         if self.log.len().is_multiple_of(3) {
+            invariants::absorbs(&self.before, state).unwrap_or_else(|violation| panic!("{violation}"));
+            self.before = state.clone();
             self.take_delta();
         }
     }
@@ -414,99 +421,4 @@ fn change_partitions(whom: u16, how: u8) -> Input {
         _ => {}
     }
     Input::ChangePartitions(change)
-}
-
-/// What must be true after every step, whatever happened.
-pub(crate) fn check_invariants(state: &State) {
-    let mut outstanding = 0;
-    let mut waiting = 0;
-    let mut deadlines = BTreeSet::new();
-    let mut active = 0;
-    for run in state.runs() {
-        let count = |wanted| run.tasks.iter().filter(|t| t.state == wanted).count() as u32;
-        assert_eq!(run.counts.succeeded, count(TaskState::Succeeded));
-        assert_eq!(run.counts.failed, count(TaskState::Failed));
-        assert_eq!(run.counts.skipped, count(TaskState::Skipped));
-        assert_eq!(run.counts.cancelled, count(TaskState::Cancelled));
-        let all_ended = run.tasks.iter().all(|t| t.state.is_terminal());
-        assert_eq!(run.state.is_terminal(), all_ended, "a run ends when, and only when, its tasks have");
-        assert_eq!(run.finished_at.is_some(), all_ended);
-        active += usize::from(!all_ended);
-        deadlines.extend(run.deadline(state.settings()));
-        for edge in &run.edges {
-            let upstream = &run.tasks[edge.upstream as usize];
-            assert_eq!(edge.resolution.is_some(), upstream.state.is_terminal());
-        }
-        for (position, task) in (0u32..).zip(&run.tasks) {
-            outstanding += u32::from(task.has_open_attempt());
-            waiting += usize::from(task.state == TaskState::Ready && !task.has_open_attempt());
-            deadlines.extend(task.deadline(state.settings()).map(|(at, _)| at));
-            let satisfied = run.upstream_of(position).filter(|u| u.state == TaskState::Succeeded).count();
-            assert_eq!(task.deps_satisfied as usize, satisfied, "each edge counts once");
-            let begun = task.attempt > 0 || task.state == TaskState::Ready;
-            if begun {
-                assert_eq!(task.deps_satisfied, task.deps_total, "{} before its dependencies", task.key);
-            }
-            assert_eq!(task.state == TaskState::Skipped, task.caused_by.is_some());
-            if let Some(cause) = task.caused_by {
-                assert_eq!(Some(cause), smallest_failure_before(run, position));
-            }
-            assert_eq!(task.finished_at.is_some(), task.state.is_terminal());
-            let past: Vec<u32> = task.past_attempts.iter().map(|past| past.attempt).collect();
-            assert!(past.is_sorted_by(|a, b| a < b), "{past:?}");
-            assert!(past.last().is_none_or(|last| *last <= task.attempt), "{past:?}");
-        }
-    }
-    check_partitions(state);
-    let mut reviewable = BTreeSet::new();
-    for row in state.quarantine() {
-        assert!(reviewable.insert((&row.asset_key, &row.partition_key)), "one for each partition");
-        let latest = state.latest(&row.asset_key, row.partition_key.as_ref());
-        assert_ne!(latest.map(Materialized::id), Some(row.materialization_id), "it waits or it counts");
-    }
-    assert_eq!(state.active_runs(), active);
-    assert_eq!(state.outstanding(), outstanding);
-    assert!(outstanding <= state.settings().max_concurrent_tasks);
-    assert_eq!(state.waiting(), waiting);
-    assert_eq!(state.next_deadline(), deadlines.first().copied());
-    assert!(waiting == 0 || outstanding == state.settings().max_concurrent_tasks, "no slot stays free");
-}
-
-/// Lists are sorted and counted right, and what is counted is what is there.
-fn check_partitions(state: &State) {
-    for keys in state.dynamic_partitions().values() {
-        assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
-        assert!(keys.len() <= state.settings().max_dynamic_partitions as usize);
-    }
-    let live = state.definitions().count();
-    assert_eq!(state.deployment().map_or(0, |deployment| deployment.assets as usize), live);
-    for (asset, counts) in state.attempted_assets() {
-        let mut counted = PartitionCounts::default();
-        for (partition, status) in state.partition_statuses(asset) {
-            *match status.status() {
-                DataStatus::NeverMaterialized => &mut counted.never,
-                DataStatus::Materialized => &mut counted.materialized,
-                DataStatus::LastAttemptFailed => &mut counted.failing,
-            } += 1;
-            let partition = partition.map(|text| PartitionKey::parse(text).expect("a key"));
-            assert_eq!(state.latest(asset, partition.as_ref()), status.latest());
-            let last = status.last_attempt();
-            assert!(status.latest().is_none_or(|latest| latest.event_id() <= last.event_id));
-        }
-        assert_eq!(counts, counted);
-        assert_eq!(counts, state.partition_counts(asset));
-    }
-}
-
-pub(crate) fn smallest_failure_before(run: &servo_engine::Run, position: u32) -> Option<u32> {
-    let mut seen = BTreeSet::new();
-    let mut todo = vec![position];
-    while let Some(next) = todo.pop() {
-        for edge in run.edges.iter().filter(|e| e.downstream == next) {
-            if seen.insert(edge.upstream) {
-                todo.push(edge.upstream);
-            }
-        }
-    }
-    seen.into_iter().find(|p| run.tasks[*p as usize].state == TaskState::Failed)
 }

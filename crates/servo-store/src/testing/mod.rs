@@ -4,6 +4,7 @@ mod faulty_files;
 mod flaky_store;
 mod hooked_store;
 mod memory_disk;
+pub mod parsers;
 
 pub use faulty_files::{Fault, FaultyFiles, FileCall};
 pub use flaky_store::{FlakyStore, StoreFault};

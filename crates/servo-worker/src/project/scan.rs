@@ -137,7 +137,7 @@ impl Project {
                 StartError::NoSdk { python }.into()
             });
         }
-        read(&output.stdout)
+        Answer::read(&output.stdout)?.understand()
     }
 }
 
@@ -153,13 +153,13 @@ pub fn has_sdk(interpreter: &Path, directory: &Path) -> bool {
     probe.is_ok_and(|status| status.success())
 }
 
-fn read(answer: &[u8]) -> Result<Scanned, ScanError> {
-    let answer: Answer = serde_json::from_slice(answer)
-        .map_err(|error| ScanError::Failed { message: format!("its answer is not JSON: {error}") })?;
-    answer.understand()
-}
-
 impl Answer {
+    /// Reads what the scan printed.
+    pub(crate) fn read(answer: &[u8]) -> Result<Self, ScanError> {
+        serde_json::from_slice(answer)
+            .map_err(|error| ScanError::Failed { message: format!("its answer is not JSON: {error}") })
+    }
+
     /// The manifest, if it is whole and of this release.
     pub(crate) fn understand(self) -> Result<Scanned, ScanError> {
         let failed = |message: String| ScanError::Failed { message };

@@ -1,7 +1,7 @@
 //! Frames: four bytes of length, big-endian, and a JSON object of that length.
 
 use serde::Serialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 
 /// No frame is longer.
@@ -29,16 +29,16 @@ pub(super) enum FrameError {
 
 /// The socket to a runner.
 #[derive(Debug)]
-pub(super) struct Frames {
-    socket: UnixStream,
+pub(super) struct Frames<S = UnixStream> {
+    socket: S,
     /// What was read and is not yet a frame.
     read: Vec<u8>,
     /// Length of the frame at its start that was given away already.
     given: usize,
 }
 
-impl Frames {
-    pub(super) fn new(socket: UnixStream) -> Self {
+impl<S: AsyncRead + Unpin> Frames<S> {
+    pub(super) fn new(socket: S) -> Self {
         Self { socket, read: Vec::new(), given: 0 }
     }
 
@@ -64,7 +64,9 @@ impl Frames {
             }
         }
     }
+}
 
+impl<S: AsyncWrite + Unpin> Frames<S> {
     /// Writes a message, in one piece.
     pub(super) async fn send(&mut self, message: &impl Serialize) -> Result<(), FrameError> {
         let mut frame = vec![0; HEADER];

@@ -12,6 +12,9 @@ from servo.runner.frames import moved
 
 # Not imported from `signal`, which is slow to import.
 _SIGKILL = 9
+# Descriptors that may be there at the start of a process, above the one that is kept.
+_FEW = 256
+_LONG = 1_000_000
 
 
 def hold(descriptor: int) -> None:
@@ -39,8 +42,31 @@ def hold(descriptor: int) -> None:
         # Who left before this line is noticed by this one.
         os.read(kept, 1)
     except BlockingIOError:
+        if owner < 0:
+            _leave_guard(kept)
         return
     os.kill(owner, _SIGKILL)
+
+
+def _leave_guard(kept: int) -> None:
+    """Leave a process in the group that only holds the lifeline, so that it is there without this process.
+
+    The kernel forgets whom to kill when nobody holds the reading end. A runner that dies alone would leave
+    what it has started to a supervisor that may die next, before it has noticed. The guard is nobody's child,
+    for functions may wait for theirs.
+    """
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    if os.fork():
+        os._exit(0)
+    os.closerange(0, kept)
+    os.closerange(kept + 1, kept + _FEW)
+    from time import sleep  # noqa: PLC0415 - only here
+
+    while True:
+        sleep(_LONG)
 
 
 def _wait(kept: int, owner: int) -> None:

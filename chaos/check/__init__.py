@@ -1,0 +1,1 @@
+"""Reads log, tables and data of a workspace, and says what is wrong. Shares no code with Servo."""

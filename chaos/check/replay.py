@@ -1,0 +1,247 @@
+"""From events to the model, by rules of its own, and what breaks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of
+
+if TYPE_CHECKING:
+    from chaos.check.findings import Findings
+    from chaos.check.ledger import Event
+
+# Attempts that may be lost in a row before the task fails.
+MAX_INTERRUPTIONS = 10
+# Attempts of a task that says nothing of it.
+MAX_ATTEMPTS = 3
+
+
+def replay(events: list[Event], findings: Findings) -> Model:
+    """Give what the events say."""
+    return _Replay(findings).run(events)
+
+
+class _Replay:
+    def __init__(self, findings: Findings) -> None:
+        self.model = Model()
+        self.findings = findings
+        self.keys: dict[str, str] = {}
+        # Tasks that are not tried again, unless the same batch says that they will be.
+        self.failing: list[tuple[Run, Task]] = []
+
+    def run(self, events: list[Event]) -> Model:
+        handlers = {
+            "RunRequested": self.requested,
+            "PlanCreated": self.planned,
+            "RunTriggered": self.triggered,
+            "RunCancelRequested": self.cancelled,
+            "DispatchRequested": self.dispatched,
+            "DispatchEnqueued": self.enqueued,
+            "TaskStarted": self.started,
+            "TaskFinished": self.finished,
+            "TimerRequested": self.retried,
+            "TimerFired": self.fired,
+            "MaterializationApproved": self.approved,
+            "MaterializationRejected": self.rejected,
+            "AssetsDeployed": self.deployed,
+        }
+        seq = 0
+        for event in events:
+            if event.seq != seq:
+                self.settle()
+                seq = event.seq
+            if event.type in handlers:
+                handlers[event.type](event)
+        self.settle()
+        return self.model
+
+    def deployed(self, event: Event) -> None:
+        self.model.assets |= {entry["definition"]["key"] for entry in event.payload.get("upsert", [])}
+
+    def requested(self, event: Event) -> None:
+        run_id, key = event.payload["run_id"], event.payload["run_key"]
+        fingerprint = event.payload["request_fingerprint"]
+        if self.keys.setdefault(key, run_id) != run_id:
+            self.findings.doubled(f"run key {key} is of {self.keys[key]} and of {run_id}")
+        known = self.model.runs.get(run_id)
+        if known is None:
+            self.model.runs[run_id] = Run(id=run_id, key=key, fingerprint=fingerprint)
+        elif known.fingerprint == fingerprint:
+            self.findings.doubled(f"{run_id} was requested twice")
+
+    def planned(self, event: Event) -> None:
+        run = self.model.runs[event.payload["run_id"]]
+        if run.planned:
+            self.findings.doubled(f"{run.id} has two plans")
+            return
+        run.planned = True
+        specs: list[dict[str, Any]] = event.payload["tasks"]
+        keys = [spec["task_key"] for spec in specs]
+        for spec in specs:
+            key = spec["task_key"]
+            upstream = [keys[position] for position in spec.get("upstream", [])]
+            max_attempts = spec.get("retry", {}).get("max_attempts", MAX_ATTEMPTS)
+            run.tasks[key] = Task(key, upstream, [asset_of(key), *spec.get("outputs", [])], max_attempts)
+
+    def triggered(self, event: Event) -> None:
+        run = self.model.runs[event.payload["run_id"]]
+        if run.triggered:
+            self.findings.doubled(f"{run.id} was started twice")
+        run.triggered = True
+
+    def cancelled(self, event: Event) -> None:
+        run = self.model.runs[event.payload["run_id"]]
+        # What failed just before, and would have been tried again, waits for that no more.
+        self.failing = [
+            entry
+            for entry in self.failing
+            if entry[0] is not run or entry[1].failures >= entry[1].max_attempts
+        ]
+        self.settle(run)
+        if run.state is not None:
+            return
+        run.cancelled = True
+        for task in run.tasks.values():
+            attempt = task.open
+            if attempt is not None and not attempt.enqueued and attempt.started is None:
+                attempt.end = "CANCELLED"
+            if task.state is None and task.open is None:
+                task.state = "CANCELLED"
+
+    def task(self, event: Event) -> tuple[Run, Task]:
+        run = self.model.runs[event.payload["run_id"]]
+        return run, run.tasks[event.payload["task_key"]]
+
+    def dispatched(self, event: Event) -> None:
+        run, task = self.task(event)
+        number, name = event.payload["attempt"], f"{run.id} {task.key}"
+        if task.open is not None:
+            self.findings.doubled(f"{name}: attempt {number} is dispatched while another is open")
+        if task.state is not None:
+            self.findings.doubled(f"{name}: attempt {number} is dispatched after it was {task.state}")
+        if number != len(task.attempts) + 1:
+            self.findings.wrong(f"{name}: attempt {number} comes after attempt {len(task.attempts)}")
+        for upstream in task.upstream:
+            if run.tasks[upstream].state != "SUCCEEDED":
+                self.findings.wrong(f"{name}: dispatched before {upstream} has succeeded")
+        task.attempts.append(Attempt(number, event.payload["attempt_id"]))
+
+    def enqueued(self, event: Event) -> None:
+        _, task = self.task(event)
+        if (attempt := self.current(task, event)) is not None:
+            attempt.enqueued = True
+
+    def started(self, event: Event) -> None:
+        run, task = self.task(event)
+        attempt = self.current(task, event)
+        if attempt is None or attempt.end is not None:
+            self.findings.wrong(f"{run.id} {task.key}: an attempt began that was over")
+        elif attempt.started is not None:
+            self.findings.doubled(f"{run.id} {task.key}: attempt {attempt.number} was begun twice")
+        else:
+            attempt.started, attempt.worker = event.at, event.payload["worker_id"]
+
+    @staticmethod
+    def current(task: Task, event: Event) -> Attempt | None:
+        newest = task.attempts[-1] if task.attempts else None
+        same = newest is not None and newest.id == event.payload["attempt_id"]
+        return newest if same else None
+
+    def finished(self, event: Event) -> None:
+        run, task = self.task(event)
+        attempt = self.current(task, event)
+        if attempt is None or attempt.end is not None:
+            self.late(run, task, event)
+            return
+        payload = event.payload
+        attempt.outputs, attempt.ended = payload.get("outputs", []), event.at
+        attempt.reported = True
+        self.end(run, task, attempt, payload["outcome"])
+        if not run.cancelled:
+            self.quarantined(run, task, attempt, event)
+        if task.state == "SUCCEEDED":
+            self.count(run, task, attempt, event)
+
+    def late(self, run: Run, task: Task, event: Event) -> None:
+        known = [attempt for attempt in task.attempts if attempt.id == event.payload["attempt_id"]]
+        if not known:
+            self.findings.wrong(f"{run.id} {task.key}: a report of an attempt that never was")
+            return
+        attempt = known[0]
+        attempt.late += 1
+        if attempt.reported:
+            self.findings.doubled(f"{run.id} {task.key}: attempt {attempt.number} was reported twice")
+        attempt.reported = True
+
+    def end(self, run: Run, task: Task, attempt: Attempt, how: str) -> None:
+        attempt.end = how
+        task.interruptions = task.interruptions + 1 if how == "INTERRUPTED" else 0
+        if run.cancelled:
+            task.state = "CANCELLED"
+        elif how == "SUCCEEDED":
+            task.state = "SUCCEEDED"
+        elif how not in {"INTERRUPTED", "UNTAKEN"} or task.interruptions > MAX_INTERRUPTIONS:
+            self.failing.append((run, task))
+
+    def retried(self, event: Event) -> None:
+        _, task = self.task(event)
+        self.failing = [entry for entry in self.failing if entry[1] is not task]
+
+    def fired(self, event: Event) -> None:
+        kind = event.payload["timer_type"]
+        if kind not in {"HEARTBEAT_CHECK", "DISPATCH_ACK"}:
+            return
+        run, task = self.task(event)
+        attempt = task.open
+        if attempt is None or attempt.number != event.payload["attempt"]:
+            return
+        if kind == "HEARTBEAT_CHECK" and attempt.started is not None:
+            self.end(run, task, attempt, "HEARTBEAT_LOST")
+        elif kind == "DISPATCH_ACK" and attempt.started is None:
+            self.end(run, task, attempt, "UNTAKEN")
+
+    def settle(self, only: Run | None = None) -> None:
+        """Fail the tasks that are not tried again, of one run or of all, and skip what is behind them."""
+        settled = [entry for entry in self.failing if only is None or entry[0] is only]
+        self.failing = [entry for entry in self.failing if entry not in settled]
+        for run, task in settled:
+            task.state = "FAILED"
+            behind = [task.key]
+            while behind:
+                key = behind.pop()
+                for other in run.tasks.values():
+                    if other.state is None and not other.attempts and key in other.upstream:
+                        other.state = "SKIPPED"
+                        behind.append(other.key)
+
+    def quarantined(self, run: Run, task: Task, attempt: Attempt, event: Event) -> None:
+        for output in attempt.outputs:
+            if output["state"] == "QUARANTINED" and output["asset"] in task.assets:
+                made = _made(run, task, attempt, output, event)
+                self.model.waiting[made.asset, made.partition] = made
+
+    def count(self, run: Run, task: Task, attempt: Attempt, event: Event) -> None:
+        for output in attempt.outputs:
+            if output["state"] == "COMMITTED" and output["asset"] in task.assets:
+                self.model.made.append(_made(run, task, attempt, output, event))
+
+    def approved(self, event: Event) -> None:
+        if (made := self.reviewed(event)) is not None:
+            self.model.made.append(
+                Made(made.asset, made.partition, made.id, made.output, made.task_key, made.run_id, event.at)
+            )
+
+    def rejected(self, event: Event) -> None:
+        self.reviewed(event)
+
+    def reviewed(self, event: Event) -> Made | None:
+        asset, name = event.payload["asset_key"], event.payload["materialization_id"]
+        for place, made in self.model.waiting.items():
+            if made.asset == asset and made.id == name:
+                return self.model.waiting.pop(place)
+        self.findings.wrong(f"{asset} {name} was reviewed and did not wait for it")
+        return None
+
+
+def _made(run: Run, task: Task, attempt: Attempt, output: dict[str, Any], event: Event) -> Made:
+    return Made(output["asset"], task.partition, attempt.id, output, task.key, run.id, event.at)

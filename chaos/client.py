@@ -1,0 +1,66 @@
+"""Requests to the server, which is often not there."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from dataclasses import dataclass
+from typing import Any
+
+ANSWERED_IN = 15.0
+
+
+class UnansweredError(Exception):
+    """Whether the request was done is not known."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the server said."""
+
+    status: int
+    body: Any
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was done."""
+        return 200 <= self.status < 300
+
+    @property
+    def unknown(self) -> bool:
+        """Whether it is not known if it was done."""
+        return self.status >= 500
+
+
+def get(port: int, path: str, timeout: float = ANSWERED_IN) -> Answer:
+    """Read something.
+
+    Raises:
+        UnansweredError: There was no answer.
+    """
+    return _ask(port, timeout, "GET", path, None, {})
+
+
+def post(port: int, path: str, body: object, key: str) -> Answer:
+    """Ask for a change, once. Whoever is not answered may ask again with the same key.
+
+    Raises:
+        UnansweredError: There was no answer, and whether it was done is not known.
+    """
+    headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+    return _ask(port, ANSWERED_IN, "POST", path, json.dumps(body), headers)
+
+
+def _ask(  # noqa: PLR0913, PLR0917 - what a request is made of
+    port: int, timeout: float, method: str, path: str, content: str | None, headers: dict[str, str]
+) -> Answer:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    try:
+        connection.request(method, f"/api/v1{path}", content, headers)
+        response = connection.getresponse()
+        text = response.read()
+        return Answer(response.status, json.loads(text) if text else None)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise UnansweredError(str(error)) from error
+    finally:
+        connection.close()

@@ -1,0 +1,156 @@
+"""Clients that trigger, cancel, retry and review, and do not give up until they are answered."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from chaos.client import Answer, UnansweredError, get, post
+
+if TYPE_CHECKING:
+    import random
+    from pathlib import Path
+
+# Runs that are at work at once, over all clients.
+ACTIVE = 10
+SELECTIONS = [
+    ("days.*", 3),
+    ("fan.*", 3),
+    ("trouble.flaky+", 2),
+    ("trouble.hopeless+", 1),
+    ("trouble.slow", 2),
+    ("trouble.long", 2),
+    ("trouble.too_slow", 1),
+    ("trouble.parent", 2),
+    ("trouble.isolated", 1),
+    ("trouble.loud", 2),
+    ("trouble.guarded", 3),
+]
+PARTITIONED = ("days.*", "trouble.guarded")
+DAYS = 20
+
+
+@dataclass
+class Load:
+    """What clients share."""
+
+    port: int
+    record: Path
+    stop: threading.Event = field(default_factory=threading.Event)
+    runs: list[str] = field(default_factory=list)
+    refused: dict[str, int] = field(default_factory=dict)
+    repeated: int = 0
+    problems: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, kind: str, key: str, answer: Answer, run_id: str | None) -> None:
+        """Remember what was acknowledged, or why it was refused."""
+        with self._lock:
+            if not answer.ok:
+                code = answer.body.get("code", "") if isinstance(answer.body, dict) else ""
+                self.refused[code] = self.refused.get(code, 0) + 1
+                return
+            entry = {"kind": kind, "key": key, "run_id": run_id}
+            entry["accepted_event_id"] = answer.body.get("accepted_event_id")
+            with self.record.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry) + "\n")
+
+
+class Client(threading.Thread):
+    """One of those who ask."""
+
+    def __init__(self, name: str, load: Load, dice: random.Random) -> None:
+        """Take what all share, and chance of its own."""
+        super().__init__(name=name, daemon=True)
+        self.load = load
+        self.dice = dice
+        self.count = 0
+
+    def run(self) -> None:
+        """Ask for this and that until told to stop."""
+        while not self.load.stop.is_set():
+            try:
+                self._act()
+            except UnansweredError:
+                # Only reads come here.
+                time.sleep(0.1)
+            except (KeyError, TypeError, AttributeError) as error:
+                self.load.problems.append(f"{self.name}: {error!r}")
+            time.sleep(self.dice.uniform(0, 0.2))
+
+    def _act(self) -> None:
+        action = self.dice.random()
+        if action < 0.7:
+            if self._active() < ACTIVE:
+                self._trigger()
+        elif action < 0.8:
+            self._change("cancel", "/cancel", {"reason": "chaos"})
+        elif action < 0.9:
+            self._change("retry", "/retry", {"from_failure": self.dice.random() < 0.5})
+        else:
+            self._review()
+
+    def _active(self) -> int:
+        return len(get(self.load.port, "/runs?state=PENDING,RUNNING,CANCELLING&limit=50").body["items"])
+
+    def _key(self, kind: str) -> str:
+        self.count += 1
+        return f"{kind}-{self.name}-{self.count}"
+
+    def _insist(self, path: str, body: dict[str, Any], key: str) -> Answer:
+        """Ask with the same key until there is an answer that says what became of it."""
+        while True:
+            try:
+                answer = post(self.load.port, path, body, key)
+            except UnansweredError:
+                self.load.repeated += 1
+                time.sleep(0.05)
+                continue
+            if not answer.unknown:
+                return answer
+            self.load.repeated += 1
+            time.sleep(0.05)
+
+    def _trigger(self) -> None:
+        names, weights = zip(*SELECTIONS, strict=True)
+        selection = self.dice.choices(names, weights)[0]
+        body: dict[str, Any] = {"selection": selection}
+        if selection in PARTITIONED:
+            days = {self.dice.randrange(DAYS) + 1 for _ in range(self.dice.randrange(1, 4))}
+            body["partitions"] = {"keys": [f"2024-01-{day:02}" for day in sorted(days)]}
+        key = self._key("trigger")
+        answer = self._insist("/runs", body, key)
+        run_id = answer.body.get("run_id")
+        self.load.note("trigger", key, answer, run_id)
+        if run_id is None:
+            return
+        self.load.runs.append(run_id)
+        if self.dice.random() < 0.2:
+            # Whoever is not sure asks again, perhaps another process by now: it is the same run.
+            self.load.note(
+                "trigger", key, again := self._insist("/runs", body, key), again.body.get("run_id")
+            )
+
+    def _change(self, kind: str, path: str, body: dict[str, Any]) -> None:
+        if not self.load.runs:
+            return
+        run_id = self.dice.choice(self.load.runs[-30:])
+        key = self._key(kind)
+        answer = self._insist(f"/runs/{run_id}{path}", body, key)
+        made = answer.body.get("run_id") if kind == "retry" else run_id
+        self.load.note(kind, key, answer, made)
+        if kind == "retry" and answer.ok:
+            self.load.runs.append(made)
+
+    def _review(self) -> None:
+        waiting = get(self.load.port, "/quarantine?limit=50").body["items"]
+        if not waiting:
+            return
+        row = self.dice.choice(waiting)
+        verdict = self.dice.choice(["approve", "reject"])
+        path = f"/quarantine/{row['asset_key']}/{row['materialization_id']}/{verdict}"
+        key = self._key(verdict)
+        self.load.note(verdict, key, self._insist(path, {"reason": "chaos"}, key), None)

@@ -1,0 +1,76 @@
+"""What came of a chaos run, as a table and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from chaos.recovery import measured, quantile
+
+if TYPE_CHECKING:
+    from chaos.check.findings import Findings
+    from chaos.check.model import Model
+    from chaos.scene import Scene
+
+SHOWN = 20
+
+
+def summary(scene: Scene, findings: Findings, model: Model, seconds: float) -> dict[str, Any]:
+    """Give every figure."""
+    ready, works, cut_short = measured(scene.recovery.starts, scene.killer.blows, model)
+    states: dict[str, int] = {}
+    for run in model.runs.values():
+        states[str(run.state)] = states.get(str(run.state), 0) + 1
+    return {
+        "seed": scene.seed,
+        "seconds": seconds,
+        "blows": scene.killer.by_kind(),
+        "struck": [asdict(blow) for blow in scene.killer.blows],
+        "counts": findings.counts,
+        "runs": dict(sorted(states.items())),
+        "requests repeated": scene.load.repeated,
+        "requests refused": scene.load.refused,
+        "server starts": scene.server.starts,
+        "cut short": cut_short,
+        "ready": _quantiles(ready),
+        "ready times": [round(value, 3) for value in ready],
+        "works again": _quantiles(works),
+        "rested": scene.rested,
+        "found": findings.by_kind(),
+        "findings": [f"{finding.kind}: {finding.text}" for finding in findings.found],
+        "problems": scene.problems + scene.load.problems,
+    }
+
+
+def _quantiles(values: list[float]) -> dict[str, float | int | None]:
+    figures = {name: quantile(values, part) for name, part in (("p50", 0.5), ("p99", 0.99), ("max", 1.0))}
+    return {"count": len(values)} | {
+        name: None if value is None else round(value, 3) for name, value in figures.items()
+    }
+
+
+def lines(figures: dict[str, Any]) -> list[str]:
+    """Give the summary for people."""
+    rows = [("seconds", f"{figures['seconds']:.0f}, seed {figures['seed']}")]
+    rows += [(name, str(count)) for name, count in figures["blows"].items()]
+    rows += [(name, str(count)) for name, count in figures["counts"].items()]
+    rows += [(f"runs {state}", str(count)) for state, count in figures["runs"].items()]
+    rows += [
+        ("requests repeated", str(figures["requests repeated"])),
+        ("starts of the server", f"{figures['server starts']}, {figures['cut short']} cut short"),
+        ("restart to ready", _times(figures["ready"])),
+        ("restart to work done", _times(figures["works again"])),
+        ("all at rest after", f"{figures['rested']:.1f} s"),
+    ]
+    rows += [(kind, str(count)) for kind, count in figures["found"].items()]
+    told = [f"{name:<22}{value}" for name, value in rows]
+    said = figures["problems"] + figures["findings"]
+    told += ["", *said[:SHOWN]] if said else []
+    if len(said) > SHOWN:
+        told.append(f"and {len(said) - SHOWN} more")
+    return told
+
+
+def _times(figures: dict[str, float | int | None]) -> str:
+    texts = [f"{name} {figures[name]} s" for name in ("p50", "p99", "max")]
+    return ", ".join(texts) + f" of {figures['count']}"

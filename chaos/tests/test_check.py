@@ -1,0 +1,139 @@
+"""The checker finds nothing wrong with a workspace of real runs, and notices every kind of damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chaos.check.workspace import check
+from chaos.place import Place
+from chaos.tests import damage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from chaos.check.findings import Findings, Kind
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def servo() -> Path:
+    """Give the binary that the other tests have built."""
+    built = Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "debug" / "servo"
+    return ROOT / os.environ.get("SERVO_BIN", built)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Make everything once, and blocked data for review."""
+    made = Place(tmp_path_factory.mktemp("chaos"), servo(), Path(sys.executable), 0)
+    arguments = [str(made.servo), "materialize", "*", "--partitions", "2024-01-01..2024-01-20"]
+    done = subprocess.run(  # noqa: S603 - our own arguments
+        arguments, env=made.environment(), capture_output=True, text=True, check=False
+    )
+    # One asset always fails.
+    assert done.returncode == 1, done.stderr
+    return made
+
+
+@pytest.fixture
+def copy(place: Place, tmp_path: Path) -> Path:
+    """Copy the workspace, to be damaged."""
+    return Path(shutil.copytree(place.workspace, tmp_path / "workspace"))
+
+
+def found(findings: Findings) -> list[tuple[Kind, str]]:
+    return [(finding.kind, finding.text) for finding in findings.found]
+
+
+def test_nothing_is_wrong_with_what_real_runs_leave(place: Place) -> None:
+    findings, _, model = check(place.workspace, place.requests, place.journal)
+    assert found(findings) == []
+    assert findings.counts["runs"] == 1
+    assert findings.counts["tasks"] == len(model.tasks) > 100
+    assert findings.counts["executions"] >= findings.counts["materializations"] - 1 > 100
+    assert findings.counts["waiting for review"] > 0
+    states = {task.state for _, task in model.tasks}
+    assert states == {"SUCCEEDED", "FAILED", "SKIPPED"}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "text"),
+    [
+        (damage.delete_data, "lost", "data.parquet is not there"),
+        (damage.change_data, "wrong", "data.json is not what was committed"),
+        (damage.delete_marker, "lost", "counts and is not committed"),
+        (damage.delete_directory, "lost", "counts and is not committed"),
+        (damage.copy_directory, "left behind", "which the log does not count"),
+        (damage.leave_in_quarantine, "left behind", "which the log does not count"),
+        (damage.empty_quarantine, "lost", "waits for review and is not there"),
+        (damage.turn_pointer, "wrong", "the newest is"),
+        (damage.delete_pointer, "lost", "latest.json is not there"),
+        (damage.leave_staged, "left behind", "is staged"),
+        (damage.leave_unfinished, "left behind", "is unfinished"),
+        (damage.leave_table, "left behind", "is in no manifest"),
+        (damage.delete_table, "lost", "is in the manifest and not on disk"),
+        (damage.tear_log, "wrong", "the line is damaged"),
+        (damage.drop_last_batch, "lost", "has not ended"),
+        (damage.drop_batch, "lost", "are not in the log"),
+        (damage.repeat_batch, "doubled", "comes after batch"),
+        (damage.drop_finished, "lost", "has not ended"),
+        (damage.drop_dispatched, "wrong", "an attempt began that was over"),
+        (damage.repeat_finished, "doubled", "was reported twice"),
+        (damage.repeat_dispatch, "doubled", "is dispatched after it was SUCCEEDED"),
+        (damage.hurry, "wrong", "dispatched before fan/join:materialize has succeeded"),
+        (damage.change_task, "wrong", "is RUNNING, by the log"),
+        (damage.change_run, "wrong", "is SUCCEEDED, by the log FAILED"),
+        (damage.change_made, "wrong", "content_hash of"),
+        (damage.lose_lines, "lost", "5 lines of its log"),
+        (damage.repeat_lines, "doubled", "1 lines of its log"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_damage_is_noticed(copy: Path, spoil: Callable[[Path], None], kind: Kind, text: str) -> None:
+    spoil(copy)
+    findings, _, _ = check(copy)
+    assert any(kind == of and text in said for of, said in found(findings)), found(findings)
+
+
+def written(path: Path, entries: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf-8")
+    return path
+
+
+def test_an_acknowledged_request_that_is_not_in_the_log_is_noticed(place: Place, tmp_path: Path) -> None:
+    run_id = next(iter(check(place.workspace)[2].runs))
+    told: list[dict[str, Any]] = [
+        {"kind": "trigger", "key": "a", "run_id": run_id, "accepted_event_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+        {"kind": "trigger", "key": "b", "run_id": "run_of_nobody", "accepted_event_id": None},
+        {"kind": "cancel", "key": "c", "run_id": run_id, "accepted_event_id": None},
+    ]
+    findings, _, _ = check(place.workspace, written(tmp_path / "requests", told))
+    assert [kind for kind, _ in found(findings)] == ["lost", "lost"]
+    assert "trigger a was acknowledged with event" in found(findings)[0][1]
+    assert "trigger b was acknowledged as run_of_nobody" in found(findings)[1][1]
+
+
+def test_a_function_that_was_not_run_or_run_twice_is_noticed(place: Place, tmp_path: Path) -> None:
+    entries = [json.loads(line) for line in place.journal.read_text("utf-8").splitlines()]
+    last = max(number for number, entry in enumerate(entries) if entry["what"] == "ended")
+    unended = written(tmp_path / "unended", entries[:last] + entries[last + 1 :])
+    findings, _, _ = check(place.workspace, journal=unended)
+    assert [kind for kind, _ in found(findings)] == ["wrong"]
+    assert "did not come to its end" in found(findings)[0][1]
+
+    first = next(entry for entry in entries if entry["what"] == "begun")
+    again = first | {"at": first["at"] + 5, "supervisor": 1}
+    twice = written(tmp_path / "twice", [*entries, again])
+    findings, _, _ = check(place.workspace, journal=twice)
+    assert [kind for kind, _ in found(findings)] == ["doubled"]
+    # If the first worker was killed before, it is as it should be.
+    findings, _, _ = check(place.workspace, journal=twice, killed={first["supervisor"]: first["at"] + 1})
+    assert found(findings) == []

@@ -1,0 +1,70 @@
+//! Attempts that ended without a word of whoever was at them, and may have stored something afterwards (ADR-070).
+
+use super::{Run, State, Task};
+use crate::lifecycle::{TaskState, TransitionReason};
+use crate::rows::Discard;
+
+impl State {
+    /// What such attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8), so it may be
+    /// removed at any time, and again.
+    pub fn given_up(&self) -> Vec<Discard> {
+        let of_run = |run: &Run| run.tasks.iter().flat_map(|task| of_task(run, task)).collect::<Vec<_>>();
+        self.runs.values().flat_map(of_run).collect()
+    }
+}
+
+fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
+    let past = task.past_attempts.iter();
+    let silent =
+        past.filter(|past| ended_in_silence(past.reason)).map(|past| (past.attempt, past.attempt_id));
+    // One that ended before the task did is among the past attempts, and may have left something for review.
+    let ended_before = task.past_attempts.last().is_some_and(|past| past.attempt == task.attempt);
+    let newest = task.attempt_id.filter(|_| !ended_before && was_given_up(task));
+    let attempts = silent.chain(newest.map(|attempt_id| (task.attempt, attempt_id)));
+    let discard = |(attempt, attempt_id)| Discard {
+        run_id: run.id,
+        task_key: task.key.clone(),
+        attempt,
+        attempt_id,
+        assets: task.assets().collect(),
+        whole_run: run.state.is_terminal(),
+    };
+    attempts.map(discard).collect()
+}
+
+fn was_given_up(task: &Task) -> bool {
+    match task.state {
+        TaskState::Failed => ended_in_silence(task.reason),
+        // Reports in a cancelled run leave nothing for review.
+        TaskState::Cancelled => true,
+        TaskState::Planned
+        | TaskState::Blocked
+        | TaskState::Ready
+        | TaskState::Dispatched
+        | TaskState::Running
+        | TaskState::RetryWait
+        | TaskState::Skipped
+        | TaskState::Succeeded => false,
+    }
+}
+
+/// Whether the engine ended it by itself. A worker that reports has stopped its attempt, and may name what waits for review.
+fn ended_in_silence(reason: TransitionReason) -> bool {
+    match reason {
+        TransitionReason::HeartbeatTimeout | TransitionReason::DispatchAckTimeout => true,
+        TransitionReason::Planned
+        | TransitionReason::RunStarted
+        | TransitionReason::DependenciesSatisfied
+        | TransitionReason::EnqueuedForDispatch
+        | TransitionReason::ExecutionStarted
+        | TransitionReason::ExecutionSucceeded
+        | TransitionReason::ExecutionFailed
+        | TransitionReason::TimedOut
+        | TransitionReason::Interrupted
+        | TransitionReason::RetryTimerExpired
+        | TransitionReason::RunCancelled
+        | TransitionReason::RunTimedOut
+        | TransitionReason::ForceCancelled
+        | TransitionReason::UpstreamFailed => false,
+    }
+}

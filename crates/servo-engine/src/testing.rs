@@ -1,0 +1,3 @@
+//! What must always hold, as functions: for the tests of this crate and for the simulation.
+
+pub mod invariants;

@@ -1,0 +1,96 @@
+//! One run: its counts, its edges, and what each task owes to the tasks before it.
+
+use super::{Violation, ensure, same};
+use crate::lifecycle::{Resolution, TaskState};
+use crate::state::{Counts, Run, Task};
+
+pub(super) fn check(run: &Run) -> Result<(), Violation> {
+    let about = || run.id.to_string();
+    let mut counts = Counts::default();
+    run.tasks.iter().for_each(|task| counts.add(task.state));
+    same("the ends of tasks are counted right", about, run.counts, counts)?;
+    let ended = run.state.is_terminal();
+    same("an ended run has a time at which it ended", about, run.finished_at.is_some(), ended)?;
+    same("an ended run has an event that ended it", about, run.finished_event.is_some(), ended)?;
+    let mut satisfied = vec![0; run.tasks.len()];
+    let mut edges_in = vec![0; run.tasks.len()];
+    for edge in &run.edges {
+        let (upstream, downstream) =
+            (&run.tasks[edge.upstream as usize], &run.tasks[edge.downstream as usize]);
+        let about = || format!("{} {} -> {}", run.id, upstream.key, downstream.key);
+        same("an edge is resolved as its upstream ended", about, edge.resolution, resolution(upstream))?;
+        edges_in[edge.downstream as usize] += 1;
+        satisfied[edge.downstream as usize] += u32::from(upstream.state == TaskState::Succeeded);
+    }
+    let causes = causes(run);
+    for (position, task) in run.tasks.iter().enumerate() {
+        let about = || format!("{} {}", run.id, task.key);
+        same("every edge into a task is a dependency", about, task.deps_total, edges_in[position])?;
+        same("each satisfied edge counts once", about, task.deps_satisfied, satisfied[position])?;
+        same("a skipped task names the first failure before it", about, task.caused_by, causes[position])?;
+        check_task(task, &about)?;
+    }
+    Ok(())
+}
+
+fn check_task(task: &Task, about: &impl Fn() -> String) -> Result<(), Violation> {
+    let has_begun = task.attempt > 0 || task.state == TaskState::Ready;
+    ensure(
+        !has_begun || task.deps_satisfied == task.deps_total,
+        "no task begins before its dependencies",
+        || format!("{} is {} with {}/{}", about(), task.state, task.deps_satisfied, task.deps_total),
+    )?;
+    let is_skipped = task.state == TaskState::Skipped;
+    same("a task with a cause is skipped", about, is_skipped, task.caused_by.is_some())?;
+    let ended = task.state.is_terminal();
+    same("an ended task has a time at which it ended", about, task.finished_at.is_some(), ended)?;
+    let waits = task.state == TaskState::RetryWait;
+    same("a task waits for a retry with a time", about, task.retry_at.is_some(), waits)?;
+    same("an attempt has a token", about, task.attempt_id.is_some(), task.attempt > 0)?;
+    ensure(
+        task.materialization.is_none() || task.state == TaskState::Succeeded,
+        "only what succeeded has made something",
+        || format!("{} is {} with {:?}", about(), task.state, task.materialization),
+    )?;
+    let past = task.past_attempts.iter().map(|past| past.attempt);
+    let is_in_order =
+        past.clone().is_sorted_by(|a, b| a < b) && past.clone().all(|past| past <= task.attempt);
+    ensure(is_in_order, "past attempts are in order, and none is newer than the newest", || {
+        format!("{} at attempt {}: {:?}", about(), task.attempt, past.collect::<Vec<_>>())
+    })
+}
+
+fn resolution(upstream: &Task) -> Option<Resolution> {
+    match upstream.state {
+        TaskState::Succeeded => Some(Resolution::Success),
+        TaskState::Failed => Some(Resolution::Failed),
+        TaskState::Skipped => Some(Resolution::Skipped),
+        TaskState::Cancelled => Some(Resolution::Cancelled),
+        TaskState::Planned
+        | TaskState::Blocked
+        | TaskState::Ready
+        | TaskState::Dispatched
+        | TaskState::Running
+        | TaskState::RetryWait => None,
+    }
+}
+
+/// For each task the smallest position of a failed task before it, near or far.
+fn causes(run: &Run) -> Vec<Option<u32>> {
+    let mut causes = vec![None; run.tasks.len()];
+    let mut todo = Vec::new();
+    for (failed, _) in (0u32..).zip(&run.tasks).filter(|(_, task)| task.state == TaskState::Failed) {
+        todo.push(failed);
+        while let Some(next) = todo.pop() {
+            for edge in &run.edges[run.edges_out(next)] {
+                // Failures come in order, so that whoever has a cause has the smallest.
+                let cause = &mut causes[edge.downstream as usize];
+                if cause.is_none() {
+                    *cause = Some(failed);
+                    todo.push(edge.downstream);
+                }
+            }
+        }
+    }
+    causes
+}

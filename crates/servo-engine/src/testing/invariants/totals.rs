@@ -1,0 +1,63 @@
+//! Slots, waiting tasks and deadlines: what the indexes say is what the rows say.
+
+use super::{Violation, ensure, same};
+use crate::lifecycle::TaskState;
+use crate::state::{Run, State};
+
+/// Slots and counts alone. Looks at the tasks of active runs, and once at each ended run; allocates nothing.
+pub fn check_totals(state: &State) -> Result<(), Violation> {
+    let (mut outstanding, mut waiting, mut active) = (0, 0, 0);
+    for run in state.runs() {
+        check_counts(run)?;
+        if run.state.is_terminal() {
+            continue;
+        }
+        active += 1;
+        for task in &run.tasks {
+            let open = task.has_open_attempt();
+            outstanding += u32::from(open);
+            waiting += usize::from(task.state == TaskState::Ready && !open);
+        }
+    }
+    let limit = state.settings().max_concurrent_tasks;
+    let workspace = || state.workspace().as_str().to_owned();
+    same("runs at work are counted right", workspace, state.active_runs(), active)?;
+    same(
+        "a slot is held by an open attempt, and by nothing else",
+        workspace,
+        state.outstanding(),
+        outstanding,
+    )?;
+    ensure(outstanding <= limit, "open attempts stay within the limit", || {
+        format!("{outstanding} of {limit}")
+    })?;
+    same("what waits for a slot is ready without an open attempt", workspace, state.waiting(), waiting)?;
+    ensure(waiting == 0 || outstanding == limit, "no slot stays free while a task waits for one", || {
+        format!("{waiting} tasks wait and {outstanding} of {limit} slots are held")
+    })
+}
+
+/// A run has ended when, and only when, it counts all its tasks as ended.
+fn check_counts(run: &Run) -> Result<(), Violation> {
+    let ended = run.counts.ended() as usize;
+    let about = || format!("{} is {} with {ended} of {} tasks ended", run.id, run.state, run.tasks.len());
+    ensure(ended <= run.tasks.len(), "a task is counted once", about)?;
+    // A run without tasks ends by being stopped, so that nothing follows from its counts.
+    let all = ended == run.tasks.len();
+    ensure(
+        run.state.is_terminal() == all || run.tasks.is_empty(),
+        "a run ends when, and only when, its tasks have",
+        about,
+    )
+}
+
+/// The next deadline is the first of all there are.
+pub(super) fn check_deadlines(state: &State) -> Result<(), Violation> {
+    let settings = state.settings();
+    let of_runs = state.runs().filter_map(|run| run.deadline(settings));
+    let tasks = state.runs().flat_map(|run| &run.tasks);
+    let of_tasks = tasks.filter_map(|task| task.deadline(settings).map(|(at, _)| at));
+    let first = of_runs.chain(of_tasks).min();
+    let workspace = || state.workspace().as_str().to_owned();
+    same("the next deadline is the first of all", workspace, state.next_deadline(), first)
+}

@@ -1,0 +1,312 @@
+//! The books: everything that ever landed, and complaints about it at the moment it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+use servo_store::Record;
+
+/// One batch as it landed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Its number.
+    pub seq: u64,
+    /// Epoch of its writer.
+    pub epoch: u64,
+    /// Of the write that it came with.
+    pub put_id: String,
+    /// A JSON array of events.
+    pub payload: Bytes,
+}
+
+impl Batch {
+    /// What is kept of a record.
+    pub fn of(record: &Record) -> Self {
+        let Record { seq, epoch, put_id, payload } = record;
+        Self { seq: *seq, epoch: *epoch, put_id: put_id.to_string(), payload: payload.clone() }
+    }
+}
+
+/// What is known of one workspace.
+#[derive(Debug, Default, Clone)]
+pub struct Book {
+    /// Every batch that ever landed, from the first.
+    pub batches: Vec<Batch>,
+    /// Ids of the events in them.
+    events: BTreeSet<String>,
+    /// Attempts that they speak of.
+    attempts: BTreeSet<String>,
+    /// Batches below this may be gone.
+    pub boundary: u64,
+    tables: Tables,
+    files: BTreeSet<String>,
+}
+
+/// The newest manifest.
+#[derive(Debug, Default, Clone)]
+struct Tables {
+    revision: u64,
+    epoch: u64,
+    last_seq: u64,
+    paths: BTreeSet<String>,
+}
+
+/// Looks at everything that is stored and deleted. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Audit {
+    books: Arc<Mutex<BTreeMap<String, Book>>>,
+    complaints: Arc<Mutex<Vec<String>>>,
+    complained: Arc<AtomicBool>,
+}
+
+impl Audit {
+    /// Opens the book of a workspace, whose names begin with this.
+    pub fn open(&self, prefix: &str) {
+        lock(&self.books).insert(prefix.to_owned(), Book { boundary: 1, ..Book::default() });
+    }
+
+    /// What is known of a workspace.
+    pub fn book(&self, prefix: &str) -> Book {
+        lock(&self.books).get(prefix).cloned().unwrap_or_default()
+    }
+
+    /// Says that something is wrong.
+    pub fn complain(&self, what: impl Into<String>) {
+        lock(&self.complaints).push(what.into());
+        self.complained.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something is wrong.
+    pub fn has_complaints(&self) -> bool {
+        self.complained.load(Ordering::Relaxed)
+    }
+
+    /// What is wrong.
+    pub fn complaints(&self) -> Vec<String> {
+        lock(&self.complaints).clone()
+    }
+
+    /// An object was stored.
+    pub fn stored(&self, path: &str, bytes: &Bytes) {
+        self.about(path, |book, name| book.stored(name, bytes));
+    }
+
+    /// An object was deleted.
+    pub fn deleted(&self, path: &str) {
+        self.about(path, |book, name| book.deleted(name));
+    }
+
+    /// A batch became durable in a log of files.
+    pub fn appended(&self, prefix: &str, batch: Batch) {
+        let complaint = lock(&self.books).get_mut(prefix).and_then(|book| book.landed(batch).err());
+        self.complain_of(complaint);
+    }
+
+    /// Somebody was told that this batch is durable.
+    pub fn must_be_there(&self, prefix: &str, batch: &Batch) {
+        if self.holds(prefix, batch) != Some(true) {
+            self.complain(format!("batch {} was acknowledged and is not in the log", batch.seq));
+        }
+    }
+
+    /// Somebody was told that another batch has this number.
+    pub fn must_not_be_there(&self, prefix: &str, batch: &Batch) {
+        // One that was deleted meanwhile looks like a name of long ago: whoever wrote it reads the log again.
+        let is_gone = batch.seq < lock(&self.books).get(prefix).map_or(0, |book| book.boundary);
+        if !is_gone && self.holds(prefix, batch) == Some(true) {
+            self.complain(format!("batch {} was refused and is in the log", batch.seq));
+        }
+    }
+
+    fn holds(&self, prefix: &str, batch: &Batch) -> Option<bool> {
+        let books = lock(&self.books);
+        let found = books.get(prefix)?.batches.get(usize::try_from(batch.seq).ok()?.checked_sub(1)?)?;
+        Some(found == batch)
+    }
+
+    /// Somebody was told that this event counts.
+    pub fn acknowledged(&self, prefix: &str, event: &str) {
+        let known = lock(&self.books).get(prefix).is_some_and(|book| book.events.contains(event));
+        if !known {
+            self.complain(format!("event {event} was acknowledged and is not in the log"));
+        }
+    }
+
+    /// A queue was given this attempt.
+    pub fn enqueued(&self, prefix: &str, attempt: &str) {
+        let known = lock(&self.books).get(prefix).is_some_and(|book| book.attempts.contains(attempt));
+        if !known {
+            self.complain(format!("attempt {attempt} was handed to a queue before it was in the log"));
+        }
+    }
+
+    fn about(&self, path: &str, tell: impl FnOnce(&mut Book, &str) -> Result<(), String>) {
+        let complaint = {
+            let mut books = lock(&self.books);
+            let found = books.iter_mut().find_map(|(prefix, book)| {
+                let name = path.strip_prefix(prefix.as_str())?.strip_prefix('/')?;
+                Some((book, name))
+            });
+            found.and_then(|(book, name)| tell(book, name).err())
+        };
+        self.complain_of(complaint);
+    }
+
+    fn complain_of(&self, complaint: Option<String>) {
+        if let Some(complaint) = complaint {
+            self.complain(complaint);
+        }
+    }
+}
+
+impl Book {
+    fn stored(&mut self, name: &str, bytes: &Bytes) -> Result<(), String> {
+        if let Some(seq) = numbered(name, "ledger/orchestration/", ".jsonl") {
+            return self.batch_stored(seq, bytes);
+        }
+        if name.starts_with("ledger/") {
+            let text = String::from_utf8_lossy(bytes);
+            let boundary = text.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok());
+            return self.boundary_moved(boundary.unwrap_or(0));
+        }
+        if let Some(revision) = numbered(name, "manifests/orchestration/", ".json") {
+            return self.published(revision, bytes);
+        }
+        if name.starts_with("state/") {
+            self.files.insert(name.to_owned());
+        }
+        Ok(())
+    }
+
+    fn deleted(&mut self, name: &str) -> Result<(), String> {
+        self.files.remove(name);
+        if self.tables.paths.contains(name) {
+            return Err(format!("{name} was deleted, and revision {} names it", self.tables.revision));
+        }
+        match numbered(name, "ledger/orchestration/", ".jsonl") {
+            Some(seq) if seq >= self.boundary => {
+                Err(format!("batch {seq} was deleted, and the log begins at {}", self.boundary))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn batch_stored(&mut self, seq: u64, bytes: &Bytes) -> Result<(), String> {
+        if seq <= self.batches.len() as u64 {
+            // The name was free because it was deleted; nobody reads it down there.
+            return if seq < self.boundary { Ok(()) } else { Err(format!("batch {seq} was written twice")) };
+        }
+        let line: Value = serde_json::from_slice(bytes).map_err(|error| format!("batch {seq}: {error}"))?;
+        let epoch = line["epoch"].as_u64().unwrap_or(0);
+        let put_id = line["put_id"].as_str().unwrap_or_default().to_owned();
+        let events = find(bytes, b"\"events\":").ok_or_else(|| format!("batch {seq} has no events"))?;
+        let end = bytes.len().saturating_sub(2);
+        self.landed(Batch { seq, epoch, put_id, payload: bytes.slice(events + 9..end) })
+    }
+
+    fn landed(&mut self, batch: Batch) -> Result<(), String> {
+        let expected = self.batches.len() as u64 + 1;
+        if batch.seq < expected && self.batches.get(batch.seq as usize - 1) == Some(&batch) {
+            return Ok(());
+        }
+        if batch.seq != expected {
+            return Err(format!("batch {} landed where {expected} was due", batch.seq));
+        }
+        self.events.extend(values(&batch.payload, b"\"event_id\":\"").map(str::to_owned));
+        self.attempts.extend(values(&batch.payload, b"\"attempt_id\":\"").map(str::to_owned));
+        self.batches.push(batch);
+        Ok(())
+    }
+
+    fn boundary_moved(&mut self, boundary: u64) -> Result<(), String> {
+        self.boundary = self.boundary.max(boundary);
+        if boundary > self.tables.last_seq + 1 {
+            let tables = self.tables.last_seq;
+            return Err(format!("the log begins at {boundary}, and the tables end at {tables}"));
+        }
+        Ok(())
+    }
+
+    fn published(&mut self, revision: u64, bytes: &Bytes) -> Result<(), String> {
+        if revision <= self.tables.revision {
+            // A name of long ago, created again: behind the newest, where nobody looks.
+            return Ok(());
+        }
+        let manifest: Value =
+            serde_json::from_slice(bytes).map_err(|e| format!("revision {revision}: {e}"))?;
+        let next = Tables {
+            revision,
+            epoch: manifest["epoch"].as_u64().unwrap_or(0),
+            last_seq: manifest["watermarks"]["last_seq"].as_u64().unwrap_or(0),
+            paths: paths(&manifest),
+        };
+        let before = std::mem::replace(&mut self.tables, next);
+        let Tables { epoch, last_seq, paths, .. } = &self.tables;
+        if *last_seq > self.batches.len() as u64 {
+            let end = self.batches.len();
+            return Err(format!("revision {revision} shows batch {last_seq}, and the log ends at {end}"));
+        }
+        if *last_seq < before.last_seq {
+            return Err(format!(
+                "revision {revision} ends at {last_seq}, the one before at {}",
+                before.last_seq
+            ));
+        }
+        if *epoch < before.epoch {
+            return Err(format!(
+                "revision {revision} of epoch {epoch} came after one of epoch {}",
+                before.epoch
+            ));
+        }
+        if paths.is_empty() && *last_seq > 0 {
+            return Err(format!("revision {revision} names no files"));
+        }
+        match paths.iter().find(|path| !self.files.contains(*path)) {
+            Some(missing) => Err(format!("revision {revision} names {missing}, which is not there")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Every file that a manifest names.
+fn paths(value: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut todo = vec![value];
+    while let Some(next) = todo.pop() {
+        match next {
+            Value::Object(fields) => {
+                found.extend(fields.get("path").and_then(Value::as_str).map(str::to_owned));
+                todo.extend(fields.values());
+            }
+            Value::Array(items) => todo.extend(items),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    found
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn numbered(name: &str, dir: &str, end: &str) -> Option<u64> {
+    name.strip_prefix(dir)?.strip_suffix(end)?.parse().ok()
+}
+
+fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
+    bytes.windows(word.len()).position(|window| window == word)
+}
+
+/// What stands between each `opening` and the next quotation mark.
+fn values<'a>(bytes: &'a [u8], opening: &'a [u8]) -> impl Iterator<Item = &'a str> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let at = find(rest, opening)? + opening.len();
+        let text = &rest[at..];
+        let end = text.iter().position(|byte| *byte == b'"')?;
+        rest = &text[end..];
+        std::str::from_utf8(&text[..end]).ok()
+    })
+}

@@ -1,0 +1,115 @@
+//! Many seeds, on all cores.
+
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use servo_core::planted::Mistake;
+
+use crate::faults::{Fault, Struck};
+use crate::scenario::Scenario;
+use crate::seed::{How, Outcome, run};
+
+/// One in so many seeds is run a second time, which must be the same to the bit.
+const TWICE: u64 = 100;
+
+/// One in so many is run once more with another workspace next door, which must not matter.
+const NEXT_DOOR: u64 = 100;
+
+/// What came of many seeds.
+#[derive(Debug, Default, Clone)]
+pub struct Report {
+    /// How many.
+    pub seeds: u64,
+    /// Things that happened, in all of them.
+    pub steps: u64,
+    /// How often each fault struck.
+    pub struck: Struck,
+    /// Seeds that were run twice, and with a neighbour.
+    pub repeated: u64,
+    /// Those that went wrong, by seed.
+    pub failed: Vec<Outcome>,
+}
+
+impl Report {
+    /// Faults that never struck: nothing was learned about them.
+    pub fn idle_faults(&self) -> Vec<Fault> {
+        Fault::ALL.into_iter().filter(|fault| !self.struck.contains_key(fault)).collect()
+    }
+}
+
+/// Runs seeds on `jobs` threads. Ends early after `enough` of them have failed. `progress` is told of each that ended.
+pub fn campaign(
+    seeds: Range<u64>,
+    jobs: usize,
+    enough: usize,
+    progress: &(dyn Fn(&Outcome) + Sync),
+) -> Report {
+    let next = AtomicU64::new(seeds.start);
+    let report = Mutex::new(Report::default());
+    let over = AtomicBool::new(false);
+    let work = || {
+        while !over.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
+            let (outcome, repeated) = checked(seed);
+            progress(&outcome);
+            let mut report = report.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            report.seeds += 1;
+            report.steps += outcome.steps;
+            report.repeated += repeated;
+            for (fault, times) in &outcome.struck {
+                *report.struck.entry(*fault).or_insert(0) += times;
+            }
+            if !outcome.wrong.is_empty() {
+                report.failed.push(outcome);
+                over.store(report.failed.len() >= enough, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut report = report.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    report.failed.sort_by_key(|outcome| outcome.seed);
+    report
+}
+
+/// One seed, and now and then the same again.
+fn checked(seed: u64) -> (Outcome, u64) {
+    let scenario = Scenario::of(seed);
+    let mut outcome = run(&scenario, How::default());
+    let mut repeated = 0;
+    if seed.is_multiple_of(TWICE) {
+        repeated += 1;
+        let again = run(&scenario, How::default());
+        if (again.hash, again.steps) != (outcome.hash, outcome.steps) {
+            outcome.wrong.push(format!(
+                "the same seed is not the same history: {:016x} after {} steps, then {:016x} after {}",
+                outcome.hash, outcome.steps, again.hash, again.steps
+            ));
+        }
+    }
+    if seed % NEXT_DOOR == 1 {
+        repeated += 1;
+        let beside = run(&scenario, How { neighbour: true, ..How::default() });
+        outcome.wrong.extend(beside.wrong);
+        if beside.history != outcome.history {
+            outcome.wrong.push("its history is another one with a neighbour".to_owned());
+        }
+    }
+    (outcome, repeated)
+}
+
+/// The first of `most` seeds that notices a mistake, and what it says; how many it took.
+pub fn notice(mistake: Mistake, most: u64) -> Option<(u64, Outcome)> {
+    let how = How { planted: Some(mistake), ..How::default() };
+    (0..most).find_map(|seed| {
+        let outcome = run(&Scenario::of(seed), how);
+        (!outcome.wrong.is_empty()).then_some((seed + 1, outcome))
+    })
+}

@@ -1,0 +1,68 @@
+//! Randomness from a seed: small, fast, and the same on every machine.
+
+use std::ops::Range;
+
+/// A stream of numbers (SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed ^ 0x5e72_0c0d_e000_0001)
+    }
+
+    /// A stream of its own for a purpose: what one purpose draws does not move the others.
+    pub fn fork(seed: u64, purpose: u64) -> Self {
+        let mut dice = Self::new(seed.wrapping_add(purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        Self(dice.draw())
+    }
+
+    /// The next number.
+    pub fn draw(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// One of `n`, which is not zero.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.draw()) * n as u128) >> 64) as usize
+    }
+
+    /// A number of a range that is not empty.
+    pub fn within(&mut self, range: Range<u64>) -> u64 {
+        let length = range.end.saturating_sub(range.start).max(1);
+        range.start + ((u128::from(self.draw()) * u128::from(length)) >> 64) as u64
+    }
+
+    /// True this many times in a thousand.
+    pub fn chance(&mut self, per_mille: u32) -> bool {
+        self.within(0..1000) < u64::from(per_mille)
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_numbers_and_purposes_do_not_meet() {
+        let numbers = |mut dice: Dice| (0..8).map(|_| dice.draw()).collect::<Vec<_>>();
+        assert_eq!(numbers(Dice::new(7)), numbers(Dice::new(7)));
+        assert_ne!(numbers(Dice::new(7)), numbers(Dice::new(8)));
+        assert_ne!(numbers(Dice::fork(7, 1)), numbers(Dice::fork(7, 2)));
+        let mut dice = Dice::new(1);
+        assert!((0..10_000).all(|_| dice.below(3) < 3 && (5..9).contains(&dice.within(5..9))));
+        assert_eq!((0..10_000).filter(|_| dice.chance(0)).count(), 0);
+        let often = (0..10_000).filter(|_| dice.chance(250)).count();
+        assert!((2_000..3_000).contains(&often), "{often}");
+    }
+}

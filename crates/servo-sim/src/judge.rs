@@ -1,0 +1,121 @@
+//! The last word on a world that has come to rest: log, tables, state and data must tell the same story.
+
+use servo_core::MaterializationId;
+use servo_engine::event::decode_batch;
+use servo_engine::{HotRows, State};
+use servo_projections::Projection;
+
+use crate::audit::Batch;
+use crate::machine::Footing;
+use crate::model::history::{self, Expected};
+use crate::model::{Log, Model, Rules, Tables};
+use crate::site::Site;
+
+/// What is wrong with a workspace at rest; nothing, if all is well.
+pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
+    let book = site.audit.book(&site.prefix());
+    let mut wrong = Vec::new();
+    let read = book.batches.iter().map(|batch| (batch.seq, batch.epoch, batch.payload.as_ref()));
+    let (folded, log) = match (fold(&site, &book.batches), Log::read(read)) {
+        (Ok(folded), Ok(log)) => (folded, log),
+        (Err(error), _) | (_, Err(error)) => return vec![error],
+    };
+    let rows = folded.rows();
+    for live in &live {
+        wrong.extend(different("the live state", live, &rows));
+    }
+    wrong.extend(tables(&site, &book.batches, &log, &folded).await.unwrap_or_else(|error| vec![error]));
+    let rules = Rules::of(&site.scenario.settings);
+    let expected = Expected {
+        tenant: site.layout.tenant().as_str(),
+        workspace: site.layout.workspace().as_str(),
+        rules: &rules,
+        leased: site.scenario.leased,
+    };
+    match history::follow(&log.batches, expected) {
+        Ok((model, problems)) => {
+            wrong.extend(problems);
+            wrong.extend(model.compare_state(&folded));
+        }
+        Err(problem) => wrong.push(problem),
+    }
+    wrong.extend(data(&site, &folded));
+    wrong
+}
+
+/// The state that a log amounts to.
+pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
+    let (tenant, workspace) = (site.layout.tenant().clone(), site.layout.workspace().clone());
+    let mut state = State::new(tenant, workspace, site.scenario.settings.clone());
+    for batch in batches {
+        let events = decode_batch(&batch.payload).map_err(|error| format!("batch {}: {error}", batch.seq))?;
+        state.apply_batch(batch.seq, &events);
+    }
+    Ok(state)
+}
+
+/// Tables are the fold of a prefix of the log.
+async fn tables(site: &Site, batches: &[Batch], log: &Log, folded: &State) -> Result<Vec<String>, String> {
+    let process = site.world.process(site.lane, "judge");
+    let footing = Footing { world: site.world.clone(), lane: site.lane, process };
+    let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
+    let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
+    let Some(projection) = opened.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
+    let last = projection.manifest().watermarks.last_seq;
+    let Some(prefix) = batches.get(..last as usize) else {
+        return Ok(vec![format!("the tables end at batch {last}, the log at {}", batches.len())]);
+    };
+    let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
+    let shown = fold(site, prefix)?;
+    let mut wrong: Vec<String> = different("the tables", &tables.hot, &shown.rows()).into_iter().collect();
+    wrong.extend(pointers(site, &shown, folded));
+    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
+    wrong.extend(model.compare_tables(&tables));
+    Ok(wrong)
+}
+
+/// What counts is there.
+fn data(site: &Site, state: &State) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for row in state.rows().partition_status {
+        let (Some(id), Some(_)) = (row.last_materialization_id, row.last_materialization_format) else {
+            continue;
+        };
+        let dir = site.layout.materialization(&row.asset_key, row.partition_key.as_ref(), id);
+        if site.bucket.peek(&format!("{}/{dir}/_commit.json", site.prefix())).is_none() {
+            wrong.push(format!("{dir} is the latest and is not there"));
+        }
+    }
+    wrong
+}
+
+/// Pointers lag behind the log as the tables do, and not behind the tables.
+fn pointers(site: &Site, shown: &State, newest: &State) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for row in shown.rows().partition_status {
+        let (Some(id), Some(_)) = (row.last_materialization_id, row.last_materialization_format) else {
+            continue;
+        };
+        let partition = row.partition_key.as_ref();
+        let newer = newest.latest(&row.asset_key, partition).map(|latest| latest.id());
+        let latest =
+            site.bucket.peek(&format!("{}/{}", site.prefix(), site.layout.latest(&row.asset_key, partition)));
+        let text = String::from_utf8_lossy(&latest.unwrap_or_default()).into_owned();
+        let names = |id: MaterializationId| text.contains(&id.to_string());
+        if !names(id) && !newer.is_some_and(names) {
+            wrong.push(format!("latest.json of {} does not name {id}", row.asset_key));
+        }
+    }
+    wrong
+}
+
+fn different(what: &str, found: &HotRows, expected: &HotRows) -> Option<String> {
+    if found == expected {
+        return None;
+    }
+    let (found, expected) = (format!("{found:#?}"), format!("{expected:#?}"));
+    let lines = found.lines().zip(expected.lines()).enumerate().find(|(_, (a, b))| a != b);
+    let shown = lines
+        .map_or_else(String::new, |(n, (a, b))| format!(" (line {n}: {} instead of {})", a.trim(), b.trim()));
+    Some(format!("{what} differ from the fold of the log{shown}"))
+}

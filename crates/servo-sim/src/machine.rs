@@ -1,0 +1,88 @@
+//! What a process sees of the world: a ground to run on and a clock that may be wrong.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use servo_core::{Clock, Timestamp};
+use servo_runtime::Ground;
+use servo_store::Timers;
+
+use crate::world::{Lane, ProcessId, World, micros};
+
+/// The world begins at this time of day: 2025-01-15.
+pub const START: i64 = 1_736_899_200_000;
+
+/// The right time, in milliseconds since 1970.
+pub fn true_time(world: &World) -> i64 {
+    START + i64::try_from(world.now() / 1_000).unwrap_or(i64::MAX)
+}
+
+/// The clock of a machine: the true time, and an error that somebody sets.
+#[derive(Clone)]
+pub struct MachineClock {
+    world: World,
+    error: Arc<AtomicI64>,
+}
+
+impl MachineClock {
+    /// A clock that is wrong by so many milliseconds.
+    pub fn new(world: &World, error: i64) -> Self {
+        Self { world: world.clone(), error: Arc::new(AtomicI64::new(error)) }
+    }
+
+    /// Makes it wrong by so many milliseconds from now on.
+    pub fn set_error(&self, error: i64) {
+        self.error.store(error, Ordering::Relaxed);
+    }
+}
+
+impl Clock for MachineClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(true_time(&self.world) + self.error.load(Ordering::Relaxed))
+    }
+}
+
+/// The ground that a process stands on: it ends with the process.
+#[derive(Clone)]
+pub struct Footing {
+    /// The world.
+    pub world: World,
+    /// Its lane.
+    pub lane: Lane,
+    /// The process.
+    pub process: ProcessId,
+}
+
+impl fmt::Debug for Footing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Footing").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
+impl Timers for Footing {
+    fn elapsed(&self) -> Duration {
+        Duration::from_micros(self.world.now())
+    }
+
+    fn sleep(&self, how_long: Duration) -> BoxFuture<'static, ()> {
+        self.world.sleep(self.lane, micros(how_long)).boxed()
+    }
+}
+
+impl Ground for Footing {
+    fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
+        self.world.spawn(self.process, name, work);
+    }
+
+    fn spawn(&self, work: BoxFuture<'static, ()>) {
+        self.world.spawn(self.process, "spawned", work);
+    }
+
+    fn look_around(&self) -> Duration {
+        Duration::ZERO
+    }
+}

@@ -1,0 +1,140 @@
+//! The queue between nodes and workers: a service of its own, with a memory that may be short.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use async_trait::async_trait;
+use servo_queue::{EnqueueResult, Message, QueueError, SignedEnvelope, TaskQueue};
+
+use crate::audit::Audit;
+use crate::faults::{Fault, Faults};
+use crate::world::{Lane, World};
+
+/// A queue that everybody reaches. Cheap to clone.
+#[derive(Clone)]
+pub struct Mail {
+    world: World,
+    faults: Faults,
+    audit: Audit,
+    lane: Lane,
+    prefix: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    seen: BTreeSet<String>,
+    waiting: VecDeque<SignedEnvelope>,
+    readers: Vec<Waker>,
+}
+
+const SECOND: u64 = 1_000_000;
+const HOUR: u64 = 3_600 * SECOND;
+
+impl Mail {
+    /// The queue of a workspace.
+    pub fn new(world: &World, faults: &Faults, audit: &Audit, lane: Lane, prefix: &str) -> Self {
+        Self {
+            world: world.clone(),
+            faults: faults.clone(),
+            audit: audit.clone(),
+            lane,
+            prefix: prefix.to_owned(),
+            state: Arc::default(),
+        }
+    }
+
+    /// The next message; waits for one.
+    pub async fn take(&self) -> SignedEnvelope {
+        poll_fn(|context| {
+            let mut state = self.lock();
+            match state.waiting.pop_front() {
+                Some(message) => Poll::Ready(message),
+                None => {
+                    state.readers.push(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deliver(&self, envelope: SignedEnvelope, delay: u64) {
+        let mail = self.clone();
+        self.world.after(self.lane, delay, move |_| {
+            let readers = {
+                let mut state = mail.lock();
+                // Now and then at the front: it has overtaken the others.
+                if !state.waiting.is_empty() && mail.faults.strikes(mail.lane, Fault::QueueReorder, 300) {
+                    state.waiting.push_front(envelope);
+                } else {
+                    state.waiting.push_back(envelope);
+                }
+                std::mem::take(&mut state.readers)
+            };
+            readers.into_iter().for_each(Waker::wake);
+        });
+    }
+}
+
+#[async_trait]
+impl TaskQueue for Mail {
+    async fn enqueue(&self, message: Message) -> Result<EnqueueResult, QueueError> {
+        let (there, back) =
+            self.world.roll(self.lane, |dice| (dice.within(50..3_000), dice.within(50..3_000)));
+        self.world.sleep(self.lane, there).await;
+        if let Some(attempt) = attempt_of(&message.envelope) {
+            self.audit.enqueued(&self.prefix, &attempt);
+        }
+        // Queues that remember for a while only, and then not at all.
+        let forgets = self.faults.strikes(self.lane, Fault::QueueDuplicate, 50);
+        let is_new = self.lock().seen.insert(message.id) || forgets;
+        if is_new {
+            self.send(message.envelope);
+        }
+        self.world.sleep(self.lane, back).await;
+        Ok(if is_new { EnqueueResult::Enqueued } else { EnqueueResult::Deduplicated })
+    }
+}
+
+impl Mail {
+    fn send(&self, envelope: SignedEnvelope) {
+        let (faults, lane) = (&self.faults, self.lane);
+        if faults.strikes(lane, Fault::QueueDrop, 60) {
+            return;
+        }
+        let mut delay = self.world.roll(lane, |dice| dice.within(100..5_000));
+        if faults.strikes(lane, Fault::QueueDelay, 80) {
+            delay = self.world.roll(lane, |dice| dice.within(SECOND..600 * SECOND));
+        }
+        if faults.strikes(lane, Fault::QueueDuplicate, 80) {
+            let again = delay + self.world.roll(lane, |dice| dice.within(0..90 * SECOND));
+            self.deliver(envelope.clone(), again);
+        }
+        if faults.strikes(lane, Fault::Redelivery, 40) {
+            let days = self.world.roll(lane, |dice| dice.within(24 * HOUR..240 * HOUR));
+            self.deliver(envelope.clone(), days);
+        }
+        if faults.strikes(lane, Fault::Poison, 40) {
+            let mut poison = envelope.clone();
+            match self.world.roll(lane, |dice| dice.below(3)) {
+                0 => poison.body = "{".into(),
+                1 => poison.signature = "AAAA".to_owned(),
+                _ => poison.key_id = "nobody".to_owned(),
+            }
+            self.deliver(poison, delay);
+        }
+        self.deliver(envelope, delay);
+    }
+}
+
+fn attempt_of(envelope: &SignedEnvelope) -> Option<String> {
+    let (_, rest) = envelope.body.split_once("\"attempt_id\":\"")?;
+    Some(rest.split('"').next()?.to_owned())
+}

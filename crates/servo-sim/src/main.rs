@@ -1,0 +1,164 @@
+//! `servo-sim`: runs seeds, replays one, looks for planted mistakes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::{Parser, Subcommand};
+use servo_core::planted::Mistake;
+use servo_sim::campaign::{Report, campaign, notice};
+use servo_sim::faults::FaultSet;
+use servo_sim::scenario::Scenario;
+use servo_sim::seed::{How, Outcome, run};
+use servo_sim::shrink::{Cut, shrink};
+
+/// Lines of a trace that are worth showing at the end of a failure.
+const SHOWN: usize = 60;
+
+/// Seeds that fail before a campaign is given up.
+const ENOUGH: usize = 10;
+
+#[derive(Parser)]
+#[command(about = "Deterministic simulation of Servo: the same seed, the same history")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run many seeds, for example: servo-sim run --seeds 100000
+    Run {
+        /// How many.
+        #[arg(long, default_value_t = 2_000)]
+        seeds: u64,
+        /// The first one.
+        #[arg(long, default_value_t = 0)]
+        from: u64,
+        /// Threads; all cores by default.
+        #[arg(long)]
+        jobs: Option<usize>,
+    },
+    /// Run one seed and show what happens, for example: servo-sim replay 4711
+    Replay {
+        /// The seed.
+        seed: u64,
+        /// Make this mistake.
+        #[arg(long)]
+        plant: Option<String>,
+        /// Leave out these wishes.
+        #[arg(long, value_delimiter = ',')]
+        without_wishes: Vec<usize>,
+        /// Leave out these blows.
+        #[arg(long, value_delimiter = ',')]
+        without_blows: Vec<usize>,
+        /// Show the events of the log.
+        #[arg(long)]
+        log: bool,
+        /// Let only these faults strike: a set as a number.
+        #[arg(long)]
+        faults: Option<u64>,
+    },
+    /// Plant every mistake and count the seeds it takes to notice it
+    Plant {
+        /// Seeds to try at most.
+        #[arg(long, default_value_t = 5_000)]
+        most: u64,
+    },
+}
+
+fn main() {
+    let well = match Arguments::parse().command {
+        Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
+        Command::Replay { seed, plant, log, without_wishes, without_blows, faults } => {
+            let cut =
+                Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
+            replay(seed, plant.as_deref(), &cut, log)
+        }
+        Command::Plant { most } => plant_all(most),
+    };
+    std::process::exit(i32::from(!well));
+}
+
+fn run_many(from: u64, seeds: u64, jobs: Option<usize>) -> bool {
+    let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let (start, done) = (Instant::now(), AtomicU64::new(0));
+    let tell = |_: &Outcome| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        if done.is_multiple_of(10_000) {
+            eprintln!("{done} of {seeds} seeds, {:.0} s", start.elapsed().as_secs_f64());
+        }
+    };
+    let report = campaign(from..from + seeds, jobs, ENOUGH, &tell);
+    summarize(&report, start.elapsed().as_secs_f64(), jobs);
+    for outcome in &report.failed {
+        explain(outcome, How::default());
+    }
+    report.failed.is_empty() && report.idle_faults().is_empty()
+}
+
+fn summarize(report: &Report, took: f64, jobs: usize) {
+    let each = report.steps as f64 / took / jobs as f64;
+    println!(
+        "{} seeds, {} steps in {took:.1} s on {jobs} threads: {each:.0} steps/s on each; {} repeated; {} failed",
+        report.seeds,
+        report.steps,
+        report.repeated,
+        report.failed.len()
+    );
+    for (fault, times) in &report.struck {
+        println!("  {:<20} {times:>10}", format!("{fault:?}"));
+    }
+    for fault in report.idle_faults() {
+        println!("  {:<20} never struck", format!("{fault:?}"));
+    }
+}
+
+/// What went wrong, the shortest story in which it does, and how to see it again.
+fn explain(outcome: &Outcome, how: How) {
+    println!("\nseed {} failed:", outcome.seed);
+    outcome.wrong.iter().take(5).for_each(|wrong| println!("  {wrong}"));
+    let (cut, least) = shrink(outcome, how, 200);
+    let planted = how.planted.map_or_else(String::new, |mistake| format!(" --plant {mistake:?}"));
+    println!("replay: cargo run --release -p servo-sim -- replay {}{cut}{planted}", outcome.seed);
+    let traced = run(&cut.of(&Scenario::of(outcome.seed)), How { traced: true, ..how });
+    println!("cut down to {} steps, of which the last are:", least.steps);
+    let skipped = traced.trace.len().saturating_sub(SHOWN);
+    traced.trace.iter().skip(skipped).for_each(|line| println!("  {line}"));
+    traced.wrong.iter().take(5).for_each(|wrong| println!("  => {wrong}"));
+}
+
+fn replay(seed: u64, plant: Option<&str>, cut: &Cut, log: bool) -> bool {
+    let named = |wanted: &str| {
+        let found = Mistake::ALL.into_iter().find(|mistake| format!("{mistake:?}") == wanted);
+        found.unwrap_or_else(|| panic!("there is no mistake {wanted}; there are {:?}", Mistake::ALL))
+    };
+    let how = How { traced: true, planted: plant.map(named), ..How::default() };
+    let scenario = cut.of(&Scenario::of(seed));
+    println!("{scenario:#?}");
+    let outcome = run(&scenario, how);
+    outcome.trace.iter().for_each(|line| println!("{line}"));
+    for batch in outcome.log.iter().filter(|_| log) {
+        println!("batch {} of epoch {}: {}", batch.seq, batch.epoch, String::from_utf8_lossy(&batch.payload));
+    }
+    println!("{} steps, {} batches, hash {:016x}", outcome.steps, outcome.batches, outcome.hash);
+    outcome.wrong.iter().for_each(|wrong| println!("=> {wrong}"));
+    outcome.wrong.is_empty()
+}
+
+fn plant_all(most: u64) -> bool {
+    let mut all = true;
+    for mistake in Mistake::ALL {
+        match notice(mistake, most) {
+            Some((seeds, outcome)) => {
+                let first: String =
+                    outcome.wrong.first().map_or("", String::as_str).chars().take(120).collect();
+                println!("{:<28} noticed after {seeds:>5} seeds: {first}", format!("{mistake:?}"));
+            }
+            None => {
+                println!("{:<28} not noticed in {most} seeds", format!("{mistake:?}"));
+                all = false;
+            }
+        }
+    }
+    all
+}

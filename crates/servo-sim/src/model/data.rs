@@ -1,0 +1,141 @@
+//! What is known of data: the latest of each partition, how its last attempt ended, and what waits for review (ADR-056,
+//! ADR-062).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use servo_core::{EventId, Operation, TaskKey, Timestamp};
+
+use super::follow::{Judged, No};
+use super::log::{list, text};
+use super::{Event, Task, TaskIs};
+
+/// An asset, and one of its partitions if it has any.
+pub type Place = (String, Option<String>);
+
+/// A materialization that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Made {
+    pub id: String,
+    pub run: String,
+    pub at: Timestamp,
+    pub event: EventId,
+}
+
+/// How the last task of a partition ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct LastAttempt {
+    pub succeeded: bool,
+    pub run: String,
+    pub at: Timestamp,
+    pub event: EventId,
+}
+
+/// What is known of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Status {
+    pub latest: Option<Made>,
+    pub last: LastAttempt,
+}
+
+/// What a check has blocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Waiting {
+    pub id: String,
+    pub run: String,
+    pub event: EventId,
+}
+
+/// Something came to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Promotion {
+    pub place: Place,
+    pub made: Made,
+    /// By a review, rather than by the end of its task.
+    pub approved: bool,
+}
+
+/// What is known of all data.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs)]
+pub struct Data {
+    pub statuses: BTreeMap<Place, Status>,
+    pub quarantine: BTreeMap<Place, Waiting>,
+    /// Everything that ever came to count, in order.
+    pub promotions: Vec<Promotion>,
+}
+
+/// What a report says of an asset.
+fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
+    let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
+    list(report, "outputs").iter().find(about)?.get("state")?.as_str()
+}
+
+/// The id under which a report of success counts. Where outputs are reported, it is that of the attempt.
+pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
+    if list(report, "outputs").is_empty() {
+        return report.get("materialization_id").and_then(Value::as_str).map(str::to_owned);
+    }
+    let counts = assets.iter().any(|asset| output_state(report, asset) == Some("COMMITTED"));
+    counts.then(|| text(report, "attempt_id").unwrap_or_default().to_owned())
+}
+
+impl Data {
+    /// What a report puts aside, whatever becomes of its task.
+    pub(super) fn set_aside(&mut self, event: &Event, run: &str, key: &TaskKey, assets: &[String]) {
+        let id = text(&event.payload, "attempt_id").unwrap_or_default();
+        for asset in assets {
+            if output_state(&event.payload, asset) == Some("QUARANTINED") {
+                let place = (asset.clone(), key.partition_str().map(str::to_owned));
+                let waiting = Waiting { id: id.to_owned(), run: run.to_owned(), event: event.id };
+                self.quarantine.insert(place, waiting);
+            }
+        }
+    }
+
+    /// A task ended for good, well or not.
+    pub(super) fn task_ended(&mut self, event: &Event, run: &str, task: &Task) {
+        match task.key.operation() {
+            Operation::Check => return,
+            Operation::Materialize | Operation::Backfill => {}
+        }
+        let says_nothing = list(&event.payload, "outputs").is_empty();
+        let succeeded = task.is == TaskIs::Succeeded;
+        for asset in &task.assets {
+            let place = (asset.clone(), task.key.partition_str().map(str::to_owned));
+            let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
+            let id = task.materialization.as_deref().filter(|_| counts && succeeded);
+            let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
+            self.ended(place, id, last, false);
+        }
+    }
+
+    fn ended(&mut self, place: Place, id: Option<&str>, last: LastAttempt, approved: bool) {
+        let made =
+            id.map(|id| Made { id: id.to_owned(), run: last.run.clone(), at: last.at, event: last.event });
+        if let Some(made) = made.clone() {
+            self.promotions.push(Promotion { place: place.clone(), made, approved });
+        }
+        let before = self.statuses.remove(&place).and_then(|status| status.latest);
+        self.statuses.insert(place, Status { latest: made.or(before), last });
+    }
+
+    /// Somebody has decided about what waits.
+    pub(super) fn reviewed(&mut self, event: &Event, approves: bool) -> Judged {
+        let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
+        let mut waiting = self.quarantine.iter();
+        let found = waiting.find(|((of, _), waiting)| of == asset && waiting.id == id);
+        let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
+        let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
+        if approves {
+            let last = LastAttempt { succeeded: true, run: waiting.run, at: event.at, event: event.id };
+            self.ended(place, Some(id), last, true);
+        }
+        Ok(())
+    }
+}

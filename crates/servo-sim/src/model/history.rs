@@ -1,0 +1,186 @@
+//! What a log must never hold, whatever the fold makes of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use servo_core::EventId;
+
+use super::log::text;
+use super::{Batch, Event, Model, Rules, Run, TaskIs, Verdict};
+
+/// What a log is to be.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Expected<'a> {
+    pub tenant: &'a str,
+    pub workspace: &'a str,
+    pub rules: &'a Rules,
+    /// Whether a lease keeps those with older epochs from writing.
+    pub leased: bool,
+}
+
+/// What is wrong with a log; nothing, if all is well.
+pub fn check(batches: &[Batch], expected: Expected<'_>) -> Vec<String> {
+    follow(batches, expected).map_or_else(|problem| vec![problem], |(_, problems)| problems)
+}
+
+/// What a log amounts to, and what is wrong with it.
+pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<String>), String> {
+    let mut checks = Checks {
+        expected,
+        model: Model::new(expected.rules.clone()),
+        problems: Vec::new(),
+        effects: BTreeMap::new(),
+        run_of_key: BTreeMap::new(),
+        made: BTreeSet::new(),
+        first_of_batch: EventId::NIL,
+    };
+    let mut before: Option<&Batch> = None;
+    for batch in batches {
+        checks.place(before, batch);
+        checks.first_of_batch = batch.events.first().map_or(EventId::NIL, |event| event.id);
+        for event in &batch.events {
+            checks.event(event)?;
+        }
+        checks.model.last_seq = batch.seq;
+        checks.slots(batch);
+        before = Some(batch);
+    }
+    Ok((checks.model, checks.problems))
+}
+
+struct Checks<'a> {
+    expected: Expected<'a>,
+    model: Model,
+    problems: Vec<String>,
+    /// The run that each idempotency key had its effect in, by the event that asked for it.
+    effects: BTreeMap<&'a str, EventId>,
+    run_of_key: BTreeMap<String, String>,
+    /// What was made: request of the run, asset, partition.
+    made: BTreeSet<(EventId, String, Option<String>)>,
+    first_of_batch: EventId,
+}
+
+impl<'a> Checks<'a> {
+    fn complain(&mut self, event: &Event, problem: impl std::fmt::Display) {
+        self.problems.push(format!("{} {}: {problem}", event.kind, event.id));
+    }
+
+    /// Numbers are dense, epochs never go down, and a batch holds something.
+    fn place(&mut self, before: Option<&Batch>, batch: &Batch) {
+        let wanted = before.map_or(1, |before| before.seq + 1);
+        if batch.seq != wanted {
+            self.problems.push(format!("batch {} stands where {wanted} should", batch.seq));
+        }
+        if let Some(before) = before.filter(|before| self.expected.leased && before.epoch > batch.epoch) {
+            let (old, new) = (before.epoch, batch.epoch);
+            self.problems.push(format!("batch {} is of epoch {new}, after epoch {old}", batch.seq));
+        }
+        if batch.events.is_empty() {
+            self.problems.push(format!("batch {} is empty", batch.seq));
+        }
+    }
+
+    /// Open attempts stay within the limit.
+    fn slots(&mut self, batch: &Batch) {
+        let (open, limit) = (self.model.open_attempts(), self.expected.rules.max_concurrent_tasks);
+        if open > limit {
+            self.problems.push(format!("after batch {} {open} attempts are open, {limit} may be", batch.seq));
+        }
+    }
+
+    fn event(&mut self, event: &'a Event) -> Result<(), String> {
+        let last = self.model.last_event;
+        if event.id <= last {
+            self.complain(event, format_args!("its id is not greater than {last}"));
+        }
+        if (&*event.tenant, &*event.workspace) != (self.expected.tenant, self.expected.workspace) {
+            self.complain(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
+        }
+        self.before(event);
+        let promoted = self.model.data.promotions.len();
+        let verdict = self.model.follow(event)?;
+        self.after(event, verdict);
+        self.promotions(event, promoted);
+        Ok(())
+    }
+
+    /// What must hold when something is begun.
+    fn before(&mut self, event: &Event) {
+        if !matches!(event.kind.as_str(), "DispatchRequested" | "TaskStarted") {
+            return;
+        }
+        let (Ok(id), Ok(key)) = (text(&event.payload, "run_id"), text(&event.payload, "task_key")) else {
+            return;
+        };
+        let Some(run) = self.model.run(id) else { return };
+        let Some(task) = run.tasks.iter().find(|task| task.key.as_str() == key) else { return };
+        let missing =
+            task.upstream.iter().map(|up| &run.tasks[*up]).find(|task| task.is != TaskIs::Succeeded);
+        if let Some(missing) = missing {
+            let (key, is) = (missing.key.clone(), missing.is.name());
+            self.complain(event, format_args!("it begins before {key}, which is {is}"));
+        }
+    }
+
+    fn after(&mut self, event: &'a Event, verdict: Verdict) {
+        match verdict {
+            Verdict::Accepted => self.effect(event),
+            Verdict::Late => {}
+            // An engine that knows the whole log does not write these.
+            Verdict::Ignored("not due") => self.complain(event, "it fires before it is due"),
+            Verdict::Ignored(why) => self.ignored(event, why),
+        }
+    }
+
+    /// Each idempotency key has one effect, and each run key one run.
+    fn effect(&mut self, event: &'a Event) {
+        let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
+        let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
+        // A run may be forced again and again: each time, those that have fallen silent since are given up.
+        let may_repeat = event.kind == "RunCancelRequested" && event.key.starts_with("force_cancel:");
+        if self.effects.insert(&event.key, requested) == Some(requested) && !may_repeat {
+            self.complain(event, format_args!("{} has a second effect", event.key));
+        }
+        if event.kind == "TaskStarted" && stopped.is_some() {
+            self.complain(event, "it begins in a run that was stopped");
+        }
+        if event.kind == "RunRequested"
+            && let (Ok(key), Ok(id)) = (text(&event.payload, "run_key"), text(&event.payload, "run_id"))
+            && self.run_of_key.insert(key.to_owned(), id.to_owned()).is_some_and(|known| known != id)
+        {
+            self.complain(event, format_args!("run key {key} has a second run"));
+        }
+    }
+
+    /// Decisions of the engine count, except about what the same batch has just stopped.
+    fn ignored(&mut self, event: &Event, why: &'static str) {
+        match event.kind.as_str() {
+            "PlanCreated" | "RunTriggered" => {
+                self.complain(event, format_args!("a second run was begun: {why}"))
+            }
+            "DispatchRequested" => {
+                let stopped = self.run_of(event).and_then(|run| run.stopped);
+                if stopped.is_none_or(|(by, _)| by < self.first_of_batch) {
+                    self.complain(event, format_args!("an attempt too many: {why}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A run makes each partition once.
+    fn promotions(&mut self, event: &Event, before: usize) {
+        let new = self.model.data.promotions[before..].to_vec();
+        for promotion in new.into_iter().filter(|promotion| !promotion.approved) {
+            let requested = self.run_of(event).map_or(EventId::NIL, |run| run.requested);
+            let (asset, partition) = promotion.place;
+            if !self.made.insert((requested, asset.clone(), partition.clone())) {
+                self.complain(event, format_args!("{asset} {partition:?} is made twice by one run"));
+            }
+        }
+    }
+
+    fn run_of(&self, event: &Event) -> Option<&Run> {
+        self.model.run(event.payload.get("run_id")?.as_str()?)
+    }
+}

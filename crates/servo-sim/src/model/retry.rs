@@ -1,0 +1,74 @@
+//! Whether a failed task is tried again, and when (ADR-038).
+
+use serde_json::Value;
+use servo_core::{AttemptId, Millis};
+
+use super::log::texts;
+
+/// Failures that are nobody's fault: without a policy, only these are tried again.
+const SOFT: [&str; 10] = [
+    "NETWORK_ERROR",
+    "RATE_LIMITED",
+    "SERVICE_UNAVAILABLE",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "DISK_FULL",
+    "WORKER_CRASH",
+    "HEARTBEAT_LOST",
+    "INTERRUPTED",
+    "INTERNAL_ERROR",
+];
+
+/// What went wrong: its code, and the type of the exception.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Failure<'a> {
+    pub(super) code: &'a str,
+    pub(super) exception: Option<&'a str>,
+}
+
+impl<'a> Failure<'a> {
+    pub(super) fn code(code: &'a str) -> Self {
+        Self { code, exception: None }
+    }
+
+    /// What a worker reports; without a word about it, it is the fault of the user's code.
+    pub(super) fn reported(error: Option<&'a Value>) -> Self {
+        let field = |name| error.and_then(|error| error.get(name)).and_then(Value::as_str);
+        Self { code: field("code").unwrap_or("USER_CODE_EXCEPTION"), exception: field("error_type") }
+    }
+}
+
+/// The wait before the next attempt; none if there is none.
+pub(super) fn wait(
+    policy: Option<&Value>,
+    failure: Failure<'_>,
+    failures: u64,
+    attempt: &str,
+) -> Option<Millis> {
+    let setting = |name: &str, default: u64| {
+        policy.and_then(|policy| policy.get(name)).and_then(Value::as_u64).unwrap_or(default)
+    };
+    let is_soft = SOFT.contains(&failure.code);
+    let is_named = |name: &str| {
+        policy.is_some_and(|policy| texts(policy, name).any(|listed| Some(listed) == failure.exception))
+    };
+    let is_narrowed = policy.is_some_and(|policy| texts(policy, "retry_on").next().is_some());
+    let is_wanted = match policy {
+        None => is_soft,
+        Some(_) => (is_soft || !is_narrowed || is_named("retry_on")) && !is_named("no_retry_on"),
+    };
+    if failure.code == "CANCELLED" || !is_wanted || failures >= setting("max_attempts", 3) {
+        return None;
+    }
+    let (million, longest) = (1_000_000_u128, u128::from(setting("max_delay_ms", 3_600_000)));
+    let multiplier = u128::from(setting("multiplier_ppm", 2_000_000));
+    let mut delay = u128::from(setting("initial_delay_ms", 60_000));
+    for _ in 1..failures {
+        delay = (delay * multiplier / million).min(u128::from(u64::MAX));
+    }
+    let delay = delay.min(longest);
+    let chance = attempt.parse::<AttemptId>().map_or(0, AttemptId::to_u128) % million;
+    let jitter = u128::from(setting("jitter_ppm", 100_000).min(1_000_000));
+    let taken = delay * jitter * chance / (million * million);
+    Some(Millis::new(u64::try_from(delay - taken).unwrap_or(u64::MAX)))
+}

@@ -1,0 +1,184 @@
+//! Runs are asked for, planned, started, stopped, and end when their tasks have.
+
+use serde_json::Value;
+use servo_core::{Millis, Timestamp};
+
+use super::follow::{Judged, No, only_if};
+use super::log::{list, text};
+use super::memory::Memory;
+use super::tasks::told;
+use super::{Event, Model, Run, RunIs, Task, TaskIs};
+
+impl Model {
+    /// Where the run of an event is, if it is held in memory.
+    pub(super) fn held_run(&self, payload: &Value) -> Result<usize, No> {
+        let found = self.newest.get(text(payload, "run_id")?).copied();
+        found.filter(|index| self.runs[*index].is_in_memory).ok_or(No::Ignored("unknown run"))
+    }
+
+    pub(super) fn run_requested(&mut self, event: &Event) -> Judged {
+        let (id, fingerprint) =
+            (text(&event.payload, "run_id")?, text(&event.payload, "request_fingerprint")?);
+        let bits = Memory::bits(id)?;
+        let held = self.run(id).filter(|run| run.is_in_memory).map(|run| run.fingerprint.as_str());
+        if let Some(known) = self.memory.runs.note(&bits).or(held) {
+            only_if(known != fingerprint && !self.memory.knows(&event.key), "duplicate")?;
+            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+            return Err(No::Ignored("run key conflict"));
+        }
+        self.memory.runs.insert(&bits, event.at, fingerprint);
+        self.memory.forget(self.last_event_at, &self.rules);
+        self.newest.insert(id.to_owned(), self.runs.len());
+        self.runs.push(Run {
+            id: id.to_owned(),
+            key: text(&event.payload, "run_key")?.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            requested: event.id,
+            created_at: event.at,
+            plan: None,
+            is: RunIs::Pending,
+            started_at: None,
+            finished_at: None,
+            ended_by: None,
+            timeout: None,
+            stopped: None,
+            tasks: Vec::new(),
+            is_in_memory: true,
+        });
+        Ok(())
+    }
+
+    pub(super) fn plan_created(&mut self, event: &Event) -> Judged {
+        let (index, plan) = (self.held_run(&event.payload)?, text(&event.payload, "plan_id")?);
+        let run = &mut self.runs[index];
+        only_if(run.plan.as_deref() != Some(plan), "duplicate")?;
+        only_if(run.plan.is_none() && run.is == RunIs::Pending, "not in that state")?;
+        let tasks = list(&event.payload, "tasks").iter().map(|spec| Task::planned(spec, event.at));
+        run.tasks = tasks.collect::<Result<_, String>>()?;
+        run.plan = Some(plan.to_owned());
+        Ok(())
+    }
+
+    pub(super) fn run_triggered(&mut self, event: &Event) -> Judged {
+        let (index, plan) = (self.held_run(&event.payload)?, text(&event.payload, "plan_id")?);
+        let run = &mut self.runs[index];
+        only_if(run.started_at.is_none(), "duplicate")?;
+        only_if(run.is == RunIs::Pending && run.plan.as_deref() == Some(plan), "not in that state")?;
+        run.is = RunIs::Running;
+        run.started_at = Some(event.at);
+        run.timeout = event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new);
+        for task in &mut run.tasks {
+            let first = if task.upstream.is_empty() { TaskIs::Ready } else { TaskIs::Blocked };
+            task.becomes(first, event.at);
+        }
+        Ok(())
+    }
+
+    pub(super) fn cancel_requested(&mut self, event: &Event) -> Judged {
+        let index = self.held_run(&event.payload)?;
+        let is_forced = event.payload.get("force").and_then(Value::as_bool).unwrap_or(false);
+        only_if(!self.runs[index].is.has_ended(), "not in that state")?;
+        only_if(self.runs[index].stopped.is_none() || is_forced, "duplicate")?;
+        self.stop(index, event, false, is_forced);
+        Ok(())
+    }
+
+    pub(super) fn run_timed_out(&mut self, event: &Event) -> Judged {
+        let index = self.held_run(&event.payload)?;
+        let run = &self.runs[index];
+        only_if(!run.is.has_ended() && run.stopped.is_none(), "not in that state")?;
+        let Some(started) = run.started_at else { return Err(No::Ignored("not in that state")) };
+        let limit = run.timeout.unwrap_or(self.rules.max_run_duration).min(self.rules.max_run_duration);
+        let due = told(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
+        only_if(event.at >= due, "not due")?;
+        self.stop(index, event, true, false);
+        Ok(())
+    }
+
+    /// What nobody has begun is cancelled at once; what somebody holds, only if it is forced and silent (ADR-052).
+    fn stop(&mut self, index: usize, event: &Event, timed_out: bool, is_forced: bool) {
+        let run = &mut self.runs[index];
+        run.is = RunIs::Cancelling;
+        run.stopped = run.stopped.or(Some((event.id, timed_out)));
+        let patience = self.rules.force_cancel_after;
+        for task in &mut run.tasks {
+            let ends = match task.is {
+                TaskIs::Planned | TaskIs::Blocked | TaskIs::Ready | TaskIs::RetryWait => true,
+                TaskIs::Dispatched => is_forced,
+                TaskIs::Running => is_forced && event.at.since(task.heard()) >= patience,
+                TaskIs::Skipped | TaskIs::Cancelled | TaskIs::Failed | TaskIs::Succeeded => false,
+            };
+            if ends {
+                task.becomes(TaskIs::Cancelled, event.at);
+            }
+        }
+        self.settle(index, event);
+    }
+
+    /// A task of a run has ended: what it means for the others, and for the run.
+    pub(super) fn settle(&mut self, index: usize, event: &Event) {
+        let run = &mut self.runs[index];
+        run.spread(event.at);
+        if run.is.has_ended() || !run.tasks.iter().all(|task| task.is.has_ended()) {
+            return;
+        }
+        run.is = match run.stopped {
+            Some((_, true)) => RunIs::TimedOut,
+            Some((_, false)) => RunIs::Cancelled,
+            None if run.tasks.iter().all(|task| task.is == TaskIs::Succeeded) => RunIs::Succeeded,
+            None => RunIs::Failed,
+        };
+        run.finished_at = run.tasks.iter().filter_map(|task| task.finished_at).max().or(Some(event.at));
+        run.ended_by = Some(event.id);
+        let tasks = run.tasks.len();
+        for gone in self.memory.run_ended(index, tasks, &self.rules) {
+            self.runs[gone].is_in_memory = false;
+        }
+    }
+}
+
+impl Run {
+    /// Looks at every task again until nothing changes: behind a failure everything is skipped, behind a success what
+    /// waits for nothing else is ready (ADR-022, ADR-042).
+    fn spread(&mut self, at: Timestamp) {
+        loop {
+            let mut changed = false;
+            for position in 0..self.tasks.len() {
+                let task = &self.tasks[position];
+                let before = || task.upstream.iter().map(|up| &self.tasks[*up]);
+                if task.is.waits() {
+                    let any = |is| before().any(|task| task.is == is);
+                    let next = if any(TaskIs::Failed) || any(TaskIs::Skipped) {
+                        TaskIs::Skipped
+                    } else if any(TaskIs::Cancelled) {
+                        TaskIs::Cancelled
+                    } else if task.is == TaskIs::Blocked && before().all(|task| task.is == TaskIs::Succeeded)
+                    {
+                        TaskIs::Ready
+                    } else {
+                        continue;
+                    };
+                    self.tasks[position].becomes(next, at);
+                    changed = true;
+                } else if task.is == TaskIs::Skipped {
+                    // Its cause is the smallest failure before it, its time the earliest.
+                    let failed = task
+                        .upstream
+                        .iter()
+                        .filter(|up| self.tasks[**up].is == TaskIs::Failed)
+                        .min()
+                        .copied();
+                    let cause = before().filter_map(|task| task.caused_by).chain(failed).min();
+                    let bad = before().filter(|task| matches!(task.is, TaskIs::Failed | TaskIs::Skipped));
+                    let finished_at = bad.filter_map(|task| task.finished_at).chain(task.finished_at).min();
+                    changed |= (cause, finished_at) != (task.caused_by, task.finished_at);
+                    let task = &mut self.tasks[position];
+                    (task.caused_by, task.finished_at) = (cause, finished_at);
+                }
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The tables as plain rows, all of them.
+
+use servo_engine::HotRows;
+use servo_engine::rows::{MaterializationRow, RunRow, TaskRow};
+use servo_projections::{Error, Projection, RunFilter};
+
+/// Runs read at once.
+const PAGE: usize = 1_000;
+
+/// What the Parquet files say, up to the batch that their manifest names.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Tables {
+    pub hot: HotRows,
+    /// Runs that have left memory, newest first, with their tasks.
+    pub history: Vec<(RunRow, Vec<TaskRow>)>,
+    /// Everything that ever came to count, oldest first.
+    pub materializations: Vec<MaterializationRow>,
+}
+
+impl Tables {
+    /// Reads everything.
+    pub async fn read(projection: &Projection) -> Result<Self, Error> {
+        let mut history = Vec::new();
+        loop {
+            let before = history.last().map(|(row, _): &(RunRow, _)| row.requested_event_id);
+            let page = projection.runs_before(before, PAGE, &RunFilter::default()).await?;
+            if page.is_empty() {
+                break;
+            }
+            for row in page {
+                let tasks = projection.tasks_of(&row).await?;
+                history.push((row, tasks));
+            }
+        }
+        Ok(Self {
+            hot: projection.hot_rows().await?,
+            history,
+            materializations: projection.materializations().await?,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Attempts: handed to queues, begun, heard of, ended (ADR-037). Only the newest attempt counts, and only while it is
+//! open.
+
+use serde_json::Value;
+use servo_core::Timestamp;
+
+use super::data::name_of;
+use super::follow::{Judged, No, only_if};
+use super::log::{number, text, time};
+use super::retry::{Failure, wait};
+use super::run::Attempt;
+use super::{Event, Model, Task, TaskIs};
+
+/// How an attempt ends.
+enum End<'a> {
+    Succeeded(Option<String>),
+    Failed(Failure<'a>),
+    /// Its worker went away.
+    Lost,
+    /// Nobody took it.
+    Untaken,
+}
+
+/// Which attempt an event is about.
+fn attempt(payload: &Value) -> Result<(u64, &str), String> {
+    Ok((number(payload, "attempt")?, text(payload, "attempt_id")?))
+}
+
+/// What a timer was counted from and when it was due, if it says so.
+pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, String> {
+    if payload.get("since").is_none() {
+        return Ok(None);
+    }
+    Ok(Some((time(payload, "since")?, time(payload, "fire_at")?)))
+}
+
+impl Model {
+    /// Where the task of an event is: its run, its position.
+    fn subject(&self, payload: &Value) -> Result<(usize, usize), No> {
+        let (run, key) = (self.held_run(payload)?, text(payload, "task_key")?);
+        let position = self.runs[run].tasks.iter().position(|task| task.key.as_str() == key);
+        position.map(|position| (run, position)).ok_or(No::Ignored("unknown task"))
+    }
+
+    fn task(&mut self, (run, position): (usize, usize)) -> &mut Task {
+        &mut self.runs[run].tasks[position]
+    }
+
+    pub(super) fn dispatch_requested(&mut self, event: &Event) -> Judged {
+        let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let task = self.task(subject);
+        only_if(!task.is_newest(number, id), "duplicate")?;
+        only_if(number > task.attempt, "stale attempt")?;
+        only_if(task.is == TaskIs::Ready && !task.is_open(), "not in that state")?;
+        task.attempt = number;
+        id.clone_into(&mut task.attempt_id);
+        task.pending_since = Some(event.at);
+        (task.dispatched_at, task.started_at, task.heard_at, task.timer) = (None, None, None, None);
+        let (id, dispatched_by) = (id.to_owned(), event.id);
+        task.attempts.push(Attempt { number, id, dispatched_by, started_by: None, reported_by: None });
+        Ok(())
+    }
+
+    pub(super) fn dispatch_enqueued(&mut self, event: &Event) -> Judged {
+        let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let task = self.task(subject);
+        only_if(task.is_newest(number, id), "stale attempt")?;
+        only_if(task.dispatched_at.is_none(), "duplicate")?;
+        task.dispatched_at = Some(event.at);
+        if task.is == TaskIs::Ready && task.is_open() {
+            task.becomes(TaskIs::Dispatched, event.at);
+        }
+        Ok(())
+    }
+
+    pub(super) fn task_started(&mut self, event: &Event) -> Judged {
+        let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let task = self.task(subject);
+        only_if(task.is_newest(number, id), "stale attempt")?;
+        only_if(task.started_at.is_none(), "duplicate")?;
+        only_if(task.is_open(), "not in that state")?;
+        (task.started_at, task.heard_at) = (Some(event.at), Some(event.at));
+        task.becomes(TaskIs::Running, event.at);
+        if let Some(attempt) = task.attempts.last_mut() {
+            attempt.started_by = Some(event.id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn task_heartbeat(&mut self, event: &Event) -> Judged {
+        let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let task = self.task(subject);
+        only_if(task.is_newest(number, id), "stale attempt")?;
+        only_if(task.is == TaskIs::Running, "not in that state")?;
+        only_if(task.heard_at < Some(event.at), "duplicate")?;
+        task.heard_at = Some(event.at);
+        Ok(())
+    }
+
+    pub(super) fn timer_requested(&mut self, event: &Event) -> Judged {
+        let (subject, number) = (self.subject(&event.payload)?, number(&event.payload, "attempt")?);
+        let task = self.task(subject);
+        only_if(task.attempt == number, "stale attempt")?;
+        only_if(task.timer.is_none(), "duplicate")?;
+        only_if(task.is == TaskIs::RetryWait, "not in that state")?;
+        task.timer = Some(false);
+        Ok(())
+    }
+
+    pub(super) fn timer_enqueued(&mut self, event: &Event) -> Judged {
+        let (subject, number) = (self.subject(&event.payload)?, number(&event.payload, "attempt")?);
+        let task = self.task(subject);
+        only_if(task.attempt == number, "stale attempt")?;
+        only_if(task.timer.is_some(), "not in that state")?;
+        only_if(task.timer == Some(false) && task.is == TaskIs::RetryWait, "duplicate")?;
+        task.timer = Some(true);
+        Ok(())
+    }
+
+    pub(super) fn timer_fired(&mut self, event: &Event) -> Judged {
+        let kind = text(&event.payload, "timer_type")?;
+        match (event.payload.get("task_key").is_some(), kind == "RUN_TIMEOUT") {
+            (false, true) => return self.run_timed_out(event),
+            (true, true) | (false, false) => return Err(No::Ignored("unknown task")),
+            (true, false) => {}
+        }
+        let (subject, number) = (self.subject(&event.payload)?, number(&event.payload, "attempt")?);
+        let due = self.runs[subject.0].tasks[subject.1].due(&self.rules);
+        let task = self.task(subject);
+        only_if(task.attempt == number, "stale attempt")?;
+        let Some((due, wanted)) = due else { return Err(No::Ignored("not in that state")) };
+        only_if(kind == wanted, "not in that state")?;
+        // How patient the writer was, the event says; that nothing was heard meanwhile, the task says.
+        let told = told(&event.payload)?;
+        let is_silent = told.is_none_or(|(since, _)| task.waits_since() <= Some(since));
+        only_if(event.at >= told.map_or(due, |(_, due)| due) && is_silent, "not due")?;
+        match wanted {
+            "RETRY" => task.becomes(TaskIs::Ready, event.at),
+            "HEARTBEAT_CHECK" => self.end(subject, event, End::Failed(Failure::code("HEARTBEAT_LOST"))),
+            _ => self.end(subject, event, End::Untaken),
+        }
+        Ok(())
+    }
+
+    pub(super) fn task_finished(&mut self, event: &Event) -> Judged {
+        let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let outcome = text(&event.payload, "outcome")?;
+        let is_known = self.memory.knows(&event.key);
+        let is_stopping = self.runs[subject.0].stopped.is_some();
+        let task = self.task(subject);
+        if !task.is_newest(number, id) {
+            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+            return Err(No::Ignored("stale attempt"));
+        }
+        if !task.is_open() {
+            let is_news = task.is == TaskIs::Cancelled && task.late.is_none() && outcome != "CANCELLED";
+            only_if(is_news && !is_known, "duplicate")?;
+            task.late = Some(outcome.to_owned());
+            return Err(No::Late);
+        }
+        if let Some(attempt) = task.attempts.last_mut() {
+            attempt.reported_by = Some(event.id);
+        }
+        let (key, assets) = (task.key.clone(), task.assets.clone());
+        if !is_stopping {
+            let run = self.runs[subject.0].id.clone();
+            self.data.set_aside(event, &run, &key, &assets);
+        } else if outcome != "CANCELLED" {
+            task.late = Some(outcome.to_owned());
+        }
+        let error = event.payload.get("error");
+        let end = match outcome {
+            "SUCCEEDED" => End::Succeeded(name_of(&event.payload, &assets)),
+            "FAILED" => End::Failed(Failure::reported(error)),
+            "TIMED_OUT" if error.is_none() => End::Failed(Failure::code("TIMEOUT")),
+            "TIMED_OUT" => End::Failed(Failure::reported(error)),
+            "CANCELLED" => End::Failed(Failure::code("CANCELLED")),
+            "INTERRUPTED" => End::Lost,
+            other => return Err(No::Unreadable(format!("an attempt ends as {other}"))),
+        };
+        self.end(subject, event, end);
+        if !self.task(subject).is.has_ended() {
+            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+        }
+        Ok(())
+    }
+
+    /// Ends an open attempt. In a run that was stopped every end is a cancellation.
+    fn end(&mut self, subject: (usize, usize), event: &Event, end: End<'_>) {
+        let is_stopping = self.runs[subject.0].stopped.is_some();
+        let max_interruptions = self.rules.max_interruptions;
+        let task = self.task(subject);
+        if is_stopping {
+            task.becomes(TaskIs::Cancelled, event.at);
+            return self.settle(subject.0, event);
+        }
+        match end {
+            End::Succeeded(materialization) => {
+                task.materialization = materialization;
+                task.becomes(TaskIs::Succeeded, event.at);
+            }
+            End::Failed(failure) => {
+                task.failures += 1;
+                task.interruptions = 0;
+                match wait(task.retry.as_ref(), failure, task.failures, &task.attempt_id) {
+                    Some(delay) => {
+                        task.becomes(TaskIs::RetryWait, event.at);
+                        task.retry_at = Some(event.at.saturating_add(delay));
+                    }
+                    None => task.becomes(TaskIs::Failed, event.at),
+                }
+            }
+            End::Lost => {
+                task.interruptions += 1;
+                let is_too_often = task.interruptions > max_interruptions;
+                task.becomes(if is_too_often { TaskIs::Failed } else { TaskIs::Ready }, event.at);
+            }
+            End::Untaken => task.becomes(TaskIs::Ready, event.at),
+        }
+        if self.task(subject).is.has_ended() {
+            let run = &self.runs[subject.0];
+            let task = &run.tasks[subject.1];
+            self.data.task_ended(event, &run.id, task);
+            self.settle(subject.0, event);
+        }
+    }
+}

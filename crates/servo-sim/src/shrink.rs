@@ -1,0 +1,96 @@
+//! Cutting a scenario that failed down to what matters.
+
+use std::fmt;
+
+use crate::faults::FaultSet;
+use crate::scenario::Scenario;
+use crate::seed::{How, Outcome, run};
+
+/// What is left out of the scenario of a seed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Wishes that nobody has, by number.
+    pub wishes: Vec<usize>,
+    /// Blows that do not fall, by number.
+    pub blows: Vec<usize>,
+    /// The faults that may strike, if not all of them.
+    pub faults: Option<FaultSet>,
+}
+
+impl Cut {
+    /// What is left of a scenario.
+    pub fn of(&self, scenario: &Scenario) -> Scenario {
+        let mut left = scenario.clone();
+        let keep = |gone: &[usize], number: usize| !gone.contains(&number);
+        left.wishes =
+            numbered(&scenario.wishes).filter(|(n, _)| keep(&self.wishes, *n)).map(|(_, w)| w).collect();
+        left.blows =
+            numbered(&scenario.blows).filter(|(n, _)| keep(&self.blows, *n)).map(|(_, b)| b).collect();
+        left.faults = self.faults.unwrap_or(scenario.faults);
+        left
+    }
+}
+
+fn numbered<T: Clone>(of: &[T]) -> impl Iterator<Item = (usize, T)> {
+    of.iter().cloned().enumerate()
+}
+
+impl fmt::Display for Cut {
+    /// As arguments of `replay`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
+        if !self.wishes.is_empty() {
+            write!(f, " --without-wishes {}", list(&self.wishes))?;
+        }
+        if !self.blows.is_empty() {
+            write!(f, " --without-blows {}", list(&self.blows))?;
+        }
+        match self.faults {
+            Some(faults) => write!(f, " --faults {}", faults.bits()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Leaves out one thing after the other for as long as it still fails, at most `tries` times; what is left out, and how
+/// it failed then.
+pub fn shrink(failed: &Outcome, how: How, tries: usize) -> (Cut, Outcome) {
+    let whole = Scenario::of(failed.seed);
+    // Long stories are told whole: each try takes as long as they do.
+    let tries = tries.min(usize::try_from(2_000_000 / failed.steps.max(1)).unwrap_or(0));
+    let (mut cut, mut best, mut left) = (Cut::default(), failed.clone(), tries);
+    loop {
+        let candidates = smaller(&whole, &cut);
+        let next = candidates.into_iter().find_map(|candidate| {
+            left = left.checked_sub(1)?;
+            // What takes longer than the whole is another story.
+            let how = How { most_steps: Some(best.steps + 1_000), ..how };
+            let outcome = run(&candidate.of(&whole), how);
+            let is_shorter = !outcome.wrong.is_empty() && outcome.steps <= best.steps;
+            is_shorter.then_some((candidate, outcome))
+        });
+        match next {
+            Some((smaller, outcome)) => (cut, best) = (smaller, outcome),
+            None => return (cut, best),
+        }
+    }
+}
+
+fn smaller(whole: &Scenario, cut: &Cut) -> Vec<Cut> {
+    let mut candidates = Vec::new();
+    for number in (0..whole.blows.len()).filter(|number| !cut.blows.contains(number)) {
+        let mut next = cut.clone();
+        next.blows.push(number);
+        candidates.push(next);
+    }
+    for number in (0..whole.wishes.len()).filter(|number| !cut.wishes.contains(number)) {
+        let mut next = cut.clone();
+        next.wishes.push(number);
+        candidates.push(next);
+    }
+    let faults = cut.faults.unwrap_or(whole.faults);
+    for fault in faults.iter() {
+        candidates.push(Cut { faults: Some(faults.without(fault)), ..cut.clone() });
+    }
+    candidates
+}

@@ -1,0 +1,416 @@
+//! One workspace in the world: its nodes, how they start and die, and how others reach them.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, Either, select};
+use object_store::path::Path;
+use servo_core::{Millis, TenantId, WorkspaceId};
+use servo_engine::testing::invariants;
+use servo_projections::Limits;
+use servo_queue::{Keyring, LocalQueue, TaskQueue};
+use servo_runtime::{Config, Error, Ownership, Stores, Workspace};
+use servo_store::testing::{MemoryDisk, MemoryFiles};
+use servo_store::{
+    Blobs, CountingPutIds, DataRoot, FileBlobs, Layout, ObjectBlobs, ObjectLog, ObjectLogOptions, OpenError,
+};
+
+use crate::audit::Audit;
+use crate::bucket::Bucket;
+use crate::disk::{self, BookedLog};
+use crate::faults::{Fault, Faults};
+use crate::machine::{Footing, MachineClock};
+use crate::mail::Mail;
+use crate::scenario::{Crew, SECOND, Scenario, Storage};
+use crate::worker;
+use crate::world::{Lane, ProcessId, World};
+
+/// Run ids are derived with it.
+const SECRET: [u8; 32] = *b"0123456789abcdef0123456789abcdef";
+
+/// How long a caller waits for an answer.
+const PATIENCE: u64 = 30 * SECOND;
+
+/// A workspace and everything around it. Cheap to clone.
+#[derive(Clone)]
+pub struct Site {
+    /// The world it is in.
+    pub world: World,
+    /// Its part of the world.
+    pub lane: Lane,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// The books.
+    pub audit: Audit,
+    /// Where bytes are.
+    pub bucket: Bucket,
+    /// Names of everything.
+    pub layout: Layout,
+    /// What it is like.
+    pub scenario: Arc<Scenario>,
+    /// The queue between nodes and workers.
+    pub mail: Mail,
+    /// What messages are signed with.
+    pub keys: Keyring,
+    disk: MemoryDisk,
+    nodes: Arc<Mutex<Vec<Node>>>,
+    closing: Arc<AtomicBool>,
+}
+
+struct Node {
+    clock: MachineClock,
+    process: Option<ProcessId>,
+    workspace: Option<Workspace>,
+    /// The disk, as the process sees it.
+    files: Option<MemoryFiles>,
+    starts: u64,
+}
+
+impl Site {
+    /// A workspace with this name. Nothing runs yet.
+    pub fn new(
+        world: &World,
+        lane: Lane,
+        faults: &Faults,
+        audit: &Audit,
+        bucket: &Bucket,
+        name: &str,
+        scenario: Scenario,
+    ) -> Self {
+        let tenant = TenantId::parse("acme").expect("a tenant");
+        let layout = Layout::new(tenant, WorkspaceId::parse(name).expect("a workspace"));
+        let prefix = layout.prefix();
+        audit.open(&prefix);
+        let node = |_| Node {
+            clock: MachineClock::new(world, 0),
+            process: None,
+            workspace: None,
+            files: None,
+            starts: 0,
+        };
+        Self {
+            world: world.clone(),
+            lane,
+            faults: faults.clone(),
+            audit: audit.clone(),
+            bucket: bucket.clone(),
+            mail: Mail::new(world, faults, audit, lane, &prefix),
+            layout,
+            keys: Keyring::new("k1", SECRET),
+            disk: MemoryDisk::new(),
+            nodes: Arc::new(Mutex::new((0..scenario.nodes).map(node).collect())),
+            scenario: Arc::new(scenario),
+            closing: Arc::default(),
+        }
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, Vec<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the names of the workspace begin with.
+    pub fn prefix(&self) -> String {
+        self.layout.prefix()
+    }
+
+    /// Starts a node that is down.
+    pub fn start(&self, number: usize) {
+        if self.closing.load(Ordering::Relaxed) {
+            return;
+        }
+        let (process, clock, files, starts) = {
+            let mut nodes = self.nodes();
+            let node = &mut nodes[number];
+            if node.process.is_some() {
+                return;
+            }
+            node.starts += 1;
+            let process = self.world.process(self.lane, format!("node {number}.{}", node.starts));
+            node.process = Some(process);
+            let files = self.disk.process();
+            node.files = Some(files.clone());
+            (process, node.clock.clone(), files, node.starts)
+        };
+        self.world.note("start", || format!("node {number}.{starts}"));
+        let footing = Footing { world: self.world.clone(), lane: self.lane, process };
+        let site = self.clone();
+        self.world.spawn(
+            process,
+            "life",
+            async move { site.live(number, starts, footing, clock, files).await }.boxed(),
+        );
+    }
+
+    /// Kills a node and starts it again after a while.
+    pub fn crash(&self, number: usize, pause: u64) {
+        let (process, workspace) = {
+            let mut nodes = self.nodes();
+            let node = &mut nodes[number];
+            if let Some(files) = node.files.take() {
+                files.kill();
+            }
+            (node.process.take(), node.workspace.take())
+        };
+        let Some(process) = process else { return };
+        self.world.kill(process);
+        drop(workspace);
+        self.start_later(number, pause);
+    }
+
+    /// The machine loses power: what was not synced is gone, or half there.
+    pub fn lose_power(&self, pause: u64) {
+        self.disk.power_loss(&mut |choices| self.world.roll(self.lane, |dice| dice.below(choices)));
+        self.crash(0, pause);
+    }
+
+    /// The disk as a process sees it that is none of the nodes.
+    pub fn judges_files(&self) -> MemoryFiles {
+        self.disk.process()
+    }
+
+    /// No node is started any more.
+    pub fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the disk of the site fail now and then.
+    pub fn haunt(&self) {
+        if self.scenario.storage == Storage::Disk {
+            disk::haunt(self, &self.disk);
+        }
+    }
+
+    fn start_later(&self, number: usize, pause: u64) {
+        let site = self.clone();
+        self.world.after(self.lane, pause, move |_| site.start(number));
+    }
+
+    /// Stops a node for a while.
+    pub fn freeze(&self, number: usize, length: u64) {
+        let Some(process) = self.nodes()[number].process else { return };
+        self.world.note("freeze", || format!("node {number}"));
+        self.world.freeze(process);
+        self.world.after(self.lane, length, move |world| {
+            world.note("thaw", || format!("node {number}"));
+            world.thaw(process);
+        });
+    }
+
+    /// Lets all nodes go on, with the right time.
+    pub fn heal(&self) {
+        for node in self.nodes().iter() {
+            node.clock.set_error(0);
+            if let Some(process) = node.process {
+                self.world.thaw(process);
+            }
+        }
+    }
+
+    /// Sets the clock of a node wrong.
+    pub fn set_clock(&self, number: usize, error: i64) {
+        self.nodes()[number].clock.set_error(error);
+    }
+
+    /// Nodes that take requests.
+    pub fn open_nodes(&self) -> Vec<Workspace> {
+        let nodes = self.nodes();
+        nodes.iter().filter_map(|node| node.workspace.clone()).filter(Workspace::is_open).collect()
+    }
+
+    /// The life of a node, until it is told to stop.
+    async fn live(
+        self,
+        number: usize,
+        starts: u64,
+        footing: Footing,
+        clock: MachineClock,
+        files: MemoryFiles,
+    ) {
+        let queue: Arc<LocalQueue> = LocalQueue::new(1_000);
+        let mut pause = SECOND / 4;
+        let workspace = loop {
+            let opened = match self.stores(&footing, &files) {
+                Ok(stores) => {
+                    Workspace::open(stores, self.config(number, starts, &footing, &clock, &queue)).await
+                }
+                Err(error) => Err(error),
+            };
+            match opened {
+                Ok(workspace) => break workspace,
+                Err(error) => {
+                    self.world.note("not open", || format!("node {number}: {error}"));
+                    if let Error::LogBehind { .. } | Error::Batch { .. } | Error::Restore(_) = error {
+                        self.audit.complain(format!("node {number} cannot start: {error}"));
+                    }
+                    let wait = self.world.roll(self.lane, |dice| dice.within(pause / 2..pause));
+                    self.world.sleep(self.lane, wait).await;
+                    pause = (pause * 2).min(60 * SECOND);
+                }
+            }
+        };
+        self.world.note("open", || format!("node {number}.{starts}"));
+        self.nodes()[number].workspace = Some(workspace.clone());
+        if self.scenario.crew == Crew::Local {
+            worker::local(&self, &footing, &workspace, &queue, &format!("local-{number}.{starts}"));
+        }
+        self.watch_over(number, &workspace).await;
+        // Deposed: it ends as a process does, and is started again by whoever watches over processes.
+        let _ended = workspace.shutdown().await;
+        self.world.note("ended", || format!("node {number}.{starts}"));
+        let gone = {
+            let mut nodes = self.nodes();
+            nodes[number].process = None;
+            nodes[number].workspace.take()
+        };
+        drop(gone);
+        self.start_later(number, SECOND);
+    }
+
+    /// Looks at the state of a node now and then, until the node closes.
+    async fn watch_over(&self, number: usize, workspace: &Workspace) {
+        while workspace.is_open() {
+            let pause = self.world.roll(self.lane, |dice| dice.within(SECOND..60 * SECOND));
+            self.world.sleep(self.lane, pause).await;
+            let checked = workspace.read(|state| invariants::check(state).map_err(|wrong| wrong.to_string()));
+            if let Ok(Err(wrong)) = checked.await {
+                self.audit.complain(format!("node {number}: {wrong}"));
+            }
+        }
+    }
+
+    /// Where a process keeps its bytes.
+    pub fn stores(&self, footing: &Footing, files: &MemoryFiles) -> Result<Stores, Error> {
+        let client = Arc::new(self.bucket.client(self.lane, &self.faults));
+        let timers = Arc::new(footing.clone());
+        let root = Path::default();
+        let blobs =
+            Arc::new(ObjectBlobs::new(client.clone(), &root, &self.layout).with_timers(timers.clone()));
+        let data = Some(DataRoot::bucket("sim://data".to_owned(), blobs.clone()));
+        let layout = self.layout.clone();
+        match self.scenario.storage {
+            Storage::Bucket => {
+                let options = ObjectLogOptions { timers, ..ObjectLogOptions::default() };
+                let log = Arc::new(ObjectLog::new(client, &root, &layout, options));
+                let log = Arc::new(BookedLog::new(log, self, false));
+                Ok(Stores { log, blobs, layout, data })
+            }
+            Storage::Disk => {
+                let log = disk::open(self, files, &layout).map_err(refused)?;
+                Ok(Stores { log, blobs: self.file_blobs(files), layout, data })
+            }
+        }
+    }
+
+    /// The blobs on the disk.
+    pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
+        Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout))
+    }
+
+    fn config(
+        &self,
+        number: usize,
+        starts: u64,
+        footing: &Footing,
+        clock: &MachineClock,
+        local: &Arc<LocalQueue>,
+    ) -> Config {
+        let queue: Arc<dyn TaskQueue> = match self.scenario.crew {
+            Crew::Remote => Arc::new(self.mail.clone()),
+            Crew::Local => local.clone(),
+        };
+        let ownership = if self.scenario.leased {
+            Ownership::ByLease { node: format!("node {number}.{starts}"), ttl: Millis::from_secs(45) }
+        } else {
+            Ownership::ByLog
+        };
+        let writer = (number as u64 + 1) * 10_000 + starts;
+        Config {
+            settings: self.scenario.settings.clone(),
+            clock: Arc::new(clock.clone()),
+            ground: Arc::new(footing.clone()),
+            put_ids: Arc::new(CountingPutIds::new(writer)),
+            ownership,
+            local_workers: format!("local-{number}.").into(),
+            heartbeat_interval: Millis::from_secs(10),
+            flush_every: Duration::from_millis(self.scenario.flush_every),
+            keep_log_batches: self.scenario.keep_log_batches,
+            limits: Limits {
+                l0_max_count: self.scenario.merge_at,
+                tier_fanout: self.scenario.merge_at,
+                keep_manifests: 4,
+                ..Limits::default()
+            },
+            ..Config::new(queue, SECRET, self.keys.clone())
+        }
+    }
+
+    /// Calls some node over the network. None if there was no answer.
+    pub async fn call<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(Workspace) -> BoxFuture<'static, Result<T, Error>>,
+    ) -> Option<Result<T, Error>> {
+        let travel = || self.world.roll(self.lane, |dice| dice.within(50..3_000));
+        self.world.sleep(self.lane, travel()).await;
+        let (process, workspace) = {
+            let nodes = self.nodes();
+            let open: Vec<_> =
+                nodes.iter().filter_map(|node| Some((node.process?, node.workspace.clone()?))).collect();
+            if open.is_empty() {
+                return None;
+            }
+            open[self.world.roll(self.lane, |dice| dice.below(open.len()))].clone()
+        };
+        let (sender, answer) = oneshot::channel();
+        let asked = ask(workspace);
+        let serve = async move { drop(sender.send(asked.await)) };
+        self.world.spawn(process, "call", serve.boxed());
+        let patience = self.world.sleep(self.lane, PATIENCE);
+        let answer = match select(answer, patience).await {
+            Either::Left((answer, _)) => answer.ok()?,
+            Either::Right(_) => return None,
+        };
+        self.world.sleep(self.lane, travel()).await;
+        if self.faults.strikes(self.lane, Fault::Partition, 20) {
+            return None;
+        }
+        Some(answer)
+    }
+
+    /// Calls until somebody answers and it is not "ask again".
+    pub async fn insist<T: Send + 'static>(
+        &self,
+        mut ask: impl FnMut(Workspace) -> BoxFuture<'static, Result<T, Error>>,
+        mut is_reachable: impl FnMut() -> bool,
+    ) -> Result<T, Error> {
+        let mut pause = SECOND / 100;
+        loop {
+            if is_reachable() {
+                match self.call(&mut ask).await {
+                    Some(Err(Error::Stopped)) | None => {}
+                    Some(Err(error)) if error.is_transient() => {}
+                    Some(answer) => return answer,
+                }
+            }
+            self.world.sleep(self.lane, pause).await;
+            pause = (pause * 2).min(240 * SECOND);
+        }
+    }
+
+    /// Runs something in a process of its own that nobody kills.
+    pub fn aside(&self, name: &str, work: impl Future<Output = ()> + Send + 'static) {
+        let process = self.world.process(self.lane, name);
+        self.world.spawn(process, "work", work.boxed());
+    }
+}
+
+fn refused(error: OpenError) -> Error {
+    match error {
+        OpenError::Read(error) => Error::Log(Arc::new(error)),
+        OpenError::Write(error) => Error::NotDurable(Arc::new(error)),
+        OpenError::Locked { .. } => Error::Recovering,
+    }
+}

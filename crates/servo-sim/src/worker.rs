@@ -1,0 +1,266 @@
+//! Workers: they take messages, ask before they begin, report while they work, and insist on being heard.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use object_store::path::Path;
+use object_store::{ObjectStoreExt, PutPayload};
+use servo_core::Clock;
+use servo_engine::outputs::{OutputReport, Usage};
+use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Reply, Report, TaskError};
+use servo_queue::{Envelope, LocalQueue, SignedEnvelope};
+use servo_runtime::{Error, Workspace};
+
+use crate::faults::Fault;
+use crate::machine::{Footing, MachineClock};
+use crate::scenario::SECOND;
+use crate::site::Site;
+
+/// Tasks that a worker does at once.
+const SLOTS: usize = 2;
+
+/// A worker on a machine of its own.
+#[derive(Clone)]
+pub struct Worker {
+    site: Site,
+    name: Arc<str>,
+    /// Whether calls from it get nowhere.
+    cut_off: Arc<AtomicBool>,
+}
+
+impl Worker {
+    /// Starts one with a new name; answers its process too.
+    pub fn start(site: &Site, name: &str) -> (Self, u32) {
+        let worker = Self { site: site.clone(), name: name.into(), cut_off: Arc::default() };
+        let process = site.world.process(site.lane, name);
+        for _ in 0..SLOTS {
+            let slot = worker.clone();
+            site.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
+        }
+        (worker, process)
+    }
+
+    /// Cuts it off, or lets it be heard again.
+    pub fn cut_off(&self, cut_off: bool) {
+        self.cut_off.store(cut_off, Ordering::Relaxed);
+    }
+
+    async fn serve(self) {
+        loop {
+            while self.cut_off.load(Ordering::Relaxed) {
+                self.site.world.sleep(self.site.lane, 60 * SECOND).await;
+            }
+            let message = self.site.mail.take().await;
+            let Some(envelope) = open(&self.site, &message) else { continue };
+            let (token, name) = (envelope.task_token.clone(), self.name.clone());
+            let begun = self.insist(
+                move |workspace, token| {
+                    let name = name.clone();
+                    async move { workspace.started(&token, &name).await }.boxed()
+                },
+                &token,
+            );
+            if begun.await.is_err() {
+                continue;
+            }
+            let report = self.work(&envelope).await;
+            let told = self.insist(
+                move |workspace, token| {
+                    let report = report.clone();
+                    async move { workspace.finished(&token, report).await }.boxed()
+                },
+                &token,
+            );
+            let _not_wanted = told.await;
+        }
+    }
+
+    async fn insist(
+        &self,
+        ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<Reply, Error>>,
+        token: &str,
+    ) -> Result<Reply, Error> {
+        let mut token = token.to_owned();
+        if self.site.faults.strikes(self.site.lane, Fault::Poison, 20) {
+            let forged = token.clone() + "x";
+            let refused = self.site.call(|workspace| ask(workspace, forged)).await;
+            if let Some(Ok(reply)) = refused {
+                self.site.audit.complain(format!("a forged token was taken: {reply:?}"));
+            }
+        }
+        token.shrink_to_fit();
+        self.site
+            .insist(|workspace| ask(workspace, token.clone()), || !self.cut_off.load(Ordering::Relaxed))
+            .await
+    }
+
+    /// Does an attempt beside its heartbeats.
+    async fn work(&self, envelope: &Envelope) -> Report {
+        let attempt = Attempt::draw(&self.site, envelope);
+        let mut left = attempt.length;
+        let interval = envelope.heartbeat_interval_ms.get() * 1_000;
+        while left > 0 {
+            let nap = left.min(interval);
+            self.site.world.sleep(self.site.lane, nap).await;
+            left -= nap;
+            if left == 0 || self.cut_off.load(Ordering::Relaxed) {
+                continue;
+            }
+            let token = envelope.task_token.clone();
+            let progress = Progress { ppm: (left % 1_000_000) as u32, message: String::new() };
+            let heard = self.site.call(move |workspace| {
+                async move { workspace.heartbeat(&token, Some(progress)).await }.boxed()
+            });
+            match heard.await {
+                Some(Ok(Reply::Heartbeat { should_cancel: true })) if attempt.obeys => {
+                    return Report::new(Outcome::Cancelled);
+                }
+                Some(Err(error))
+                    if !error.is_transient() && !matches!(error, Error::Stopped) && attempt.obeys =>
+                {
+                    return Report::new(Outcome::Cancelled);
+                }
+                Some(_) | None => {}
+            }
+        }
+        attempt.end(&self.site, envelope).await
+    }
+}
+
+/// Workers inside a node: they die with it, and begin before it is durable that they did.
+pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<LocalQueue>, name: &str) {
+    for slot in 0..SLOTS {
+        let (site, workspace, queue) = (site.clone(), workspace.clone(), queue.clone());
+        let name = format!("{name}/{slot}");
+        let serve = async move {
+            loop {
+                let message = queue.take("default").await;
+                if let Some(envelope) = open(&site, &message) {
+                    here(&site, &workspace, &envelope, &name).await;
+                }
+            }
+        };
+        footing.world.spawn(footing.process, "slot", serve.boxed());
+    }
+}
+
+async fn here(site: &Site, workspace: &Workspace, envelope: &Envelope, name: &str) {
+    let token = &envelope.task_token;
+    let pause = || site.world.sleep(site.lane, SECOND / 20);
+    loop {
+        match workspace.started_here(token, name).await {
+            Ok(_) => break,
+            Err(error) if error.is_transient() => pause().await,
+            Err(_) => return,
+        }
+    }
+    let attempt = Attempt::draw(site, envelope);
+    site.world.sleep(site.lane, attempt.length / 2).await;
+    let asked = workspace.heartbeat(token, None).await;
+    let report = match asked {
+        Ok(Reply::Heartbeat { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
+        Ok(_) | Err(_) => {
+            site.world.sleep(site.lane, attempt.length / 2).await;
+            attempt.end(site, envelope).await
+        }
+    };
+    while let Err(error) = workspace.finished(token, report.clone()).await {
+        if !error.is_transient() {
+            return;
+        }
+        pause().await;
+    }
+}
+
+/// The message, if it can be believed.
+fn open(site: &Site, message: &SignedEnvelope) -> Option<Envelope> {
+    let clock = MachineClock::new(&site.world, 0);
+    site.keys.open(message, clock.now()).ok()
+}
+
+/// What an attempt is going to be like.
+struct Attempt {
+    length: u64,
+    end: u64,
+    obeys: bool,
+}
+
+impl Attempt {
+    fn draw(site: &Site, envelope: &Envelope) -> Self {
+        let mut attempt = site.world.roll(site.lane, |dice| {
+            let length = match dice.below(8) {
+                0 => dice.within(0..1_000),
+                7 => dice.within(20 * SECOND..100 * SECOND),
+                _ => dice.within(10_000..8 * SECOND),
+            };
+            Self { length, end: dice.within(0..100), obeys: dice.chance(850) }
+        });
+        if let Some(limit) = envelope.timeout_ms.map(|limit| limit.get() * 1_000)
+            && attempt.length > limit
+        {
+            (attempt.length, attempt.end) = (limit, 100);
+        }
+        if site.faults.is_healed() {
+            // Everything must end some day.
+            attempt.end = attempt.end.min(90);
+        }
+        attempt
+    }
+
+    async fn end(&self, site: &Site, envelope: &Envelope) -> Report {
+        let failed = |code| Report::failed(TaskError::new(code, "boom"));
+        let usage = Some(Usage { cpu_ms: self.length / 1_000, ..Usage::default() });
+        let report = match self.end {
+            0..=79 => match store(site, envelope, OutputState::Committed).await {
+                Some(outputs) => Report { outputs: outputs.into(), ..Report::succeeded() },
+                None => failed(ErrorCode::DiskFull),
+            },
+            80..=85 => match store(site, envelope, OutputState::Quarantined).await {
+                Some(outputs) => Report { outputs: outputs.into(), ..failed(ErrorCode::CheckFailed) },
+                None => failed(ErrorCode::DiskFull),
+            },
+            86..=90 => failed(ErrorCode::UserCodeException),
+            91..=94 => failed(ErrorCode::WorkerCrash),
+            95..=97 => Report::new(Outcome::Interrupted),
+            98..=99 => failed(ErrorCode::NetworkError),
+            _ => Report::new(Outcome::TimedOut),
+        };
+        Report { usage, ..report }
+    }
+}
+
+/// Writes what an attempt makes: the data, and last the marker that it is whole.
+async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
+    let mut reports = Vec::new();
+    let Some(work) = &envelope.work else { return Some(reports) };
+    let (client, partition) = (site.bucket.client(site.lane, &site.faults), envelope.task_key.partition());
+    for output in &work.outputs {
+        let (dir, marker) = match state {
+            OutputState::Quarantined => (
+                site.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
+                "_reason.json",
+            ),
+            OutputState::Committed | OutputState::Discarded => (
+                site.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
+                "_commit.json",
+            ),
+        };
+        let path = Path::from(format!("{}/{dir}/{marker}", site.prefix()));
+        let mut tries = 0;
+        while client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
+            tries += 1;
+            if tries == 8 {
+                return None;
+            }
+            site.world.sleep(site.lane, SECOND << tries).await;
+        }
+        reports.push(OutputReport {
+            format: Some(DataFormat::Parquet),
+            row_count: Some(1),
+            ..OutputReport::new(output.asset.clone(), state)
+        });
+    }
+    Some(reports)
+}

@@ -1,0 +1,472 @@
+//! Time and turns: one thread, one clock, and dice that decide who is next.
+//!
+//! Everything that happens is either a task that was woken or an event whose time has come. Tasks belong to a
+//! process, which can be killed or frozen. Processes belong to a lane: lanes share the clock and nothing else, so
+//! what happens in one does not depend on whether the other is there.
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+
+use crate::dice::Dice;
+
+/// Part of the world that shares nothing but the clock with the others.
+pub type Lane = u8;
+
+const LANES: usize = 4;
+
+/// A process: everything in it dies at once.
+pub type ProcessId = u32;
+
+/// The simulated machines, network and clock. Cheap to clone.
+#[derive(Clone)]
+pub struct World {
+    inner: Arc<Mutex<Inner>>,
+    woken: Arc<Mutex<Woken>>,
+}
+
+#[derive(Default)]
+struct Woken([Vec<u32>; LANES]);
+
+struct Inner {
+    /// Microseconds since the beginning.
+    now: u64,
+    events: BinaryHeap<Due>,
+    next_order: u64,
+    tasks: Vec<Option<Task>>,
+    free: Vec<u32>,
+    processes: BTreeMap<ProcessId, Process>,
+    next_process: ProcessId,
+    dice: [Dice; LANES],
+    turns: Dice,
+    steps: u64,
+    hash: u64,
+    trace: Option<Vec<String>>,
+}
+
+struct Task {
+    process: ProcessId,
+    name: &'static str,
+    /// Absent while it is being polled.
+    future: Option<BoxFuture<'static, ()>>,
+    waker: Waker,
+    signal: Arc<Signal>,
+}
+
+struct Process {
+    name: String,
+    lane: Lane,
+    frozen: bool,
+    /// Tasks that were woken while it was frozen.
+    waiting: Vec<u32>,
+}
+
+/// Wakes a task once, however often it is called before the task's turn.
+struct Signal {
+    task: u32,
+    lane: Lane,
+    queued: AtomicBool,
+    woken: Arc<Mutex<Woken>>,
+}
+
+impl Signal {
+    /// The task is gone: wakers that are still around wake nobody. False if its number is queued, and can be given away
+    /// only when its turn has passed.
+    fn silence(&self) -> bool {
+        !self.queued.swap(true, Ordering::Relaxed)
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            lock(&self.woken).0[usize::from(self.lane)].push(self.task);
+        }
+    }
+}
+
+type Happening = Box<dyn FnOnce(&World) + Send>;
+
+enum What {
+    Wake(Waker, Arc<AtomicBool>),
+    Happen(Happening),
+}
+
+struct Due {
+    at: u64,
+    /// Dice of the lane, then the order of arrival: two events of one moment come in any order.
+    tie: u32,
+    order: u64,
+    what: What,
+}
+
+impl PartialEq for Due {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Due {}
+
+impl PartialOrd for Due {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Due {
+    /// The earliest is the greatest: a heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.tie, other.order).cmp(&(self.at, self.tie, self.order))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    /// A world in which nothing has happened yet.
+    pub fn new(seed: u64, traced: bool) -> Self {
+        let inner = Inner {
+            now: 0,
+            events: BinaryHeap::new(),
+            next_order: 0,
+            tasks: Vec::new(),
+            free: Vec::new(),
+            processes: BTreeMap::new(),
+            next_process: 1,
+            dice: std::array::from_fn(|lane| Dice::fork(seed, 100 + lane as u64)),
+            turns: Dice::fork(seed, 99),
+            steps: 0,
+            hash: seed,
+            trace: traced.then(Vec::new),
+        };
+        Self { inner: Arc::new(Mutex::new(inner)), woken: Arc::default() }
+    }
+
+    /// Microseconds since the beginning.
+    pub fn now(&self) -> u64 {
+        lock(&self.inner).now
+    }
+
+    /// What has happened so far, counted: turns of tasks and events.
+    pub fn steps(&self) -> u64 {
+        lock(&self.inner).steps
+    }
+
+    /// A number that is the same if, and only if, the same things happened in the same order.
+    pub fn hash(&self) -> u64 {
+        lock(&self.inner).hash
+    }
+
+    /// Throws the dice of a lane.
+    pub fn roll<T>(&self, lane: Lane, throw: impl FnOnce(&mut Dice) -> T) -> T {
+        throw(&mut lock(&self.inner).dice[usize::from(lane)])
+    }
+
+    /// Notes what happened: into the hash always, into the trace if somebody reads it.
+    pub fn note(&self, what: &str, detail: impl FnOnce() -> String) {
+        let mut inner = lock(&self.inner);
+        inner.mix(what.as_bytes());
+        if inner.trace.is_some() {
+            let line = format!("{:>14} {what} {}", seconds(inner.now), detail());
+            inner.trace.get_or_insert_default().push(line);
+        }
+    }
+
+    /// Makes bytes part of the hash.
+    pub fn mix(&self, bytes: &[u8]) {
+        lock(&self.inner).mix(bytes);
+    }
+
+    /// What was noted, if it was.
+    pub fn trace(&self) -> Vec<String> {
+        lock(&self.inner).trace.clone().unwrap_or_default()
+    }
+
+    /// A new process.
+    pub fn process(&self, lane: Lane, name: impl Into<String>) -> ProcessId {
+        let mut inner = lock(&self.inner);
+        let id = inner.next_process;
+        inner.next_process += 1;
+        let process = Process { name: name.into(), lane, frozen: false, waiting: Vec::new() };
+        inner.processes.insert(id, process);
+        id
+    }
+
+    /// Whether a process has not been killed.
+    pub fn is_alive(&self, process: ProcessId) -> bool {
+        lock(&self.inner).processes.contains_key(&process)
+    }
+
+    /// What is alive: names of processes and their tasks.
+    pub fn alive(&self) -> Vec<String> {
+        let inner = lock(&self.inner);
+        let tasks = inner.tasks.iter().flatten();
+        let told = tasks.filter_map(|task| {
+            let process = inner.processes.get(&task.process)?;
+            Some(format!("{}{}: {}", process.name, if process.frozen { " (frozen)" } else { "" }, task.name))
+        });
+        told.collect()
+    }
+
+    /// Starts a task. Nothing happens if its process is dead.
+    pub fn spawn(&self, process: ProcessId, name: &'static str, future: BoxFuture<'static, ()>) {
+        let mut inner = lock(&self.inner);
+        let Some(lane) = inner.processes.get(&process).map(|process| process.lane) else {
+            drop(inner);
+            drop(future);
+            return;
+        };
+        let number = inner.free.pop().unwrap_or(inner.tasks.len() as u32);
+        let woken = Arc::clone(&self.woken);
+        let signal = Arc::new(Signal { task: number, lane, queued: AtomicBool::new(true), woken });
+        let waker = Waker::from(Arc::clone(&signal));
+        let task = Some(Task { process, name, future: Some(future), waker, signal });
+        match inner.tasks.get_mut(number as usize) {
+            Some(slot) => *slot = task,
+            None => inner.tasks.push(task),
+        }
+        drop(inner);
+        lock(&self.woken).0[usize::from(lane)].push(number);
+    }
+
+    /// Ends a process at once, as `kill -9` does: nothing of it runs any more.
+    pub fn kill(&self, process: ProcessId) {
+        let mut inner = lock(&self.inner);
+        let Some(dead) = inner.processes.remove(&process) else { return };
+        let mut remains = Vec::new();
+        for (number, slot) in inner.tasks.iter_mut().enumerate() {
+            if let Some(task) = slot.take_if(|task| task.process == process) {
+                // A number that is queued to be woken is given away only when its turn has passed.
+                remains.push((number as u32, task));
+            }
+        }
+        for (number, task) in &remains {
+            if task.signal.silence() {
+                inner.free.push(*number);
+            }
+        }
+        drop(inner);
+        drop(remains);
+        self.note("killed", || dead.name);
+    }
+
+    /// Stops a process as SIGSTOP does, until it is thawed.
+    pub fn freeze(&self, process: ProcessId) {
+        if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
+            process.frozen = true;
+        }
+    }
+
+    /// Lets a frozen process go on.
+    pub fn thaw(&self, process: ProcessId) {
+        let (lane, waiting) = {
+            let mut inner = lock(&self.inner);
+            let Some(process) = inner.processes.get_mut(&process) else { return };
+            process.frozen = false;
+            (process.lane, std::mem::take(&mut process.waiting))
+        };
+        lock(&self.woken).0[usize::from(lane)].extend(waiting);
+    }
+
+    /// Lets something happen later.
+    pub fn after(&self, lane: Lane, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
+        lock(&self.inner).schedule(lane, micros, What::Happen(Box::new(happening)));
+    }
+
+    /// Ready when this much time has passed.
+    pub fn sleep(&self, lane: Lane, micros: u64) -> Sleep {
+        Sleep { world: self.clone(), lane, micros, state: None }
+    }
+
+    /// One turn of one task, or one event; false if nothing can ever happen again.
+    pub fn step(&self) -> bool {
+        if let Some(number) = self.next_woken() {
+            self.poll(number);
+            return true;
+        }
+        let mut inner = lock(&self.inner);
+        while let Some(due) = inner.events.pop() {
+            let happening = match due.what {
+                // Nobody waits for it any more.
+                What::Wake(_, cancelled) if cancelled.load(Ordering::Relaxed) => continue,
+                What::Wake(waker, _) => {
+                    inner.now = inner.now.max(due.at);
+                    drop(inner);
+                    waker.wake();
+                    return true;
+                }
+                What::Happen(happening) => happening,
+            };
+            inner.now = inner.now.max(due.at);
+            inner.steps += 1;
+            drop(inner);
+            happening(self);
+            return true;
+        }
+        false
+    }
+
+    /// Steps until a future is ready; none if there is nothing left to do, or too much.
+    pub fn run_until<T>(
+        &self,
+        lane: Lane,
+        most_steps: u64,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T>
+    where
+        T: Send + 'static,
+    {
+        let process = self.process(lane, "until");
+        let answer = Arc::new(Mutex::new(None));
+        let put = Arc::clone(&answer);
+        self.spawn(
+            process,
+            "until",
+            Box::pin(async move {
+                let value = future.await;
+                *lock(&put) = Some(value);
+            }),
+        );
+        let last = self.steps().saturating_add(most_steps);
+        loop {
+            if let Some(value) = lock(&answer).take() {
+                lock(&self.inner).processes.remove(&process);
+                return Some(value);
+            }
+            if self.steps() > last || !self.step() {
+                self.kill(process);
+                return None;
+            }
+        }
+    }
+
+    /// A task of some lane whose turn it is, in any order.
+    fn next_woken(&self) -> Option<u32> {
+        let mut woken = lock(&self.woken);
+        let lanes: usize = woken.0.iter().filter(|lane| !lane.is_empty()).count();
+        if lanes == 0 {
+            return None;
+        }
+        let mut inner = lock(&self.inner);
+        let chosen = if lanes == 1 { 0 } else { inner.turns.below(lanes) };
+        let lane = (0..LANES).filter(|lane| !woken.0[*lane].is_empty()).nth(chosen)?;
+        let queue = &mut woken.0[lane];
+        let at = if queue.len() == 1 { 0 } else { inner.dice[lane].below(queue.len()) };
+        Some(queue.swap_remove(at))
+    }
+
+    fn poll(&self, number: u32) {
+        let mut inner = lock(&self.inner);
+        let Inner { tasks, processes, free, steps, .. } = &mut *inner;
+        let Some(task) = tasks[number as usize].as_mut() else {
+            // Its process was killed after it was woken.
+            free.push(number);
+            return;
+        };
+        let Some(process) = processes.get_mut(&task.process) else { return };
+        if process.frozen {
+            process.waiting.push(number);
+            return;
+        }
+        task.signal.queued.store(false, Ordering::Relaxed);
+        let Some(mut future) = task.future.take() else { return };
+        let waker = task.waker.clone();
+        *steps += 1;
+        drop(inner);
+        let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        let mut inner = lock(&self.inner);
+        let slot = &mut inner.tasks[number as usize];
+        let mut over = None;
+        match slot {
+            Some(task) if task.future.is_none() && task.waker.will_wake(&waker) => {
+                if polled.is_pending() {
+                    task.future = Some(future);
+                    return;
+                }
+                over = slot.take();
+                if over.as_ref().is_some_and(|task| task.signal.silence()) {
+                    inner.free.push(number);
+                }
+            }
+            // It was killed during its own turn.
+            Some(_) | None => {}
+        }
+        drop(inner);
+        drop(future);
+        drop(over);
+    }
+}
+
+impl Inner {
+    fn schedule(&mut self, lane: Lane, micros: u64, what: What) {
+        let tie = self.dice[usize::from(lane)].draw() as u32;
+        let order = self.next_order;
+        self.next_order += 1;
+        self.events.push(Due { at: self.now.saturating_add(micros), tie, order, what });
+    }
+
+    fn mix(&mut self, bytes: &[u8]) {
+        let mut hash = self.hash ^ self.now;
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        }
+        self.hash = hash.wrapping_add(bytes.len() as u64);
+    }
+}
+
+/// Ready when its time has come.
+pub struct Sleep {
+    world: World,
+    lane: Lane,
+    micros: u64,
+    state: Option<(u64, Arc<AtomicBool>)>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let world = self.world.clone();
+        let mut inner = lock(&world.inner);
+        match &self.state {
+            Some((until, _)) if inner.now >= *until => Poll::Ready(()),
+            Some(_) => Poll::Pending,
+            None => {
+                let cancelled = Arc::new(AtomicBool::new(false));
+                let (lane, micros) = (self.lane, self.micros);
+                self.state = Some((inner.now.saturating_add(micros), Arc::clone(&cancelled)));
+                inner.schedule(lane, micros, What::Wake(context.waker().clone(), cancelled));
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some((_, cancelled)) = &self.state {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Microseconds as people read them.
+pub fn seconds(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// A length of time in the unit of the world.
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
