@@ -4,7 +4,7 @@
 //! killed rebuild goes on where it was. At the end it compares what it wrote with what it folded, and swaps by
 //! publishing the next manifest: until that moment nothing visible has changed.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod compare;
 mod replay;
 mod report;
@@ -120,8 +120,7 @@ pub async fn rebuild(
     whole_log(log, "rebuild").await?;
     let manifests = workshop.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let epoch = old.map_or(0, |old| old.epoch);
-    let mut shadow = Shadow::start(workshop, old_revision, epoch, options).await?;
+    let mut shadow = Shadow::start(workshop, old_revision, old.as_ref(), options).await?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;

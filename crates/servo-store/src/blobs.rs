@@ -36,7 +36,8 @@ pub trait Blobs: Send + Sync + 'static {
     /// Length of a value in bytes.
     async fn size(&self, name: &str) -> Result<u64, BlobError>;
 
-    /// Deletes a value. One that is not there is fine.
+    /// Deletes a value. One that is not there is fine. In files a power loss may undo it until something else is stored
+    /// in the same directory: what must never come back needs more than a deletion.
     async fn delete(&self, name: &str) -> Result<(), BlobError>;
 
     /// Names and sizes of everything below a directory, sorted; `""` is the whole workspace. For

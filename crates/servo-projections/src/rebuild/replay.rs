@@ -30,15 +30,18 @@ pub(super) struct Shadow<'a> {
 }
 
 impl<'a> Shadow<'a> {
-    /// From the checkpoint, or from nothing.
+    /// From the checkpoint, or from nothing. A checkpoint whose files are live is of a rebuild that was done: its files
+    /// are not ours to change.
     pub(super) async fn start(
         workshop: &'a Workshop,
         old_revision: u64,
-        epoch: u64,
+        old: Option<&Manifest>,
         options: &RebuildOptions,
     ) -> Result<Self, Error> {
-        let writer = workshop.writer(epoch);
-        let checkpoint = Checkpoint::read(&*workshop.blobs).await?;
+        let writer = workshop.writer(old.map_or(0, |old| old.epoch));
+        let is_live =
+            |saved: &Checkpoint| old.is_some_and(|old| !old.paths().is_disjoint(&saved.shadow.paths()));
+        let checkpoint = Checkpoint::read(&*workshop.blobs).await?.filter(|saved| !is_live(saved));
         let (tenant, workspace) = (workshop.layout.tenant().clone(), workshop.layout.workspace().clone());
         if let Some(saved) = checkpoint.filter(|_| options.resume) {
             let rows = view(&writer, &saved.shadow).hot_rows().await?;

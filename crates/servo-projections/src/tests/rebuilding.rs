@@ -9,6 +9,7 @@ use servo_store::{Blobs, CountingPutIds, Layout, Log};
 
 use super::support::{layout, memory, now};
 use super::workload::{Workload, settings};
+use crate::rebuild::checkpoint::NAME as CHECKPOINT;
 use crate::rebuild::{Mode, Phase, RebuildOptions, Workshop, list, rebuild, sweep, verify};
 use crate::table::Table;
 use crate::tables::{CheckResults, Materializations, Runs, TABLES, Tasks};
@@ -161,6 +162,29 @@ async fn an_aborted_rebuild_changes_nothing_and_is_resumed() {
     assert_eq!(first, Some(70), "it went on where it was");
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
     assert!(verify(&*work.log, &workshop(&blobs, 4)).await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_outlived_its_rebuild_does_not_touch_live_files() {
+    let (work, blobs, _) = workspace(12).await;
+    let mut checkpoint = None;
+    let mut keep = |progress: crate::rebuild::Progress| {
+        if progress.phase == Phase::Swapping {
+            checkpoint = Some(futures::executor::block_on(blobs.get(CHECKPOINT)).unwrap());
+        }
+    };
+    rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut keep).await.unwrap();
+    // The process died before it was deleted, or the power went right after.
+    blobs.put(CHECKPOINT, checkpoint.unwrap()).await.unwrap();
+
+    work.append(b"[{\"event\":\"nonsense\"}]".to_vec()).await;
+    let strict = RebuildOptions::default();
+    rebuild(&*work.log, &workshop(&blobs, 3), &strict, &mut |_| {}).await.unwrap_err();
+    let rows = latest(&blobs, layout()).await.hot_rows().await.unwrap();
+    assert_eq!(rows, work.engine.state().rows(), "the stopped rebuild deleted only what was its own");
+    let lenient = RebuildOptions { max_errors_ppm: 100_000, ..RebuildOptions::default() };
+    let report = rebuild(&*work.log, &workshop(&blobs, 4), &lenient, &mut |_| {}).await.unwrap();
+    assert_eq!(report.resumed_from, 0);
 }
 
 #[tokio::test]
