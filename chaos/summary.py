@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from chaos.recovery import measured, quantile
@@ -24,6 +25,7 @@ def summary(scene: Scene, findings: Findings, model: Model, seconds: float) -> d
         "seed": scene.seed,
         "seconds": seconds,
         "blows": scene.killer.by_kind(),
+        "struck": [asdict(blow) for blow in scene.killer.blows],
         "counts": findings.counts,
         "runs": dict(sorted(states.items())),
         "requests repeated": scene.load.repeated,

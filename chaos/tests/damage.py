@@ -132,7 +132,8 @@ def leave_table(root: Path) -> None:
 
 def delete_table(root: Path) -> None:
     """Delete a file of a table."""
-    one(root, "state/orchestration/materializations/*.parquet").unlink()
+    newest = max(root.glob("manifests/orchestration/*.json"))
+    (root / json.loads(newest.read_bytes())["history"]["materializations"][0]["path"]).unlink()
 
 
 def tear_log(root: Path) -> None:

@@ -375,7 +375,7 @@ fn p1_a_log_means_the_same_to_a_reader_with_more_patience() {
     let hasty = Settings {
         heartbeat_timeout: Millis::from_secs(2),
         heartbeat_grace: Millis::from_secs(1),
-        dispatch_ack_timeout: Millis::from_secs(2),
+        outbox_retry_after: Millis::from_secs(2),
         max_run_duration: Millis::from_secs(20),
         ..Settings::default()
     };
@@ -391,7 +391,8 @@ fn p1_a_log_means_the_same_to_a_reader_with_more_patience() {
             assert_eq!(patient.task(world.run, &key(name)), Some(world.task(name)), "{seconds} s");
         }
     }
-    assert_eq!((world.task("a").failures, world.task("b").attempt), (1, 2));
+    assert_eq!(world.task("a").failures, 1);
+    assert!(world.task("b").attempt > 1);
     assert!(world.state().run(world.run).is_some_and(|run| run.cancel.is_some()));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servo_core::Timestamp;
 use servo_core::planted::{self, Mistake};
 use servo_engine::Delta;
-use servo_store::{Blobs, Layout, PutIds};
+use servo_store::{Blobs, ErrorKind, Layout, PutIds};
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -29,6 +29,8 @@ pub struct Compactor {
     /// What the next manifest will say of itself.
     pruned_through: u64,
     trouble: Option<Error>,
+    /// Whether somebody else has published since this was asked.
+    met_others: bool,
 }
 
 impl Compactor {
@@ -64,6 +66,7 @@ impl Compactor {
             flushed_seq,
             pruned_through: 0,
             trouble: None,
+            met_others: false,
         };
         compactor.check_epoch()?;
         Ok(compactor)
@@ -72,6 +75,11 @@ impl Compactor {
     /// The newest manifest known here; none before the first flush of a workspace.
     pub fn manifest(&self) -> Option<&Arc<Manifest>> {
         self.current.as_ref()
+    }
+
+    /// Whether another writer has published since the last time this was asked.
+    pub fn met_others(&mut self) -> bool {
+        std::mem::take(&mut self.met_others)
     }
 
     /// What went wrong with merging or deleting at the last flush. The flush itself was published; the work is
@@ -116,6 +124,7 @@ impl Compactor {
             }
             // A rebuild that was swapped in has folded the same batches, and more.
             if published > self.flushed_seq && published >= through {
+                self.met_others = true;
                 self.settle(through);
                 return Ok(());
             }
@@ -143,13 +152,24 @@ impl Compactor {
 
     /// False if somebody else's manifest came first and has been adopted as the new parent.
     async fn publish(&mut self, draft: Manifest) -> Result<bool, Error> {
-        match self.manifests.publish(&draft).await? {
+        let published = match self.manifests.publish(&draft).await {
+            Ok(published) => published,
+            Err(error) => {
+                // It may be there all the same, and then it names these files. If it is not, they are swept later.
+                if error.kind() != ErrorKind::Fenced {
+                    self.writer.keep_written(&draft).await;
+                }
+                return Err(error);
+            }
+        };
+        match published {
             Published::Mine => {
                 self.writer.keep_written(&draft).await;
                 self.current = Some(Arc::new(draft));
                 Ok(true)
             }
             Published::Theirs => {
+                self.met_others = true;
                 self.writer.discard_written().await;
                 self.current = self.manifests.newest_by_number().await?.map(Arc::new);
                 self.check_epoch()?;

@@ -1,20 +1,21 @@
 //! The compactor's own thread: writes changes to the tables without ever holding up the engine.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use servo_core::Clock;
+use servo_core::{AssetKey, Clock, PartitionKey};
 use servo_engine::Delta;
 use servo_engine::controllers::retention::log_boundary;
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
 use servo_projections::rebuild::{Workshop, sweep};
-use servo_projections::{Compactor, Manifest};
-use servo_store::{ErrorKind, Log};
+use servo_projections::{Compactor, Manifest, Projection};
+use servo_store::{Blobs, ErrorKind, Log};
 
 use crate::data::Data;
 use crate::ground::Ground;
+use crate::messages::Message;
 
 /// What readers need to know about the tables.
 #[derive(Debug, Default)]
@@ -107,8 +108,12 @@ impl Inner {
     }
 }
 
+/// What data may be of.
+type Place = (AssetKey, Option<PartitionKey>);
+
 pub(crate) struct Compaction {
     pub(crate) compactor: Compactor,
+    pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) data: Option<Data>,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -116,6 +121,8 @@ pub(crate) struct Compaction {
     pub(crate) published: Arc<Published>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// To wake the engine thread when a flush has ended.
+    pub(crate) engine: flume::WeakSender<Message>,
     /// Until what crashes have left beside the tables was looked for, once.
     pub(crate) unswept: Option<Workshop>,
 }
@@ -128,6 +135,9 @@ impl Compaction {
             if !self.follow(&delta).await {
                 return;
             }
+            let pointed =
+                delta.partition_status.iter().map(|row| (row.asset_key.clone(), row.partition_key.clone()));
+            let pointed: BTreeSet<_> = pointed.collect();
             let (head, mut changes) = (delta.head, *delta);
             // They are no rows: removing something once more is nothing that tables have to say.
             changes.discards.clear();
@@ -139,7 +149,11 @@ impl Compaction {
                     Ok(manifest) => {
                         let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
                         let before = self.published.manifest().map_or(0, |before| before.revision);
-                        self.published.end(manifest);
+                        self.published.end(manifest.clone());
+                        self.wake();
+                        if self.compactor.met_others() && !self.point_again(&manifest, &pointed).await {
+                            return;
+                        }
                         self.truncate_log(seq).await;
                         if revision > before {
                             self.sweep_tables().await;
@@ -158,6 +172,43 @@ impl Compaction {
                     }
                 }
             }
+        }
+    }
+
+    /// If its queue is full the engine thread is about to look anyway.
+    fn wake(&self) {
+        if let Some(engine) = self.engine.upgrade() {
+            let _full = engine.try_send(Message::Wake);
+        }
+    }
+
+    /// Another node writes as well, and may have pointed at something older in the meantime: what the tables say counts.
+    async fn point_again(&self, manifest: &Arc<Manifest>, pointed: &BTreeSet<Place>) -> bool {
+        let Some(data) = self.data.as_ref().filter(|_| !pointed.is_empty()) else { return true };
+        let tables = Projection::from_manifest(self.blobs.clone(), manifest.clone(), Arc::default());
+        let mut wait = Duration::from_millis(100);
+        loop {
+            let error = match tables.partition_status().await {
+                Ok(rows) => {
+                    let is_pointed = |row: &PartitionStatusRow| {
+                        pointed.contains(&(row.asset_key.clone(), row.partition_key.clone()))
+                    };
+                    let rows: Vec<_> = rows.into_iter().filter(is_pointed).collect();
+                    match data.point(&rows, |_| true).await {
+                        Ok(()) => return true,
+                        Err(error) => error.to_string(),
+                    }
+                }
+                // Merged away meanwhile: whoever did it has pointed at what counts.
+                Err(error) if error.kind() == ErrorKind::Corrupt => return true,
+                Err(error) => error.to_string(),
+            };
+            tracing::error!(error, "what is the latest could not be pointed at, it will be tried again");
+            if self.stopping.load(Ordering::Acquire) {
+                return false;
+            }
+            self.ground.sleep(wait).await;
+            wait = (wait * 2).min(Duration::from_secs(5));
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, Timestamp};
 use servo_engine::outputs::{DataFormat, materialization_of};
 use servo_engine::rows::{Delta, Discard, MaterializationRow, PartitionStatusRow};
 use servo_store::{DataError, DataRoot, Layout};
@@ -21,24 +21,22 @@ pub(crate) struct Data {
     pub(crate) layout: Layout,
 }
 
+/// The file that says which materialization of a partition is the latest.
+struct Pointer {
+    name: String,
+    /// What must be there before it is pointed at.
+    marker: String,
+    /// What made it the latest.
+    event: EventId,
+    bytes: Bytes,
+}
+
 impl Data {
     /// Does what follows from changes that are durable in the log.
     pub(crate) async fn follow(&self, delta: &Delta) -> Result<(), DataError> {
         let made = |row: &MaterializationRow| (row.asset_key.clone(), row.materialization_id);
         let news: BTreeSet<_> = delta.materializations.iter().map(made).collect();
-        let promoted = delta.partition_status.iter().filter_map(|row| self.pointer(row, &news));
-        let mut pointers = Vec::new();
-        for (name, marker, bytes) in promoted {
-            // Only what was committed is pointed at, whatever a worker says.
-            if self.root.has(&marker).await? {
-                pointers.push((name, bytes));
-            } else {
-                tracing::error!(marker, "a materialization was reported whose data is not there");
-            }
-        }
-        if !pointers.is_empty() {
-            self.root.put_all(pointers).await?;
-        }
+        self.point(&delta.partition_status, |made| news.contains(made)).await?;
         for discard in &delta.discards {
             self.discard(discard).await?;
         }
@@ -48,18 +46,42 @@ impl Data {
         Ok(())
     }
 
-    /// The file that says which materialization is the latest, if that is news. An attempt may have failed since.
+    /// Points at the latest of these partitions, where that is news. An attempt may have failed since.
+    pub(crate) async fn point(
+        &self,
+        rows: &[PartitionStatusRow],
+        is_news: impl Fn(&(AssetKey, MaterializationId)) -> bool,
+    ) -> Result<(), DataError> {
+        let mut pointers = Vec::new();
+        for Pointer { name, marker, event, bytes } in
+            rows.iter().filter_map(|row| self.pointer(row, &is_news))
+        {
+            // Only what was committed is pointed at, whatever a worker says.
+            if !self.root.has(&marker).await? {
+                tracing::error!(marker, "a materialization was reported whose data is not there");
+            } else if !self.points_further(&name, event).await? {
+                pointers.push((name, bytes));
+            }
+        }
+        if pointers.is_empty() {
+            return Ok(());
+        }
+        self.root.put_all(pointers).await
+    }
+
     fn pointer(
         &self,
         row: &PartitionStatusRow,
-        news: &BTreeSet<(AssetKey, MaterializationId)>,
-    ) -> Option<(String, String, Bytes)> {
+        is_news: impl Fn(&(AssetKey, MaterializationId)) -> bool,
+    ) -> Option<Pointer> {
         let is_stored = row.last_materialization_format.is_some_and(|format| format != DataFormat::None);
-        let is_news = |id: &MaterializationId| news.contains(&(row.asset_key.clone(), *id));
+        let is_news = |id: &MaterializationId| is_news(&(row.asset_key.clone(), *id));
         let id = row.last_materialization_id.filter(|id| is_stored && is_news(id))?;
         let (asset, partition) = (&row.asset_key, row.partition_key.as_ref());
+        let event = row.last_materialization_event_id?;
         let text = serde_json::json!({
             "asset_key": asset.canonical(),
+            "event_id": event.to_string(),
             "materialization_id": id.to_string(),
             "partition_key": partition.map(PartitionKey::canonical),
             "path": format!("materializations/{id}"),
@@ -67,7 +89,20 @@ impl Data {
             "run_id": row.last_materialization_run_id.as_ref().map(ToString::to_string),
         });
         let marker = format!("{}/{MARKER}", self.layout.materialization(asset, partition, id));
-        Some((self.layout.latest(asset, partition), marker, text.to_string().into()))
+        Some(Pointer {
+            name: self.layout.latest(asset, partition),
+            marker,
+            event,
+            bytes: text.to_string().into(),
+        })
+    }
+
+    /// Whether a pointer says something newer already: another node is ahead of this one.
+    async fn points_further(&self, name: &str, event: EventId) -> Result<bool, DataError> {
+        let found = self.root.get(name).await?;
+        let told = found.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
+        let told = told.and_then(|told| told["event_id"].as_str()?.parse::<EventId>().ok());
+        Ok(told.is_some_and(|told| told > event))
     }
 
     async fn discard(&self, discard: &Discard) -> Result<(), DataError> {

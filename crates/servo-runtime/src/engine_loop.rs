@@ -175,10 +175,9 @@ impl EngineLoop {
         if let Some(due) = self.engine.state().next_deadline() {
             wait = wait.min(Duration::from_millis(due.since(self.config.clock.now()).get()));
         }
-        if self.events_since_flush > 0 && !self.published.is_broken() {
-            // A flush under way ends soon; look again a little later.
-            let flush = self.until(self.last_flush + self.config.flush_every);
-            wait = wait.min(flush.max(Duration::from_millis(if self.published.is_busy() { 10 } else { 0 })));
+        // The compactor says when a flush under way has ended.
+        if self.events_since_flush > 0 && !self.published.is_broken() && !self.published.is_busy() {
+            wait = wait.min(self.until(self.last_flush + self.config.flush_every));
         }
         wait
     }

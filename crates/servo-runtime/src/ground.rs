@@ -9,7 +9,6 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_store::{Timers, TokioTimers};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 /// Runs the work of a workspace, and waits for it.
 pub trait Ground: Timers {
@@ -72,13 +71,13 @@ pub(crate) async fn within<T>(
 /// Work under way: says when all of it has ended, and whether all of it ended well.
 pub(crate) struct Crew {
     ground: Arc<dyn Ground>,
-    working: watch::Sender<()>,
+    working: flume::Sender<()>,
     fell: Arc<AtomicBool>,
 }
 
 /// Held by everybody who works.
 struct AtWork {
-    _working: watch::Sender<()>,
+    _working: flume::Sender<()>,
     fell: Arc<AtomicBool>,
 }
 
@@ -94,13 +93,13 @@ impl Drop for AtWork {
 #[derive(Clone)]
 pub(crate) struct Work {
     /// Closes when the last has ended.
-    pub(crate) working: watch::Receiver<()>,
+    pub(crate) working: flume::Receiver<()>,
     fell: Arc<AtomicBool>,
 }
 
 impl Crew {
     pub(crate) fn new(ground: Arc<dyn Ground>) -> (Self, Work) {
-        let (working, seen) = watch::channel(());
+        let (working, seen) = flume::bounded(1);
         let fell = Arc::new(AtomicBool::new(false));
         (Self { ground, working, fell: fell.clone() }, Work { working: seen, fell })
     }
@@ -117,8 +116,8 @@ impl Crew {
 
 impl Work {
     /// Waits until all of it has ended; false if some of it fell over.
-    pub(crate) async fn ended(mut self) -> bool {
-        while self.working.changed().await.is_ok() {}
+    pub(crate) async fn ended(self) -> bool {
+        let _closed = self.working.recv_async().await;
         !self.fell.load(Ordering::Acquire)
     }
 }

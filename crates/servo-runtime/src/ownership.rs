@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis};
 use servo_store::{Lease, Leases};
-use tokio::sync::watch;
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
@@ -40,13 +39,13 @@ impl Held {
         self,
         clock: Arc<dyn Clock>,
         ground: Arc<dyn Ground>,
-        mut working: watch::Receiver<()>,
+        working: flume::Receiver<()>,
         deposed: impl FnOnce(),
     ) {
         let Some((leases, ttl)) = self.leases else { return };
         let period = Duration::from_millis((ttl.get() / 3).max(1));
         loop {
-            if within(ground.as_ref(), period, working.changed()).await.is_some() {
+            if within(ground.as_ref(), period, working.recv_async()).await.is_some() {
                 if let Err(error) = leases.release(clock.now()).await {
                     tracing::warn!(%error, "lease.release failed, it will run out by itself");
                 }

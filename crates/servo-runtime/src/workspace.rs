@@ -13,7 +13,7 @@ use servo_engine::{
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, oneshot};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
@@ -49,7 +49,7 @@ pub(crate) struct Inner {
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
     followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
-    leased: watch::Receiver<()>,
+    leased: flume::Receiver<()>,
 }
 
 /// Batches that a slow follower may be behind before it misses some.
@@ -138,6 +138,8 @@ impl Workspace {
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
+            blobs: stores.blobs.clone(),
+            engine: inputs.downgrade(),
             data: data.clone(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
@@ -161,7 +163,7 @@ impl Workspace {
             epoch,
         );
         let (crew, work) = Crew::new(ground.clone());
-        let (lease, leased) = watch::channel(());
+        let (lease, leased) = flume::bounded::<()>(1);
         let deposed = {
             let (stopping, inputs) = (stopping.clone(), inputs.downgrade());
             move || {
@@ -334,8 +336,7 @@ impl Workspace {
         self.inner.stopping.store(true, Ordering::Release);
         let _full = self.inner.inputs.try_send(Message::Wake);
         let well = self.inner.work.clone().ended().await;
-        let mut leased = self.inner.leased.clone();
-        while leased.changed().await.is_ok() {}
+        let _closed = self.inner.leased.recv_async().await;
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
@@ -358,11 +359,10 @@ impl Workspace {
             return answer.await.ok();
         }
         // The engine thread has ended. What it took is answered before the other threads end; the rest never is.
-        let mut working = self.inner.work.working.clone();
         tokio::select! {
             biased;
             value = &mut answer => value.ok(),
-            _ = working.changed() => answer.try_recv().ok(),
+            _ = self.inner.work.working.recv_async() => answer.try_recv().ok(),
         }
     }
 

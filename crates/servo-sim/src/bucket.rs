@@ -162,7 +162,9 @@ impl Bucket {
     }
 
     fn store(&self, path: Path, bytes: Bytes) {
-        self.world.note("stored", || format!("{path} ({} bytes)", bytes.len()));
+        self.world.note("stored", || {
+            format!("{path} ({} bytes, {})", bytes.len(), &servo_core::sha256_hex(&bytes)[..8])
+        });
         self.world.mix(&bytes);
         self.audit.stored(path.as_ref(), &bytes);
         self.lock().objects.insert(path, bytes);

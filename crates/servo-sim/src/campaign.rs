@@ -84,7 +84,7 @@ fn checked(seed: u64) -> (Outcome, u64) {
     let scenario = Scenario::of(seed);
     let mut outcome = run(&scenario, How::default());
     let mut repeated = 0;
-    if seed % TWICE == 0 {
+    if seed.is_multiple_of(TWICE) {
         repeated += 1;
         let again = run(&scenario, How::default());
         if (again.hash, again.steps) != (outcome.hash, outcome.steps) {

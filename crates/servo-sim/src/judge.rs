@@ -1,6 +1,6 @@
 //! The last word on a world that has come to rest: log, tables, state and data must tell the same story.
 
-use bytes::Bytes;
+use servo_core::MaterializationId;
 use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
 use servo_projections::Projection;
@@ -24,7 +24,7 @@ pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     for live in &live {
         wrong.extend(different("the live state", live, &rows));
     }
-    wrong.extend(tables(&site, &book.batches, &log).await.unwrap_or_else(|error| vec![error]));
+    wrong.extend(tables(&site, &book.batches, &log, &folded).await.unwrap_or_else(|error| vec![error]));
     let rules = Rules::of(&site.scenario.settings);
     let expected = Expected {
         tenant: site.layout.tenant().as_str(),
@@ -55,7 +55,7 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
 }
 
 /// Tables are the fold of a prefix of the log.
-async fn tables(site: &Site, batches: &[Batch], log: &Log) -> Result<Vec<String>, String> {
+async fn tables(site: &Site, batches: &[Batch], log: &Log, folded: &State) -> Result<Vec<String>, String> {
     let process = site.world.process(site.lane, "judge");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
     let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
@@ -65,31 +65,44 @@ async fn tables(site: &Site, batches: &[Batch], log: &Log) -> Result<Vec<String>
     let Some(prefix) = batches.get(..last as usize) else {
         return Ok(vec![format!("the tables end at batch {last}, the log at {}", batches.len())]);
     };
-    let rows = projection.hot_rows().await.map_err(|error| error.to_string())?;
-    let mut wrong: Vec<String> =
-        different("the tables", &rows, &fold(site, prefix)?.rows()).into_iter().collect();
-    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
     let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
+    let shown = fold(site, prefix)?;
+    let mut wrong: Vec<String> = different("the tables", &tables.hot, &shown.rows()).into_iter().collect();
+    wrong.extend(pointers(site, &shown, folded));
+    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
     wrong.extend(model.compare_tables(&tables));
     Ok(wrong)
 }
 
-/// The newest good materialization of every partition is there, and is pointed at.
+/// What counts is there.
 fn data(site: &Site, state: &State) -> Vec<String> {
     let mut wrong = Vec::new();
     for row in state.rows().partition_status {
         let (Some(id), Some(_)) = (row.last_materialization_id, row.last_materialization_format) else {
             continue;
         };
-        let partition = row.partition_key.as_ref();
-        let dir = site.layout.materialization(&row.asset_key, partition, id);
-        let at = |name: &str| site.bucket.peek(&format!("{}/{name}", site.prefix()));
-        if at(&format!("{dir}/_commit.json")).is_none() {
+        let dir = site.layout.materialization(&row.asset_key, row.partition_key.as_ref(), id);
+        if site.bucket.peek(&format!("{}/{dir}/_commit.json", site.prefix())).is_none() {
             wrong.push(format!("{dir} is the latest and is not there"));
         }
-        let latest: Option<Bytes> = at(&site.layout.latest(&row.asset_key, partition));
-        let points = latest.is_some_and(|text| String::from_utf8_lossy(&text).contains(&id.to_string()));
-        if !points {
+    }
+    wrong
+}
+
+/// Pointers lag behind the log as the tables do, and not behind the tables.
+fn pointers(site: &Site, shown: &State, newest: &State) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for row in shown.rows().partition_status {
+        let (Some(id), Some(_)) = (row.last_materialization_id, row.last_materialization_format) else {
+            continue;
+        };
+        let partition = row.partition_key.as_ref();
+        let newer = newest.latest(&row.asset_key, partition).map(|latest| latest.id());
+        let latest =
+            site.bucket.peek(&format!("{}/{}", site.prefix(), site.layout.latest(&row.asset_key, partition)));
+        let text = String::from_utf8_lossy(&latest.unwrap_or_default()).into_owned();
+        let names = |id: MaterializationId| text.contains(&id.to_string());
+        if !names(id) && !newer.is_some_and(names) {
             wrong.push(format!("latest.json of {} does not name {id}", row.asset_key));
         }
     }

@@ -51,6 +51,9 @@ enum Command {
         /// Leave out these blows.
         #[arg(long, value_delimiter = ',')]
         without_blows: Vec<usize>,
+        /// Show the events of the log.
+        #[arg(long)]
+        log: bool,
         /// Let only these faults strike: a set as a number.
         #[arg(long)]
         faults: Option<u64>,
@@ -66,10 +69,10 @@ enum Command {
 fn main() {
     let well = match Arguments::parse().command {
         Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
-        Command::Replay { seed, plant, without_wishes, without_blows, faults } => {
+        Command::Replay { seed, plant, log, without_wishes, without_blows, faults } => {
             let cut =
                 Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
-            replay(seed, plant.as_deref(), &cut)
+            replay(seed, plant.as_deref(), &cut, log)
         }
         Command::Plant { most } => plant_all(most),
     };
@@ -124,7 +127,7 @@ fn explain(outcome: &Outcome, how: How) {
     traced.wrong.iter().take(5).for_each(|wrong| println!("  => {wrong}"));
 }
 
-fn replay(seed: u64, plant: Option<&str>, cut: &Cut) -> bool {
+fn replay(seed: u64, plant: Option<&str>, cut: &Cut, log: bool) -> bool {
     let named = |wanted: &str| {
         let found = Mistake::ALL.into_iter().find(|mistake| format!("{mistake:?}") == wanted);
         found.unwrap_or_else(|| panic!("there is no mistake {wanted}; there are {:?}", Mistake::ALL))
@@ -134,6 +137,9 @@ fn replay(seed: u64, plant: Option<&str>, cut: &Cut) -> bool {
     println!("{scenario:#?}");
     let outcome = run(&scenario, how);
     outcome.trace.iter().for_each(|line| println!("{line}"));
+    for batch in outcome.log.iter().filter(|_| log) {
+        println!("batch {} of epoch {}: {}", batch.seq, batch.epoch, String::from_utf8_lossy(&batch.payload));
+    }
     println!("{} steps, {} batches, hash {:016x}", outcome.steps, outcome.batches, outcome.hash);
     outcome.wrong.iter().for_each(|wrong| println!("=> {wrong}"));
     outcome.wrong.is_empty()

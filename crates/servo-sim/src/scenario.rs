@@ -34,6 +34,7 @@ pub enum Crew {
 
 /// One thing that somebody asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Wish {
     /// Deploy this version of the project.
     Deploy(u8),
@@ -53,6 +54,7 @@ pub enum Wish {
 
 /// One thing that happens to the world.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
 pub enum Blow {
     /// A node dies; it is started again after this long.
     Crash { node: usize, pause: u64 },

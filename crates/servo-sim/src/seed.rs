@@ -41,6 +41,8 @@ pub struct Outcome {
     pub struck: Struck,
     /// What happened, if it was asked for.
     pub trace: Vec<String>,
+    /// The batches of the log.
+    pub log: Vec<Batch>,
 }
 
 /// How to run a seed.
@@ -105,6 +107,7 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
         batches: batches.len(),
         struck: site.faults.struck(),
         trace: world.trace(),
+        log: batches,
     }
 }
 
@@ -160,7 +163,7 @@ impl Troubled {
             healed.faults.heal();
             healed.bucket.heal(healed.lane);
             healed.heal();
-            all.heal();
+            all.heal(&healed);
         });
         Self { site: site.clone(), people }
     }
@@ -263,8 +266,13 @@ impl Workers {
         site.world.after(site.lane, length, move |_| worker.cut_off(false));
     }
 
-    /// Those that are cut off for days stay so: that is what makes them zombies.
-    fn heal(&self) {}
+    /// Those that are cut off for days stay so: that is what makes them zombies. There is one more who does the work.
+    fn heal(&self, site: &Site) {
+        if !self.lock().is_empty() {
+            let (worker, process) = Worker::start(site, "worker-fresh");
+            self.lock().push((worker, process, 1));
+        }
+    }
 }
 
 fn strike(site: &Site, workers: &Workers, blow: &Blow) {

@@ -56,6 +56,8 @@ impl fmt::Display for Cut {
 /// it failed then.
 pub fn shrink(failed: &Outcome, how: How, tries: usize) -> (Cut, Outcome) {
     let whole = Scenario::of(failed.seed);
+    // Long stories are told whole: each try takes as long as they do.
+    let tries = tries.min(usize::try_from(2_000_000 / failed.steps.max(1)).unwrap_or(0));
     let (mut cut, mut best, mut left) = (Cut::default(), failed.clone(), tries);
     loop {
         let candidates = smaller(&whole, &cut);

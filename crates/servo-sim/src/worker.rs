@@ -49,6 +49,9 @@ impl Worker {
 
     async fn serve(self) {
         loop {
+            while self.cut_off.load(Ordering::Relaxed) {
+                self.site.world.sleep(self.site.lane, 60 * SECOND).await;
+            }
             let message = self.site.mail.take().await;
             let Some(envelope) = open(&self.site, &message) else { continue };
             let (token, name) = (envelope.task_token.clone(), self.name.clone());

@@ -81,9 +81,6 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
             return Applied::No(Ignored::Duplicate);
         }
         state.change_task(payload.run_id, position, at.id, |task| task.late_outcome = Some(payload.outcome));
-        if planted::has(Mistake::LateResultPromoted) {
-            outputs::reported(state, at, payload);
-        }
         outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
@@ -141,7 +138,8 @@ pub(super) enum End {
 /// Ends the open attempt of a task. In a run that is being cancelled every end is a cancellation.
 pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, end: End) {
     let Some(owner) = state.runs.get(&run) else { return };
-    let cancel_reason = owner.cancel.as_ref().map(|cancel| {
+    let is_promoted_late = planted::has(Mistake::LateResultPromoted) && matches!(end, End::Succeeded(_));
+    let cancel_reason = owner.cancel.as_ref().filter(|_| !is_promoted_late).map(|cancel| {
         if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled }
     });
     let max_interruptions = state.settings.max_interruptions;

@@ -93,9 +93,7 @@ impl<'a> Checks<'a> {
         if event.id <= last {
             self.complain(event, format_args!("its id is not greater than {last}"));
         }
-        if (event.tenant.as_str(), event.workspace.as_str())
-            != (self.expected.tenant, self.expected.workspace)
-        {
+        if (&*event.tenant, &*event.workspace) != (self.expected.tenant, self.expected.workspace) {
             self.complain(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
         }
         self.before(event);

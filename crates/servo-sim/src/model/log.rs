@@ -1,6 +1,10 @@
 //! The log as JSON says it: batches of events, their payloads unread.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use serde_json::Value;
+use serde_json::value::RawValue;
 use servo_core::{EventId, Timestamp};
 
 /// One event.
@@ -12,8 +16,8 @@ pub struct Event {
     pub kind: String,
     pub version: u64,
     pub key: String,
-    pub tenant: String,
-    pub workspace: String,
+    pub tenant: Arc<str>,
+    pub workspace: Arc<str>,
     pub payload: Value,
 }
 
@@ -49,29 +53,40 @@ impl Log {
     }
 }
 
+/// The fields of an event, unread.
+type Envelope<'a> = BTreeMap<&'a str, &'a RawValue>;
+
 fn read_events(payload: &[u8]) -> Result<Vec<Event>, String> {
-    let values: Vec<Value> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
-    let mut events: Vec<Event> = Vec::with_capacity(values.len());
-    for mut value in values {
+    let envelopes: Vec<Envelope<'_>> = serde_json::from_slice(payload).map_err(|error| error.to_string())?;
+    let mut events: Vec<Event> = Vec::with_capacity(envelopes.len());
+    for envelope in &envelopes {
         // What is not written is as in the event before.
-        let inherited = |name: &str, before: Option<&String>| match text(&value, name) {
-            Ok(written) => Ok(written.to_owned()),
-            Err(problem) => before.cloned().ok_or(problem),
+        let inherited = |name: &str, before: Option<&Arc<str>>| match before {
+            Some(before) if !envelope.contains_key(name) => Ok(before.clone()),
+            Some(_) | None => words(envelope, name).map(Arc::from),
         };
         let tenant = inherited("tenant_id", events.last().map(|event| &event.tenant))?;
         let workspace = inherited("workspace_id", events.last().map(|event| &event.workspace))?;
         events.push(Event {
-            id: text(&value, "event_id")?.parse().map_err(|error| format!("{error}"))?,
-            at: time(&value, "timestamp")?,
-            kind: text(&value, "event_type")?.to_owned(),
-            version: number(&value, "event_version")?,
-            key: text(&value, "idempotency_key")?.to_owned(),
+            id: words(envelope, "event_id")?.parse().map_err(|error| format!("{error}"))?,
+            at: words(envelope, "timestamp")?.parse().map_err(|error| format!("{error}"))?,
+            kind: words(envelope, "event_type")?,
+            version: field(envelope, "event_version")?.parse().map_err(|error| format!("{error}"))?,
+            key: words(envelope, "idempotency_key")?,
             tenant,
             workspace,
-            payload: value.get_mut("payload").map(Value::take).ok_or("an event has no payload")?,
+            payload: serde_json::from_str(field(envelope, "payload")?).map_err(|error| error.to_string())?,
         });
     }
     Ok(events)
+}
+
+fn field<'a>(envelope: &Envelope<'a>, name: &str) -> Result<&'a str, String> {
+    envelope.get(name).map(|raw| raw.get()).ok_or_else(|| format!("an event has no {name}"))
+}
+
+fn words(envelope: &Envelope<'_>, name: &str) -> Result<String, String> {
+    serde_json::from_str(field(envelope, name)?).map_err(|error| format!("{name}: {error}"))
 }
 
 /// A field that is a text.

@@ -193,22 +193,33 @@ impl Task {
 
     /// What comes due when, if nothing is heard before.
     pub(super) fn due(&self, rules: &Rules) -> Option<(Timestamp, &'static str)> {
-        match self.is {
-            TaskIs::Ready => {
-                self.pending_since.map(|at| (at.saturating_add(rules.outbox_retry_after), "DISPATCH_ACK"))
-            }
-            TaskIs::Dispatched => {
-                let since = self.dispatched_at.unwrap_or(self.since);
-                Some((since.saturating_add(rules.dispatch_ack_timeout), "DISPATCH_ACK"))
-            }
+        let (patience, timer) = match self.is {
+            TaskIs::Ready => (rules.outbox_retry_after, "DISPATCH_ACK"),
+            TaskIs::Dispatched => (rules.dispatch_ack_timeout, "DISPATCH_ACK"),
             TaskIs::Running => {
                 let silence = self.heartbeat_timeout.unwrap_or(rules.heartbeat_timeout);
-                let until = self.heard().saturating_add(silence).saturating_add(rules.heartbeat_grace);
-                Some((until, "HEARTBEAT_CHECK"))
+                (silence.saturating_add(rules.heartbeat_grace), "HEARTBEAT_CHECK")
             }
-            TaskIs::RetryWait => self.retry_at.map(|at| (at, "RETRY")),
+            TaskIs::RetryWait => return self.retry_at.map(|at| (at, "RETRY")),
             TaskIs::Planned
             | TaskIs::Blocked
+            | TaskIs::Skipped
+            | TaskIs::Cancelled
+            | TaskIs::Failed
+            | TaskIs::Succeeded => return None,
+        };
+        self.waits_since().map(|since| (since.saturating_add(patience), timer))
+    }
+
+    /// What the patience with an open attempt is counted from.
+    pub(super) fn waits_since(&self) -> Option<Timestamp> {
+        match self.is {
+            TaskIs::Ready => self.pending_since,
+            TaskIs::Dispatched => Some(self.dispatched_at.unwrap_or(self.since)),
+            TaskIs::Running => Some(self.heard()),
+            TaskIs::Planned
+            | TaskIs::Blocked
+            | TaskIs::RetryWait
             | TaskIs::Skipped
             | TaskIs::Cancelled
             | TaskIs::Failed

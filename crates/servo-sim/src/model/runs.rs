@@ -6,6 +6,7 @@ use servo_core::{Millis, Timestamp};
 use super::follow::{Judged, No, only_if};
 use super::log::{list, text};
 use super::memory::Memory;
+use super::tasks::told;
 use super::{Event, Model, Run, RunIs, Task, TaskIs};
 
 impl Model {
@@ -88,7 +89,8 @@ impl Model {
         only_if(!run.is.has_ended() && run.stopped.is_none(), "not in that state")?;
         let Some(started) = run.started_at else { return Err(No::Ignored("not in that state")) };
         let limit = run.timeout.unwrap_or(self.rules.max_run_duration).min(self.rules.max_run_duration);
-        only_if(event.at >= started.saturating_add(limit), "not due")?;
+        let due = told(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
+        only_if(event.at >= due, "not due")?;
         self.stop(index, event, true, false);
         Ok(())
     }

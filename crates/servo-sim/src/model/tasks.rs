@@ -2,10 +2,11 @@
 //! open.
 
 use serde_json::Value;
+use servo_core::Timestamp;
 
 use super::data::name_of;
 use super::follow::{Judged, No, only_if};
-use super::log::{number, text};
+use super::log::{number, text, time};
 use super::retry::{Failure, wait};
 use super::run::Attempt;
 use super::{Event, Model, Task, TaskIs};
@@ -23,6 +24,14 @@ enum End<'a> {
 /// Which attempt an event is about.
 fn attempt(payload: &Value) -> Result<(u64, &str), String> {
     Ok((number(payload, "attempt")?, text(payload, "attempt_id")?))
+}
+
+/// What a timer was counted from and when it was due, if it says so.
+pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, String> {
+    if payload.get("since").is_none() {
+        return Ok(None);
+    }
+    Ok(Some((time(payload, "since")?, time(payload, "fire_at")?)))
 }
 
 impl Model {
@@ -121,7 +130,10 @@ impl Model {
         only_if(task.attempt == number, "stale attempt")?;
         let Some((due, wanted)) = due else { return Err(No::Ignored("not in that state")) };
         only_if(kind == wanted, "not in that state")?;
-        only_if(event.at >= due, "not due")?;
+        // How patient the writer was, the event says; that nothing was heard meanwhile, the task says.
+        let told = told(&event.payload)?;
+        let is_silent = told.is_none_or(|(since, _)| task.waits_since() <= Some(since));
+        only_if(event.at >= told.map_or(due, |(_, due)| due) && is_silent, "not due")?;
         match wanted {
             "RETRY" => task.becomes(TaskIs::Ready, event.at),
             "HEARTBEAT_CHECK" => self.end(subject, event, End::Failed(Failure::code("HEARTBEAT_LOST"))),
