@@ -50,7 +50,7 @@ for each in ${target:-"${all[@]}"}; do
   say "$each for $seconds s"
   mkdir -p "fuzz/found/$each"
   "${cargo[@]}" fuzz run "${build[@]}" "$each" "fuzz/found/$each" "fuzz/corpus/$each" -- \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 || broken+=("$each")
+    -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 || broken+=("$each")
 done
 if [ "${#broken[@]}" -gt 0 ]; then
   die "these targets broke; the inputs are in fuzz/artifacts: ${broken[*]}"
