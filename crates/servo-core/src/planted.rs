@@ -55,11 +55,11 @@ mod switch {
     use std::cell::Cell;
 
     use super::Mistake;
-    use crate::Timestamp;
+    use crate::{Millis, Timestamp};
 
     thread_local! {
         static PLANTED: Cell<Option<Mistake>> = const { Cell::new(None) };
-        static READINGS: Cell<i64> = const { Cell::new(0) };
+        static READINGS: Cell<u64> = const { Cell::new(0) };
     }
 
     /// Makes this thread make a mistake from now on, or none.
@@ -73,10 +73,10 @@ mod switch {
         PLANTED.get() == Some(mistake)
     }
 
-    /// What a clock shows: something else each time.
-    pub fn clock() -> Timestamp {
+    /// What a clock shows around this time: something else each time.
+    pub fn clock(around: Timestamp) -> Timestamp {
         READINGS.set(READINGS.get() + 1);
-        Timestamp::from_millis(READINGS.get())
+        around.saturating_add(Millis::new(READINGS.get() % 5))
     }
 }
 
@@ -89,8 +89,8 @@ mod switch {
     }
 
     /// Never asked for.
-    pub const fn clock() -> crate::Timestamp {
-        crate::Timestamp::EPOCH
+    pub const fn clock(around: crate::Timestamp) -> crate::Timestamp {
+        around
     }
 }
 

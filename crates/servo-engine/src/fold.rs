@@ -64,7 +64,7 @@ pub(crate) struct At {
 impl State {
     /// Folds one event.
     pub fn apply(&mut self, event: &Event) -> Applied {
-        let time = if planted::has(Mistake::FoldReadsClock) { planted::clock() } else { event.at };
+        let time = if planted::has(Mistake::FoldReadsClock) { planted::clock(event.at) } else { event.at };
         let at = At { id: event.id, time };
         self.head.last_event = self.head.last_event.max(event.id);
         self.head.last_event_at = self.head.last_event_at.max(event.at);

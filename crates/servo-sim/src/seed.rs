@@ -31,6 +31,8 @@ pub struct Outcome {
     pub wrong: Vec<String>,
     /// Things that happened.
     pub steps: u64,
+    /// Whether it came to an end, or was given up.
+    pub ended: bool,
     /// The same if, and only if, the same happened.
     pub hash: u64,
     /// The same if, and only if, the log of the workspace is.
@@ -83,6 +85,7 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
     let troubled = Troubled::begin(&site);
     let most_steps = how.most_steps.unwrap_or(MOST_STEPS);
     let finished = world.run_until(WATCHED, most_steps, troubled.rest());
+    let ended = finished.is_some();
     let mut wrong = audit.complaints();
     if wrong.is_empty() {
         wrong = match finished {
@@ -102,6 +105,7 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
         seed: scenario.seed,
         wrong,
         steps: world.steps(),
+        ended,
         hash: world.hash(),
         history: history(&batches),
         batches: batches.len(),
