@@ -155,8 +155,7 @@ impl Compactor {
         let published = match self.manifests.publish(&draft).await {
             Ok(published) => published,
             Err(error) => {
-                // It may be there all the same, and then it names these files. If it is not, they are swept later.
-                if error.kind() != ErrorKind::Fenced {
+                if !self.is_surely_missing(&draft, &error).await {
                     self.writer.keep_written(&draft).await;
                 }
                 return Err(error);
@@ -175,6 +174,22 @@ impl Compactor {
                 self.check_epoch()?;
                 Ok(false)
             }
+        }
+    }
+
+    /// Whether a manifest that was refused will never be seen. One whose answer was lost may be there, or come later, and
+    /// then it names its files: they stay, and are swept if nobody names them.
+    async fn is_surely_missing(&self, draft: &Manifest, error: &Error) -> bool {
+        match error.kind() {
+            ErrorKind::Fenced => true,
+            ErrorKind::Full => matches!(self.manifests.read(draft.revision).await, Ok(None)),
+            ErrorKind::Conflict
+            | ErrorKind::Unavailable
+            | ErrorKind::Corrupt
+            | ErrorKind::Locked
+            | ErrorKind::NotFound
+            | ErrorKind::Invalid
+            | ErrorKind::Io => false,
         }
     }
 
