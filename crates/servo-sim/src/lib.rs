@@ -10,6 +10,7 @@
 //! scenario that failed down to what matters.
 
 pub mod audit;
+pub mod booked_log;
 pub mod bucket;
 pub mod campaign;
 pub mod dice;

@@ -1,6 +1,7 @@
 //! One seed: a world is made, lived in, healed, and judged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use servo_core::planted::{self, Mistake};
 use servo_engine::HotRows;
@@ -239,7 +240,7 @@ impl Troubled {
 
 /// Workers that are replaced when they die.
 #[derive(Clone)]
-struct Workers(std::sync::Arc<std::sync::Mutex<Vec<(Worker, u32, u32)>>>);
+struct Workers(Arc<Mutex<Vec<(Worker, u32, u32)>>>);
 
 impl Workers {
     fn start(site: &Site) -> Self {
@@ -248,11 +249,11 @@ impl Workers {
             let (worker, process) = Worker::start(site, &format!("worker-{number}.1"));
             (worker, process, 1)
         };
-        Self(std::sync::Arc::new(std::sync::Mutex::new((0..count).map(start).collect())))
+        Self(Arc::new(Mutex::new((0..count).map(start).collect())))
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(Worker, u32, u32)>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<(Worker, u32, u32)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn crash(&self, site: &Site, number: usize) {

@@ -20,8 +20,9 @@ use servo_store::{
 };
 
 use crate::audit::Audit;
+use crate::booked_log::BookedLog;
 use crate::bucket::Bucket;
-use crate::disk::{self, BookedLog};
+use crate::disk;
 use crate::faults::{Fault, Faults};
 use crate::machine::{Footing, MachineClock};
 use crate::mail::Mail;

@@ -82,7 +82,7 @@ impl Worker {
         ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<Reply, Error>>,
         token: &str,
     ) -> Result<Reply, Error> {
-        let mut token = token.to_owned();
+        let token = token.to_owned();
         if self.site.faults.strikes(self.site.lane, Fault::Poison, 20) {
             let forged = token.clone() + "x";
             let refused = self.site.call(|workspace| ask(workspace, forged)).await;
@@ -90,7 +90,6 @@ impl Worker {
                 self.site.audit.complain(format!("a forged token was taken: {reply:?}"));
             }
         }
-        token.shrink_to_fit();
         self.site
             .insist(|workspace| ask(workspace, token.clone()), || !self.cut_off.load(Ordering::Relaxed))
             .await

@@ -1,0 +1,61 @@
+//! A log with somebody looking over its shoulder.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use servo_store::{AppendError, ErrorKind, Log, ReadError, Record, Seq};
+
+use crate::audit::{Audit, Batch};
+use crate::site::Site;
+
+/// A log of which the books know what became durable, and who was told that it did not.
+pub struct BookedLog {
+    inner: Arc<dyn Log>,
+    audit: Audit,
+    prefix: String,
+    books: bool,
+}
+
+impl BookedLog {
+    /// Looks over the shoulder of a log. `books` says whether nobody else writes down what lands.
+    pub fn new(inner: Arc<dyn Log>, site: &Site, books: bool) -> Self {
+        Self { inner, audit: site.audit.clone(), prefix: site.prefix(), books }
+    }
+}
+
+#[async_trait]
+impl Log for BookedLog {
+    async fn append(&self, record: Record) -> Result<(), AppendError> {
+        let outcome = self.inner.append(record.clone()).await;
+        match &outcome {
+            Ok(()) if self.books => self.audit.appended(&self.prefix, Batch::of(&record)),
+            Ok(()) => self.audit.must_be_there(&self.prefix, &Batch::of(&record)),
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Fenced) => {
+                self.audit.must_not_be_there(&self.prefix, &Batch::of(&record));
+            }
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    fn read(&self, from: Seq) -> BoxStream<'_, Result<Record, ReadError>> {
+        self.inner.read(from)
+    }
+
+    async fn next_seq(&self) -> Result<Seq, ReadError> {
+        self.inner.next_seq().await
+    }
+
+    async fn boundary(&self) -> Result<Seq, ReadError> {
+        self.inner.boundary().await
+    }
+
+    async fn truncate_before(&self, seq: Seq) -> Result<(), AppendError> {
+        self.inner.truncate_before(seq).await
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
