@@ -11,7 +11,7 @@ pub mod timers;
 
 use servo_core::Timestamp;
 
-use crate::event::EventData;
+use crate::event::{EventData, TimerKind};
 use crate::state::State;
 
 /// How well the state a controller reads is known to match the log.
@@ -19,8 +19,22 @@ use crate::state::State;
 pub enum Freshness {
     /// It is the newest state: every batch of the log is folded in.
     Current,
+    /// It is the newest state, but nobody was here to hear of workers for a while. Their silence proves nothing until they
+    /// have had the time to be heard (ADR-071).
+    Unheard,
     /// It lags behind the log. What looks overdue may have been heard of meanwhile, so timers wait (INV-9).
     Lagging,
+}
+
+impl Freshness {
+    /// Whether a timer of this kind may act on the state.
+    pub(crate) fn allows(self, timer: TimerKind) -> bool {
+        match self {
+            Self::Current => true,
+            Self::Unheard => timer != TimerKind::HeartbeatCheck,
+            Self::Lagging => false,
+        }
+    }
 }
 
 /// What all controllers want to happen now. Empty when there is nothing to do.

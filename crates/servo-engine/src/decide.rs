@@ -245,8 +245,10 @@ fn heartbeat(
     }
     let silence = task.heartbeat_timeout(state.settings()).min(state.settings().force_cancel_after);
     let old = Millis::new(silence.get() / HEARTBEATS_PER_TIMEOUT);
-    let is_news = task.heartbeat_at.is_none_or(|heard| sent_at >= heard.saturating_add(old));
-    if progress.is_none() && !is_news {
+    let is_older_than = |age| task.heartbeat_at.is_none_or(|heard| sent_at > heard.saturating_add(age));
+    // What was sent before the last one was heard, or in the same moment, would say it again under the same key.
+    let is_news = is_older_than(old) || (progress.is_some() && is_older_than(Millis::ZERO));
+    if !is_news {
         return Decision::reply(reply);
     }
     let answer = Ok(reply);

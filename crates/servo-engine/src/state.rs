@@ -149,6 +149,11 @@ impl State {
         self.index.deadlines.first().map(|(at, _)| *at)
     }
 
+    /// The first deadline that has not passed.
+    pub(crate) fn next_deadline_after(&self, now: Timestamp) -> Option<Timestamp> {
+        self.index.deadlines.iter().map(|(at, _)| *at).find(|at| *at > now)
+    }
+
     /// A task in memory.
     pub fn task(&self, run: RunId, key: &TaskKey) -> Option<&Task> {
         let run = self.runs.get(&run)?;

@@ -55,6 +55,7 @@ pub struct Engine {
     state: State,
     secret: Arc<[u8]>,
     source: Arc<str>,
+    freshness: Freshness,
 }
 
 impl Engine {
@@ -62,7 +63,21 @@ impl Engine {
     pub fn new(mut state: State, secret: impl Into<Arc<[u8]>>) -> Self {
         // Runs that ended while the log was replayed are not news to anybody.
         state.changes.take_just_ended();
-        Self { state, secret: secret.into(), source: "engine".into() }
+        Self { state, secret: secret.into(), source: "engine".into(), freshness: Freshness::Current }
+    }
+
+    /// How far what follows may trust the state.
+    pub fn set_freshness(&mut self, freshness: Freshness) {
+        self.freshness = freshness;
+    }
+
+    /// When to look again if nothing happens before. What may not fire yet does not count.
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let first = self.state.next_deadline();
+        match self.freshness {
+            Freshness::Current => first,
+            Freshness::Unheard | Freshness::Lagging => self.state.next_deadline_after(now),
+        }
     }
 
     /// The state, including what is not yet durable.
@@ -76,12 +91,12 @@ impl Engine {
     }
 
     /// What the controllers want when nothing comes in: for a state that was read from projections and may lag.
-    pub fn reconcile(&mut self, now: Timestamp, freshness: Freshness) -> Step {
+    pub fn reconcile(&mut self, now: Timestamp) -> Step {
         let mut step = Step::default();
-        for data in anti_entropy::reconcile(&self.state, now, freshness) {
+        for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
             self.emit(data, now, &mut step);
         }
-        self.settle(now, freshness, &mut step);
+        self.settle(now, &mut step);
         step
     }
 
@@ -104,19 +119,19 @@ impl Engine {
                 (Answer::FirstEvent, None) => Ok(Reply::Duplicate),
             });
             if matches!(input, Input::Sweep) {
-                for data in anti_entropy::reconcile(&self.state, now, Freshness::Current) {
+                for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.emit(data, now, &mut step);
                 }
             }
         }
-        self.settle(now, Freshness::Current, &mut step);
+        self.settle(now, &mut step);
         step
     }
 
     /// Lets the controllers react to each other, and closes the batch.
-    fn settle(&mut self, now: Timestamp, freshness: Freshness, step: &mut Step) {
+    fn settle(&mut self, now: Timestamp, step: &mut Step) {
         for _ in 0..MAX_ROUNDS {
-            let wanted = controllers::reconcile(&self.state, now, freshness);
+            let wanted = controllers::reconcile(&self.state, now, self.freshness);
             if wanted.is_empty() {
                 break;
             }

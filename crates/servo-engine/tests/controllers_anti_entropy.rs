@@ -130,9 +130,10 @@ fn an_engine_without_inputs_repairs_and_fires_only_on_a_current_state() {
     let reconcile = |freshness| {
         let mut engine = Engine::new(fold(&Settings::default(), &facts), SECRET);
         let seq = engine.state().head().seq;
-        let step = engine.reconcile(later, freshness);
+        engine.set_freshness(freshness);
+        let step = engine.reconcile(later);
         assert_eq!(engine.state().head().seq, seq + 1, "one batch");
-        assert!(engine.reconcile(later, freshness).events.is_empty(), "twice changes nothing");
+        assert!(engine.reconcile(later).events.is_empty(), "twice changes nothing");
         step.events.iter().map(|event| event.data.kind().name()).collect::<Vec<_>>()
     };
     assert_eq!(reconcile(Freshness::Lagging), ["DispatchRequested"]);

@@ -6,8 +6,8 @@ use servo_core::{Millis, TaskKey, Timestamp, dispatch_id};
 use servo_engine::controllers::{self, Freshness, anti_entropy, ready_dispatch, timers};
 use servo_engine::event::{TimerFired, TimerKind};
 use servo_engine::{
-    Applied, Effect, Event, EventData, EventKind, Ignored, Input, Outcome, Report, Resolution, RetryPolicy,
-    RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
+    Applied, Effect, Event, EventData, EventKind, Ignored, Input, Outcome, Progress, Report, Resolution,
+    RetryPolicy, RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
 };
 use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
 
@@ -325,6 +325,23 @@ fn inv_8_the_right_number_with_a_wrong_token_is_stale_too() {
 }
 
 #[test]
+fn inv_3_heartbeats_of_one_moment_have_one_effect() {
+    let mut world = World::with(plan(&[("a", &[])]));
+    world.start("a").expect("starts");
+    world.wait(1);
+    let beat = |ppm| Some(Progress { ppm, message: String::new() });
+    let (attempt, sent_at) = (world.attempt("a"), world.now);
+    let first = world.step(&[Input::Heartbeat(attempt.clone(), sent_at, beat(1))]);
+    assert_eq!(first.events.len(), 1);
+    // They came in together and are decided one after the other: the clock has gone on.
+    world.wait(1);
+    let second = world.step(&[Input::Heartbeat(attempt.clone(), sent_at, beat(2))]);
+    assert_eq!((second.events.len(), &second.replies), (0, &first.replies), "answered, and not written");
+    let third = world.step(&[Input::Heartbeat(attempt, world.now, beat(2))]);
+    assert_eq!(third.events.len(), 1, "the next one is");
+}
+
+#[test]
 fn inv_9_timers_wait_while_the_state_lags() {
     let mut waiting = World::with(plan(&[("a", &[])]));
     waiting.play("a", crash());
@@ -341,6 +358,12 @@ fn inv_9_timers_wait_while_the_state_lags() {
             events.iter().filter(|e| e.kind() == EventKind::TimerFired).count()
         };
         assert_eq!(fired(Freshness::Lagging), 0, "{what} waits");
+        let heard = if what == "heartbeat" { 2 } else { 4 };
+        assert_eq!(
+            fired(Freshness::Unheard),
+            heard,
+            "{what}, seen by a node that could not hear the workers"
+        );
         assert_eq!(fired(Freshness::Current), 4, "{what} and the run's limit fire, seen by both controllers");
     }
 }

@@ -20,6 +20,7 @@ use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
 use crate::ground::within;
 use crate::messages::{Commit, Deliver, Message, ReplyTo};
+use crate::presence::Presence;
 use crate::recovery::recover;
 
 /// Never sleeps longer than this, in case the clock is moved.
@@ -51,6 +52,7 @@ pub(crate) struct EngineLoop {
     last_sweep: Duration,
     /// What given up attempts may have left is looked for with the next changes.
     looks_again: bool,
+    presence: Presence,
 }
 
 /// What one round of the loop works on.
@@ -77,6 +79,8 @@ impl EngineLoop {
         epoch: u64,
     ) -> Self {
         let now = config.ground.elapsed();
+        let presence =
+            Presence::new(config.heartbeat_interval, config.clock.as_ref(), config.ground.as_ref());
         Self {
             engine,
             stores,
@@ -96,6 +100,7 @@ impl EngineLoop {
             last_sweep: now,
             // Workers may have come to their end while nobody ran this workspace.
             looks_again: true,
+            presence,
         }
     }
 
@@ -125,7 +130,9 @@ impl EngineLoop {
     /// Messages for one round, and whether it is the last.
     async fn wait(&mut self) -> (Vec<Message>, bool) {
         let mut messages = Vec::new();
-        let mut wait = self.time_to_wait();
+        self.note_presence(Duration::ZERO);
+        let planned = self.time_to_wait();
+        let mut wait = planned;
         while let Some(message) = self.receive(wait).await {
             // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
             let urgent = !matches!(message, Message::Input(Input::Enqueued(_), None));
@@ -141,7 +148,12 @@ impl EngineLoop {
         }
         let stop = (self.stopping.load(Ordering::Acquire) || self.inputs.is_disconnected())
             && self.inputs.is_empty();
+        self.note_presence(planned);
         (messages, stop)
+    }
+
+    fn note_presence(&mut self, planned: Duration) {
+        self.presence.here(planned, self.config.clock.as_ref(), self.config.ground.as_ref());
     }
 
     /// The next message. Looks around for a moment before it sleeps: the answer to what was just committed is often on
@@ -172,8 +184,12 @@ impl EngineLoop {
             return Duration::ZERO;
         }
         let mut wait = LONGEST_WAIT.min(self.until(self.last_sweep + self.config.sweep_every));
-        if let Some(due) = self.engine.state().next_deadline() {
-            wait = wait.min(Duration::from_millis(due.since(self.config.clock.now()).get()));
+        let now = self.config.clock.now();
+        if let Some(due) = self.engine.next_deadline(now) {
+            wait = wait.min(Duration::from_millis(due.since(now).get()));
+        }
+        if let Some(left) = self.presence.until_heard(self.config.ground.as_ref()) {
+            wait = wait.min(left);
         }
         // The compactor says when a flush under way has ended.
         if self.events_since_flush > 0 && !self.published.is_broken() && !self.published.is_busy() {
@@ -225,6 +241,7 @@ impl EngineLoop {
     async fn step(&mut self, round: &mut Round, now: Timestamp) {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
+        self.engine.set_freshness(self.presence.freshness(self.config.ground.as_ref()));
         let step = self.engine.step(&inputs, now);
         for (at, reply_to) in std::mem::take(&mut round.early) {
             let _gone = reply_to.send(step.replies[at].clone().map_err(Error::Refused));

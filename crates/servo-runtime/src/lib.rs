@@ -19,6 +19,7 @@ mod ground;
 mod host;
 mod messages;
 mod ownership;
+mod presence;
 mod reads;
 mod reconcile;
 mod recovery;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servo_core::{Clock, Timestamp};
-use servo_engine::controllers::{Freshness, dispatcher};
+use servo_engine::controllers::dispatcher;
 use servo_engine::event::encode_batch;
 use servo_engine::{Dispatch, Engine, Settings, State};
 use servo_projections::{Compactor, Limits, Projection};
@@ -53,7 +53,7 @@ pub async fn reconcile_once(
     }
     let mut engine = Engine::new(state, secret);
     let now = clock.now();
-    let step = engine.reconcile(now, Freshness::Current);
+    let step = engine.reconcile(now);
     if !step.events.is_empty() {
         let mut payload = Vec::new();
         encode_batch(&step.events, &mut payload);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use servo_core::{ManualClock, Millis, RunId, Timestamp};
+use servo_core::{ManualClock, Millis, RunId};
 use servo_engine::{Plan, RunState, Settings, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Error, Ownership, Workspace};
@@ -253,10 +253,6 @@ fn leased(name: &'static str, clock: &Arc<ManualClock>, ttl: Millis) -> impl FnO
     }
 }
 
-fn clock() -> Arc<ManualClock> {
-    Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)))
-}
-
 async fn is_stopped(workspace: &Workspace) -> bool {
     matches!(within(workspace.read(|_| ())).await, Err(Error::Stopped))
 }
@@ -264,7 +260,7 @@ async fn is_stopped(workspace: &Workspace) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_node_is_refused_while_the_first_has_the_lease_and_takes_over_after_it() {
     let (log, stores) = memory();
-    let (clock_a, clock_b) = (clock(), clock());
+    let (clock_a, clock_b) = (manual_clock(), manual_clock());
     let ttl = Millis::from_minutes(1);
     let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
     first.run("of a", one("a")).await;
@@ -300,7 +296,7 @@ async fn a_second_node_is_refused_while_the_first_has_the_lease_and_takes_over_a
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_is_idle_finds_out_that_it_lost_its_lease() {
     let (_, stores) = memory();
-    let (clock_a, clock_b) = (clock(), clock());
+    let (clock_a, clock_b) = (manual_clock(), manual_clock());
     let ttl = Millis::new(30);
     let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
     clock_b.advance(Millis::from_secs(1));
@@ -314,7 +310,7 @@ async fn a_node_that_is_idle_finds_out_that_it_lost_its_lease() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_clean_shutdown_hands_the_lease_over_at_once() {
     let (log, stores) = memory();
-    let clock = clock();
+    let clock = manual_clock();
     let mut last = 0;
     for name in ["a", "b", "c"] {
         let stage = Stage::open(stores.clone(), leased(name, &clock, Millis::from_hours(1))).await.unwrap();

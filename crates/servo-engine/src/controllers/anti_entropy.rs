@@ -24,13 +24,11 @@ pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<Eve
             if task.state == TaskState::Ready && !task.has_open_attempt() {
                 let rank = (Reverse(run.priority), run.requested, Reverse(task.options.priority), position);
                 ready.push((rank, run));
-            } else if freshness == Freshness::Current {
-                events.extend(timers::fire(state, run, position, now));
+            } else {
+                events.extend(timers::fire(state, run, position, now, freshness));
             }
         }
-        if freshness == Freshness::Current {
-            events.extend(timers::fire_run(state, run, now));
-        }
+        events.extend(timers::fire_run(state, run, now, freshness));
     }
     // Slots go to the same tasks that ready-dispatch would give them to.
     ready.sort_by_key(|(rank, _)| *rank);

@@ -13,15 +13,11 @@ use crate::state::{Deadline, Run, State, TaskRef};
 pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<EventData> {
     let mut events: Vec<EventData> =
         state.index.unarmed.iter().filter_map(|task| request(state, *task)).collect();
-    if freshness == Freshness::Current {
-        let due = state.index.deadlines.iter().take_while(|(at, _)| *at <= now);
-        events.extend(due.filter_map(|(_, about)| match about {
-            Deadline::Task(task) => {
-                state.runs.get(&task.run).and_then(|run| fire(state, run, task.task, now))
-            }
-            Deadline::Run(run) => state.runs.get(run).and_then(|run| fire_run(state, run, now)),
-        }));
-    }
+    let due = state.index.deadlines.iter().take_while(|(at, _)| *at <= now);
+    events.extend(due.filter_map(|(_, about)| match about {
+        Deadline::Task(task) => fire(state, state.runs.get(&task.run)?, task.task, now, freshness),
+        Deadline::Run(run) => fire_run(state, state.runs.get(run)?, now, freshness),
+    }));
     events
 }
 
@@ -37,9 +33,16 @@ fn request(state: &State, at: TaskRef) -> Option<EventData> {
 }
 
 /// The deadline of a task, if it has passed.
-pub(super) fn fire(state: &State, run: &Run, position: u32, now: Timestamp) -> Option<EventData> {
+pub(super) fn fire(
+    state: &State,
+    run: &Run,
+    position: u32,
+    now: Timestamp,
+    freshness: Freshness,
+) -> Option<EventData> {
     let task = &run.tasks[position as usize];
-    let (fire_at, timer_type) = task.deadline(&state.settings).filter(|(at, _)| *at <= now)?;
+    let due = |(at, kind): &(Timestamp, TimerKind)| *at <= now && freshness.allows(*kind);
+    let (fire_at, timer_type) = task.deadline(&state.settings).filter(due)?;
     Some(EventData::TimerFired(TimerFired {
         timer_type,
         run_id: run.id,
@@ -51,8 +54,9 @@ pub(super) fn fire(state: &State, run: &Run, position: u32, now: Timestamp) -> O
 }
 
 /// The deadline of a run, if it has passed.
-pub(super) fn fire_run(state: &State, run: &Run, now: Timestamp) -> Option<EventData> {
-    let fire_at = run.deadline(&state.settings).filter(|at| *at <= now)?;
+pub(super) fn fire_run(state: &State, run: &Run, now: Timestamp, freshness: Freshness) -> Option<EventData> {
+    let due = |at: &Timestamp| *at <= now && freshness.allows(TimerKind::RunTimeout);
+    let fire_at = run.deadline(&state.settings).filter(due)?;
     Some(EventData::TimerFired(TimerFired {
         timer_type: TimerKind::RunTimeout,
         run_id: run.id,

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
-use servo_core::{AttemptId, EventId, Millis, PutId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+use servo_core::{
+    AttemptId, EventId, ManualClock, Millis, PutId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+};
 use servo_engine::event::{Event, decode_batch};
 use servo_engine::{
     ErrorCode, HotRows, Plan, Progress, Reply, Report, RetryPolicy, Settings, State, TaskError, TaskOptions,
@@ -353,6 +355,11 @@ pub fn memory() -> (MemoryLog, Stores) {
     let log = MemoryLog::new();
     let blobs = Arc::new(MemoryBlobs::in_memory(&layout()));
     (log.clone(), Stores { log: Arc::new(log), blobs, layout: layout(), data: None })
+}
+
+/// A clock that the test moves.
+pub fn manual_clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(Timestamp::from_millis(1_800_000_000_000)))
 }
 
 pub fn task(name: &str) -> TaskKey {

@@ -1,0 +1,67 @@
+//! What a node may conclude from the silence of workers when it was not there to hear them (ADR-071).
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use servo_core::{ManualClock, Millis, RunId};
+use servo_engine::{RunState, TaskState};
+use servo_runtime::Config;
+use support::*;
+use tokio::sync::Semaphore;
+
+fn beating(clock: &Arc<ManualClock>, interval: u64) -> impl FnOnce(&mut Config) {
+    let clock = clock.clone();
+    move |config| {
+        config.clock = clock;
+        config.heartbeat_interval = Millis::new(interval);
+    }
+}
+
+/// A node with two tasks that run until the gate opens.
+async fn with_two_running(clock: &Arc<ManualClock>, interval: u64, gate: &Arc<Semaphore>) -> (Stage, RunId) {
+    let stage = Stage::open(memory().1, beating(clock, interval)).await.unwrap();
+    for name in ["a", "b"] {
+        stage.script.let_task(name, Behaviour::Gate(gate.clone()));
+    }
+    let run = stage.trigger("lid", plan(&[("a", &[]), ("b", &[])])).await;
+    eventually("both run", async || stage.rows().await.tasks.iter().all(|t| t.state == TaskState::Running))
+        .await;
+    (stage, run)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_that_slept_gives_up_none_of_its_tasks() {
+    let (clock, gate) = (manual_clock(), Arc::new(Semaphore::new(0)));
+    let (stage, run) = with_two_running(&clock, 50, &gate).await;
+    clock.advance(Millis::from_hours(1));
+    // The first thing that comes in makes the node look at what is overdue.
+    for _ in 0..20 {
+        stage.rows().await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    gate.add_permits(2);
+    let detail = stage.ended(run).await;
+    assert_eq!(detail.run.state, RunState::Succeeded);
+    assert!(detail.tasks.iter().all(|task| task.attempt == 1), "{:?}", detail.tasks);
+    stage.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_stays_silent_is_given_up_soon_after() {
+    let (clock, gate) = (manual_clock(), Arc::new(Semaphore::new(0)));
+    let (stage, _) = with_two_running(&clock, 100, &gate).await;
+    let workspace = stage.workspace.clone();
+    stage.close_workers().await;
+    clock.advance(Millis::from_hours(1));
+    eventually("both are given up", async || {
+        let tasks = workspace.read(|state| state.rows().tasks).await.unwrap();
+        let lost = |error: &str| error.contains("HEARTBEAT_LOST");
+        tasks.iter().all(|task| task.error.as_deref().is_some_and(lost))
+    })
+    .await;
+    within(workspace.shutdown()).await.unwrap();
+}
