@@ -82,6 +82,13 @@ impl Compactor {
         std::mem::take(&mut self.met_others)
     }
 
+    /// Goes on under the epoch of whoever has fenced this one off. For nodes without a lease, whose epochs say only who
+    /// started last: that each revision is written once keeps their order.
+    pub fn join_others(&mut self) {
+        let theirs = self.current.as_ref().map_or(0, |current| current.epoch);
+        self.writer.epoch = self.writer.epoch.max(theirs);
+    }
+
     /// What went wrong with merging or deleting at the last flush. The flush itself was published; the work is
     /// tried again at the next one.
     pub fn maintenance_error(&self) -> Option<&Error> {

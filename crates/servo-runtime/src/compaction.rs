@@ -121,6 +121,8 @@ pub(crate) struct Compaction {
     pub(crate) published: Arc<Published>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Whether other nodes may write as well, with no lease that says which one should.
+    pub(crate) shared: bool,
     /// To wake the engine thread when a flush has ended.
     pub(crate) engine: flume::WeakSender<Message>,
     /// Until what crashes have left beside the tables was looked for, once.
@@ -159,6 +161,9 @@ impl Compaction {
                             self.sweep_tables().await;
                         }
                         break;
+                    }
+                    Err(error) if error.kind() == ErrorKind::Fenced && self.shared => {
+                        self.compactor.join_others();
                     }
                     Err(error) => {
                         let hopeless = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);

@@ -17,15 +17,15 @@ use tokio::sync::{broadcast, oneshot};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
-use crate::config::{Config, Stores};
+use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
 use crate::effects::Effects;
 use crate::engine_loop::EngineLoop;
 use crate::error::{Error, RequestError};
 use crate::ground::{Crew, Work};
 use crate::messages::Message;
-use crate::ownership;
-use crate::recovery::{recover, workshop};
+use crate::ownership::{self, Held};
+use crate::recovery::{Recovered, recover, workshop};
 
 /// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -61,6 +61,14 @@ struct LastOut {
     inputs: flume::Receiver<Message>,
 }
 
+/// What a workspace starts from.
+struct Loaded {
+    state: State,
+    epoch: u64,
+    compactor: Compactor,
+    cache: Arc<MetadataCache>,
+}
+
 impl Drop for LastOut {
     fn drop(&mut self) {
         // In this order: a request that comes into the queue after it was emptied finds it closed.
@@ -79,16 +87,26 @@ impl Drop for Inner {
 impl Workspace {
     /// Recovers the state and starts to work.
     pub async fn open(stores: Stores, config: Config) -> Result<Self, Error> {
-        let recovered = recover(&stores, &config).await?;
-        let unknown = recovered.state.head().unknown_events;
+        let held = ownership::acquire(&stores, &config).await?;
+        match Self::load(&stores, &config, &held).await {
+            Ok(loaded) => Ok(Self::begin(stores, config, held, loaded)),
+            Err(error) => {
+                held.give_up(config.clock.as_ref()).await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn load(stores: &Stores, config: &Config, held: &Held) -> Result<Loaded, Error> {
+        let Recovered { state, epoch, .. } = recover(stores, config).await?;
+        let unknown = state.head().unknown_events;
         if unknown > 0 {
             tracing::warn!(
                 unknown,
                 "events of a newer version are kept and skipped; a newer servo can fold them"
             );
         }
-        let held = ownership::acquire(&stores, &config, recovered.epoch).await?;
-        let epoch = held.epoch;
+        let epoch = held.epoch_after(epoch);
         let cache: Arc<MetadataCache> = Arc::default();
         let compactor = Compactor::open_with_cache(
             stores.blobs.clone(),
@@ -99,6 +117,11 @@ impl Workspace {
             cache.clone(),
         )
         .await?;
+        Ok(Loaded { state, epoch, compactor, cache })
+    }
+
+    fn begin(stores: Stores, config: Config, held: Held, loaded: Loaded) -> Self {
+        let Loaded { state, epoch, compactor, cache } = loaded;
         let published = Arc::new(Published::default());
         published.adopt(compactor.manifest().cloned());
         let stopping = Arc::new(AtomicBool::new(false));
@@ -139,6 +162,7 @@ impl Workspace {
         let compaction = Compaction {
             compactor,
             blobs: stores.blobs.clone(),
+            shared: config.ownership == Ownership::ByLog,
             engine: inputs.downgrade(),
             data: data.clone(),
             log: stores.log.clone(),
@@ -152,7 +176,7 @@ impl Workspace {
         let closed = Arc::new(AtomicBool::new(false));
         let last_out = LastOut { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
-            Engine::new(recovered.state, config.secret.clone()),
+            Engine::new(state, config.secret.clone()),
             stores.clone(),
             config.clone(),
             input_queue,
@@ -181,7 +205,7 @@ impl Workspace {
         });
         crew.thread("servo-commit", committing);
         crew.thread("servo-compact", compaction.run(delta_queue));
-        Ok(Self {
+        Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
@@ -197,7 +221,7 @@ impl Workspace {
                 leased,
                 stores,
             }),
-        })
+        }
     }
 
     /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
