@@ -57,6 +57,9 @@ enum Command {
         /// Let only these faults strike: a set as a number.
         #[arg(long)]
         faults: Option<u64>,
+        /// Beside another workspace, which must not matter.
+        #[arg(long)]
+        neighbour: bool,
     },
     /// Plant every mistake and count the seeds it takes to notice it
     Plant {
@@ -69,10 +72,11 @@ enum Command {
 fn main() {
     let well = match Arguments::parse().command {
         Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
-        Command::Replay { seed, plant, log, without_wishes, without_blows, faults } => {
+        Command::Replay { seed, plant, log, without_wishes, without_blows, faults, neighbour } => {
             let cut =
                 Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
-            replay(seed, plant.as_deref(), &cut, log)
+            let planted = plant.as_deref().map(mistake);
+            replay(seed, How { planted, traced: true, neighbour, ..How::default() }, &cut, log)
         }
         Command::Plant { most } => plant_all(most),
     };
@@ -82,7 +86,10 @@ fn main() {
 fn run_many(from: u64, seeds: u64, jobs: Option<usize>) -> bool {
     let jobs = jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let (start, done) = (Instant::now(), AtomicU64::new(0));
-    let tell = |_: &Outcome| {
+    let tell = |outcome: &Outcome| {
+        if let Some(first) = outcome.wrong.first() {
+            eprintln!("seed {} failed: {first}", outcome.seed);
+        }
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(10_000) {
             eprintln!("{done} of {seeds} seeds, {:.0} s", start.elapsed().as_secs_f64());
@@ -127,12 +134,12 @@ fn explain(outcome: &Outcome, how: How) {
     traced.wrong.iter().take(5).for_each(|wrong| println!("  => {wrong}"));
 }
 
-fn replay(seed: u64, plant: Option<&str>, cut: &Cut, log: bool) -> bool {
-    let named = |wanted: &str| {
-        let found = Mistake::ALL.into_iter().find(|mistake| format!("{mistake:?}") == wanted);
-        found.unwrap_or_else(|| panic!("there is no mistake {wanted}; there are {:?}", Mistake::ALL))
-    };
-    let how = How { traced: true, planted: plant.map(named), ..How::default() };
+fn mistake(wanted: &str) -> Mistake {
+    let found = Mistake::ALL.into_iter().find(|mistake| format!("{mistake:?}") == wanted);
+    found.unwrap_or_else(|| panic!("there is no mistake {wanted}; there are {:?}", Mistake::ALL))
+}
+
+fn replay(seed: u64, how: How, cut: &Cut, log: bool) -> bool {
     let scenario = cut.of(&Scenario::of(seed));
     println!("{scenario:#?}");
     let outcome = run(&scenario, how);

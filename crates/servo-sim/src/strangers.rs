@@ -92,7 +92,7 @@ pub async fn new_version(site: Site) {
     let process = site.world.process(site.lane, "new version");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
-    let ids = CountingPutIds::new(9_000_000 + site.world.now() / SECOND);
+    let ids = CountingPutIds::new(9_000_000 + u64::from(process));
     for _ in 0..3 {
         let Some(last) = site.audit.book(&site.prefix()).batches.last().cloned() else { return };
         let Some(event) = last_event(&last).and_then(EventId::next) else { return };

@@ -53,6 +53,8 @@ struct Inner {
 struct Task {
     process: ProcessId,
     name: &'static str,
+    /// Grows from task to task.
+    born: u64,
     /// Absent while it is being polled.
     future: Option<BoxFuture<'static, ()>>,
     waker: Waker,
@@ -229,7 +231,9 @@ impl World {
         let woken = Arc::clone(&self.woken);
         let signal = Arc::new(Signal { task: number, lane, queued: AtomicBool::new(true), woken });
         let waker = Waker::from(Arc::clone(&signal));
-        let task = Some(Task { process, name, future: Some(future), waker, signal });
+        let born = inner.next_order;
+        inner.next_order += 1;
+        let task = Some(Task { process, name, born, future: Some(future), waker, signal });
         match inner.tasks.get_mut(number as usize) {
             Some(slot) => *slot = task,
             None => inner.tasks.push(task),
@@ -249,6 +253,8 @@ impl World {
                 remains.push((number as u32, task));
             }
         }
+        // Whoever hears of their end hears of it in this order. Numbers depend on who else lives in this world.
+        remains.sort_by_key(|(_, task)| task.born);
         for (number, task) in &remains {
             if task.signal.silence() {
                 inner.free.push(*number);

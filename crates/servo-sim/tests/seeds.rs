@@ -35,12 +35,24 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (796, "a node that was behind pointed back at older data"),
         (1693, "two nodes that flushed at once left the older pointer"),
         (2301, "files of tables were deleted when the answer to their manifest was lost"),
+        (236, "two nodes without a lease fenced each other off, and the tables stood still"),
+        (2309, "the same"),
+        (574, "two heartbeats of one moment had two effects under one key"),
     ] {
         let outcome = run(&Scenario::of(seed), How::default());
         assert!(outcome.wrong.is_empty(), "seed {seed} ({found}): {:?}", outcome.wrong);
         let again = run(&Scenario::of(seed), How::default());
         assert_eq!(again.hash, outcome.hash, "seed {seed} is another history the second time");
     }
+}
+
+#[test]
+fn a_killed_process_ends_in_the_same_order_with_a_neighbour() {
+    let scenario = Scenario::of(3_001);
+    let alone = run(&scenario, How::default());
+    let beside = run(&scenario, How { neighbour: true, ..How::default() });
+    assert_eq!((alone.wrong, beside.wrong), (vec![], vec![]));
+    assert_eq!(alone.history, beside.history);
 }
 
 #[test]
