@@ -24,9 +24,6 @@ pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     for live in &live {
         wrong.extend(different("the live state", live, &rows));
     }
-    let complete = !live.is_empty();
-    let shown = tables(&site, &book.batches, &log, &folded, complete).await;
-    wrong.extend(shown.unwrap_or_else(|error| vec![error]));
     let rules = Rules::of(&site.scenario.settings);
     let expected = Expected {
         tenant: site.layout.tenant().as_str(),
@@ -38,11 +35,22 @@ pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
         Ok((model, problems)) => {
             wrong.extend(problems);
             wrong.extend(model.compare_state(&folded));
+            let all = Told { batches: &book.batches, log: &log, folded: &folded, model: &model };
+            let shown = tables(&site, &all, !live.is_empty()).await;
+            wrong.extend(shown.unwrap_or_else(|error| vec![error]));
         }
         Err(problem) => wrong.push(problem),
     }
     wrong.extend(data(&site, &folded));
     wrong
+}
+
+/// The whole log, and what the fold and the model make of it.
+struct Told<'a> {
+    batches: &'a [Batch],
+    log: &'a Log,
+    folded: &'a State,
+    model: &'a Model,
 }
 
 /// The state that a log amounts to.
@@ -57,29 +65,27 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
 }
 
 /// Tables are the fold of a prefix of the log; of all of it, once a node that knew all of it was closed.
-async fn tables(
-    site: &Site,
-    batches: &[Batch],
-    log: &Log,
-    folded: &State,
-    complete: bool,
-) -> Result<Vec<String>, String> {
+async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<String>, String> {
     let process = site.world.process(site.lane, "judge");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
     let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
     let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
     let Some(projection) = opened.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
-    let last = projection.manifest().watermarks.last_seq;
-    let ends = || vec![format!("the tables end at batch {last}, the log at {}", batches.len())];
-    let Some(prefix) = batches.get(..last as usize) else { return Ok(ends()) };
-    if complete && prefix.len() < batches.len() {
-        return Ok(ends());
+    let (last, end) = (projection.manifest().watermarks.last_seq, all.batches.len() as u64);
+    if last > end || (complete && last < end) {
+        return Ok(vec![format!("the tables end at batch {last}, the log at {end}")]);
     }
+    let earlier;
+    let (shown, model) = if last == end {
+        (all.folded, all.model)
+    } else {
+        let rules = Rules::of(&site.scenario.settings);
+        earlier = (fold(site, &all.batches[..last as usize])?, Model::of(all.log.through(last), &rules)?);
+        (&earlier.0, &earlier.1)
+    };
     let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
-    let shown = fold(site, prefix)?;
     let mut wrong: Vec<String> = different("the tables", &tables.hot, &shown.rows()).into_iter().collect();
-    wrong.extend(pointers(site, &shown, folded));
-    let model = Model::of(log.through(last), &Rules::of(&site.scenario.settings))?;
+    wrong.extend(pointers(site, shown, all.folded));
     wrong.extend(model.compare_tables(&tables));
     Ok(wrong)
 }

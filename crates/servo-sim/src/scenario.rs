@@ -152,7 +152,7 @@ impl Scenario {
             workers: 1 + dice.below(3),
             settings,
             flush_every: *dice.pick(&[10_000, 60_000, 300_000, 1_200_000]),
-            merge_at: dice.within(2..7) as usize,
+            merge_at: dice.within(3..9) as usize,
             keep_log_batches: faults.has(Fault::DeletedUnderReader).then(|| dice.within(1..8)),
             faults,
             wishes: Vec::new(),

@@ -25,12 +25,13 @@ impl Tables {
         loop {
             let before = history.last().map(|(row, _): &(RunRow, _)| row.requested_event_id);
             let page = projection.runs_before(before, PAGE, &RunFilter::default()).await?;
-            if page.is_empty() {
-                break;
-            }
+            let is_last = page.len() < PAGE;
             for row in page {
                 let tasks = projection.tasks_of(&row).await?;
                 history.push((row, tasks));
+            }
+            if is_last {
+                break;
             }
         }
         Ok(Self {
