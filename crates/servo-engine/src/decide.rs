@@ -140,16 +140,15 @@ fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
     if run.state.is_terminal() {
         return Decision::refuse(Refusal::RunEnded { run_id, state: run.state });
     }
-    if command.force {
+    let after = state.settings().force_cancel_after;
+    let silent_since = command.force.then(|| now.saturating_sub(after));
+    if let Some(since) = silent_since {
         let stuck = |task: &Task| {
-            (task.state == TaskState::Running && is_silent(task, now, state.settings()))
+            (task.state == TaskState::Running && is_silent(task, since))
                 || (task.state == TaskState::Dispatched && run.cancel.is_some())
         };
         if !run.tasks.iter().any(stuck) {
-            return Decision::refuse(Refusal::ForceTooSoon {
-                run_id,
-                after: state.settings().force_cancel_after,
-            });
+            return Decision::refuse(Refusal::ForceTooSoon { run_id, after });
         }
     } else if run.cancel.is_some() {
         return Decision::reply(Reply::Duplicate);
@@ -159,6 +158,7 @@ fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
         actor: command.actor.clone(),
         reason: command.reason.clone(),
         force: command.force,
+        silent_since,
     }))
 }
 

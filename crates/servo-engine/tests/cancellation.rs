@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, Millis};
 use servo_engine::{
-    Attempt, Input, OutboxStatus, Outcome, Refusal, RefusalKind, Reply, Report, RunState,
+    Attempt, EventKind, Input, OutboxStatus, Outcome, Refusal, RefusalKind, Reply, Report, RunState,
     RunTransitionReason, Settings, TaskState, TimerState, TransitionReason, Trigger, TriggerRun,
 };
-use support::{World, crash, ended_as, key, plan};
+use support::{World, crash, ended_as, fold, key, plan};
 
 fn one_task() -> World {
     World::with(plan(&[("a", &[])]))
@@ -197,6 +197,14 @@ fn force_cancels_what_a_silent_worker_holds_and_leaves_the_others_to_their_worke
     world.wait(300);
     world.cancel(true).expect("now b has been silent as well");
     assert_eq!((world.task_state("b"), world.run_state()), (TaskState::Cancelled, RunState::Cancelled));
+    let events = world.events();
+    let forced = events.iter().filter(|event| event.data.kind() == EventKind::RunCancelRequested);
+    let keys: std::collections::BTreeSet<_> = forced.map(|event| &event.idempotency_key).collect();
+    assert_eq!(keys.len(), 2, "each has a key of its own: {keys:?}");
+    let eager = Settings { force_cancel_after: Millis::from_secs(1), ..world.state().settings().clone() };
+    let read = fold(&eager, &events[..events.len() - 1]);
+    let b = read.task(world.run, &key("b")).expect("in memory");
+    assert_eq!(b.state, TaskState::Running, "a reader that would have been less patient reads the same");
 }
 
 #[test]

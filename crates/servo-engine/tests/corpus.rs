@@ -133,8 +133,13 @@ fn expected(kind: EventKind) -> Vec<EventData> {
             }),
         ],
         EventKind::RunCancelRequested => {
-            let bare =
-                RunCancelRequested { run_id, actor: "me".to_owned(), reason: String::new(), force: false };
+            let bare = RunCancelRequested {
+                run_id,
+                actor: "me".to_owned(),
+                reason: String::new(),
+                force: false,
+                silent_since: None,
+            };
             let reason = "wrong day\nof the week".to_owned();
             let full = RunCancelRequested { reason, force: true, ..bare.clone() };
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
@@ -336,6 +341,13 @@ fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         fingerprint: fingerprint("d"),
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
     });
+    let forced = EventData::RunCancelRequested(RunCancelRequested {
+        run_id,
+        actor: "me".to_owned(),
+        reason: "stuck".to_owned(),
+        force: true,
+        silent_since: Some(AT),
+    });
     let fired = EventData::TimerFired(TimerFired {
         timer_type: TimerKind::HeartbeatCheck,
         run_id,
@@ -346,6 +358,7 @@ fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     });
     vec![
         ("PlanCreated_config.json", vec![plan]),
+        ("RunCancelRequested_silent_since.json", vec![forced]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),
         ("TimerFired_since.json", vec![fired]),

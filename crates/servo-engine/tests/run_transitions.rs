@@ -108,7 +108,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     let other = Fingerprint::parse(&format!("v1:sha256:{}", "0".repeat(64))).expect("a fingerprint");
     let cancel = |force| {
         let (actor, reason) = ("me".to_owned(), String::new());
-        EventData::RunCancelRequested(RunCancelRequested { run_id, actor, reason, force })
+        EventData::RunCancelRequested(RunCancelRequested { run_id, actor, reason, force, silent_since: None })
     };
     let finished = |outcome| {
         let error = None;

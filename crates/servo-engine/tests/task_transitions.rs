@@ -185,6 +185,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             actor: "me".to_owned(),
             reason: String::new(),
             force,
+            silent_since: None,
         })
     };
     let dispatch = |attempt: u32, attempt_id| {

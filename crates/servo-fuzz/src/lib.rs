@@ -21,7 +21,6 @@ mod lease;
 mod log;
 mod manifest;
 mod messages;
-
 mod runner;
 mod runtime;
 mod table_files;

@@ -21,7 +21,7 @@ use crate::scenario::{SECOND, Storage};
 use crate::site::Site;
 
 /// What events of the first version did not say.
-const CAME_LATER: [&str; 5] = ["outputs", "usage", "progress", "config", "since"];
+const CAME_LATER: [&str; 6] = ["outputs", "usage", "progress", "config", "since", "silent_since"];
 
 /// Lets the log begin with a run that an old version wrote, before any node starts.
 pub async fn old_version(site: Site) {

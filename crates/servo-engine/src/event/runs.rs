@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{Fingerprint, Millis, PlanId, RunId, sha256_hex};
+use servo_core::{Fingerprint, Millis, PlanId, RunId, Timestamp, sha256_hex};
 
 use crate::plan::TaskSpec;
 
@@ -86,6 +86,9 @@ pub struct RunCancelRequested {
     /// Running tasks that have stopped reporting are cancelled without waiting for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
+    /// Which ones these are: whoever was last heard of then, or before. Absent if it is not forced, and in old logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silent_since: Option<Timestamp>,
 }
 
 /// The fold relies on the order of tasks and on edges that lead somewhere, so a plan without them is not read.
@@ -130,8 +133,12 @@ impl RunTriggered {
 }
 
 impl RunCancelRequested {
-    /// A run is cancelled once, and force-cancelled once.
+    /// A run is cancelled once. It is forced as often as there is somebody who has fallen silent.
     pub fn idempotency_key(&self) -> String {
-        format!("{}:{}", if self.force { "force_cancel" } else { "cancel" }, self.run_id)
+        match (self.force, self.silent_since) {
+            (false, _) => format!("cancel:{}", self.run_id),
+            (true, None) => format!("force_cancel:{}", self.run_id),
+            (true, Some(since)) => format!("force_cancel:{}:{}", self.run_id, since.as_millis()),
+        }
     }
 }

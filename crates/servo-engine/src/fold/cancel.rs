@@ -4,7 +4,6 @@
 use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
-use crate::settings::Settings;
 use crate::state::{Cancel, State, Task};
 use servo_core::{RunId, Timestamp};
 
@@ -22,12 +21,15 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested)
         reason: payload.reason.clone(),
         timed_out: false,
     };
-    stop(state, at, payload.run_id, cancel, payload.force);
+    // How patient the writer was is its own affair: the log must mean the same to a reader with other settings (P1).
+    let old = || at.time.saturating_sub(state.settings.force_cancel_after);
+    let silent_since = payload.force.then(|| payload.silent_since.unwrap_or_else(old));
+    stop(state, at, payload.run_id, cancel, silent_since);
     Applied::Yes
 }
 
-/// Stops a run; used for requests and for run timeouts.
-pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force: bool) {
+/// Stops a run; used for requests and for run timeouts. What has been silent for so long is not waited for.
+pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent_since: Option<Timestamp>) {
     let reason =
         if cancel.timed_out { TransitionReason::RunTimedOut } else { TransitionReason::RunCancelled };
     state.change_run(run, at.id, |run| {
@@ -50,7 +52,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force:
     let mut ended = Vec::new();
     for task in 0..count {
         let Some(subject) = state.runs.get(&run).map(|r| &r.tasks[task as usize]) else { return };
-        let Some(reason) = ends_now(subject, reason, force, at.time, &state.settings) else { continue };
+        let Some(reason) = ends_now(subject, reason, silent_since) else { continue };
         let given_up = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
         let attempt = subject.attempt;
         state.change_task(run, task, at.id, |task| {
@@ -73,22 +75,19 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, force:
 fn ends_now(
     task: &Task,
     reason: TransitionReason,
-    force: bool,
-    now: Timestamp,
-    settings: &Settings,
+    silent_since: Option<Timestamp>,
 ) -> Option<TransitionReason> {
     match task.state {
         TaskState::Planned | TaskState::Blocked | TaskState::Ready | TaskState::RetryWait => Some(reason),
-        TaskState::Dispatched => force.then_some(TransitionReason::ForceCancelled),
+        TaskState::Dispatched => silent_since.map(|_| TransitionReason::ForceCancelled),
         TaskState::Running => {
-            (force && is_silent(task, now, settings)).then_some(TransitionReason::ForceCancelled)
+            silent_since.filter(|since| is_silent(task, *since)).map(|_| TransitionReason::ForceCancelled)
         }
         TaskState::Skipped | TaskState::Cancelled | TaskState::Failed | TaskState::Succeeded => None,
     }
 }
 
-/// Whether a running task has not been heard of for so long that it may be force-cancelled.
-pub(crate) fn is_silent(task: &Task, now: Timestamp, settings: &Settings) -> bool {
-    let heard = task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at);
-    now.since(heard) >= settings.force_cancel_after
+/// Whether a running task was not heard of after that.
+pub(crate) fn is_silent(task: &Task, since: Timestamp) -> bool {
+    task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at) <= since
 }

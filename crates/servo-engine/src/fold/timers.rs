@@ -73,7 +73,7 @@ fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
         reason: format!("the run took longer than {limit}"),
         timed_out: true,
     };
-    cancel::stop(state, at, payload.run_id, cancel, false);
+    cancel::stop(state, at, payload.run_id, cancel, None);
     Applied::Yes
 }
 

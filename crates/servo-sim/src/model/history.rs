@@ -136,9 +136,7 @@ impl<'a> Checks<'a> {
     fn effect(&mut self, event: &'a Event) {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
-        // A run may be forced again and again: each time, those that have fallen silent since are given up.
-        let may_repeat = event.kind == "RunCancelRequested" && event.key.starts_with("force_cancel:");
-        if self.effects.insert(&event.key, requested) == Some(requested) && !may_repeat {
+        if self.effects.insert(&event.key, requested) == Some(requested) {
             self.complain(event, format_args!("{} has a second effect", event.key));
         }
         if event.kind == "TaskStarted" && stopped.is_some() {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use servo_core::{Millis, Timestamp};
 
 use super::follow::{Judged, No, only_if};
-use super::log::{list, text};
+use super::log::{list, text, time};
 use super::memory::Memory;
 use super::tasks::told;
 use super::{Event, Model, Run, RunIs, Task, TaskIs};
@@ -77,9 +77,13 @@ impl Model {
     pub(super) fn cancel_requested(&mut self, event: &Event) -> Judged {
         let index = self.held_run(&event.payload)?;
         let is_forced = event.payload.get("force").and_then(Value::as_bool).unwrap_or(false);
+        let silent_since = match event.payload.get("silent_since") {
+            Some(_) => time(&event.payload, "silent_since")?,
+            None => event.at.saturating_sub(self.rules.force_cancel_after),
+        };
         only_if(!self.runs[index].is.has_ended(), "not in that state")?;
         only_if(self.runs[index].stopped.is_none() || is_forced, "duplicate")?;
-        self.stop(index, event, false, is_forced);
+        self.stop(index, event, false, is_forced.then_some(silent_since));
         Ok(())
     }
 
@@ -91,21 +95,20 @@ impl Model {
         let limit = run.timeout.unwrap_or(self.rules.max_run_duration).min(self.rules.max_run_duration);
         let due = told(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
         only_if(event.at >= due, "not due")?;
-        self.stop(index, event, true, false);
+        self.stop(index, event, true, None);
         Ok(())
     }
 
     /// What nobody has begun is cancelled at once; what somebody holds, only if it is forced and silent (ADR-052).
-    fn stop(&mut self, index: usize, event: &Event, timed_out: bool, is_forced: bool) {
+    fn stop(&mut self, index: usize, event: &Event, timed_out: bool, silent_since: Option<Timestamp>) {
         let run = &mut self.runs[index];
         run.is = RunIs::Cancelling;
         run.stopped = run.stopped.or(Some((event.id, timed_out)));
-        let patience = self.rules.force_cancel_after;
         for task in &mut run.tasks {
             let ends = match task.is {
                 TaskIs::Planned | TaskIs::Blocked | TaskIs::Ready | TaskIs::RetryWait => true,
-                TaskIs::Dispatched => is_forced,
-                TaskIs::Running => is_forced && event.at.since(task.heard()) >= patience,
+                TaskIs::Dispatched => silent_since.is_some(),
+                TaskIs::Running => silent_since.is_some_and(|since| task.heard() <= since),
                 TaskIs::Skipped | TaskIs::Cancelled | TaskIs::Failed | TaskIs::Succeeded => false,
             };
             if ends {
