@@ -15,7 +15,7 @@ use crate::scenario::{Blow, Crew, HOUR, SECOND, Scenario};
 use crate::site::Site;
 use crate::strangers;
 use crate::worker::Worker;
-use crate::world::{Lane, World};
+use crate::world::{Lane, Remains, World};
 
 /// Steps after which a world that has not come to rest never will.
 const MOST_STEPS: u64 = 400_000;
@@ -64,22 +64,26 @@ pub struct How {
 /// Lives through a scenario.
 pub fn run(scenario: &Scenario, how: How) -> Outcome {
     planted::plant(how.planted);
-    let outcome = live(scenario, how);
+    let (mut outcome, remains) = live(scenario, how);
     planted::plant(None);
+    if !remains.are_gone() {
+        outcome.wrong.push("memory is held by something that holds itself".to_owned());
+    }
     outcome
 }
 
-fn live(scenario: &Scenario, how: How) -> Outcome {
+fn live(scenario: &Scenario, how: How) -> (Outcome, Remains) {
     let world = World::new(scenario.seed, how.traced);
     let audit = Audit::default();
     let bucket = Bucket::new(&world, &audit);
     let site = settle_in(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
-    if how.neighbour {
+    let neighbour = how.neighbour.then(|| {
         // It shares the machines and the bucket, and has troubles of its own.
         let seed = scenario.seed ^ 0x00ae_1947_0000;
         let other = settle_in(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
         Troubled::begin(&other);
-    }
+        other
+    });
     if site.faults.may(Fault::OldEvents) {
         world.run_until(WATCHED, MOST_STEPS, strangers::old_version(site.clone()));
     }
@@ -101,8 +105,10 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
             None => vec![format!("there is no end to it after {} steps", world.steps())],
         };
     }
+    world.end();
+    std::iter::once(&site).chain(&neighbour).for_each(Site::end);
     let batches = audit.book(&site.prefix()).batches;
-    Outcome {
+    let outcome = Outcome {
         seed: scenario.seed,
         wrong,
         steps: world.steps(),
@@ -113,7 +119,8 @@ fn live(scenario: &Scenario, how: How) -> Outcome {
         struck: site.faults.struck(),
         trace: world.trace(),
         log: batches,
-    }
+    };
+    (outcome, world.remains())
 }
 
 /// Where the workspace lives that is looked at, and where the one that must not matter to it.

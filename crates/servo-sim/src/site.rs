@@ -185,6 +185,12 @@ impl Site {
         }
     }
 
+    /// Lets go of everything that holds this site.
+    pub fn end(&self) {
+        disk::leave_alone(&self.disk);
+        self.nodes().clear();
+    }
+
     fn start_later(&self, number: usize, pause: u64) {
         let site = self.clone();
         self.world.after(self.lane, pause, move |_| site.start(number));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
@@ -265,6 +265,21 @@ impl World {
         self.note("killed", || dead.name);
     }
 
+    /// Nothing happens any more. Whatever waits for something in this world holds it, and is held by it, until then.
+    pub fn end(&self) {
+        let (tasks, events) = {
+            let mut inner = lock(&self.inner);
+            inner.processes.clear();
+            (std::mem::take(&mut inner.tasks), std::mem::take(&mut inner.events))
+        };
+        drop((tasks, events));
+    }
+
+    /// Tells, once nobody should, whether somebody still holds this world.
+    pub fn remains(&self) -> Remains {
+        Remains(Arc::downgrade(&self.inner))
+    }
+
     /// Stops a process as SIGSTOP does, until it is thawed.
     pub fn freeze(&self, process: ProcessId) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
@@ -464,6 +479,16 @@ impl Drop for Sleep {
         if let Some((_, cancelled)) = &self.state {
             cancelled.store(true, Ordering::Relaxed);
         }
+    }
+}
+
+/// What is left of a world that has ended: nothing, unless something in it holds itself.
+pub struct Remains(Weak<Mutex<Inner>>);
+
+impl Remains {
+    /// Whether its memory has been given back.
+    pub fn are_gone(&self) -> bool {
+        self.0.strong_count() == 0
     }
 }
 
