@@ -15,6 +15,7 @@ use servo_engine::rows::{
     AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
     PartitionSetRow, PartitionStatusRow, QuarantineRow, RunRow, TaskRow, TimerRow,
 };
+use servo_engine::testing::invariants;
 use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
@@ -356,9 +357,7 @@ proptest! {
     fn when_faults_stop_everything_ends(story in stories()) {
         let mut sim = Sim::play(&story);
         sim.settle();
-        prop_assert_eq!(sim.engine.state().outstanding(), 0);
-        prop_assert_eq!(sim.engine.state().waiting(), 0);
-        prop_assert_eq!(sim.engine.state().next_deadline(), None);
+        invariants::check_at_rest(sim.engine.state()).unwrap_or_else(|violation| panic!("{violation}"));
         prop_assert!(sim.engine.step(&[Input::Sweep], sim.now).events.is_empty(), "nothing left to repair");
     }
 

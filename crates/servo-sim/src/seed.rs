@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use servo_core::planted::{self, Mistake};
 use servo_engine::HotRows;
+use servo_engine::testing::invariants;
 
 use crate::audit::{Audit, Batch};
 use crate::bucket::Bucket;
@@ -223,15 +224,12 @@ impl Troubled {
         let end = self.site.audit.book(&self.site.prefix()).batches.len() as u64;
         let mut states = Vec::new();
         for node in nodes {
-            let rows = node.read(|state| {
-                let at_rest = state.outstanding() == 0 && state.waiting() == 0;
-                (at_rest, state.head().seq, state.rows())
-            });
+            let rows = node.read(|state| (invariants::check_at_rest(state), state.head().seq, state.rows()));
             match rows.await {
-                Ok((true, seq, rows)) if seq == end => states.push(rows),
+                Ok((Ok(()), seq, rows)) if seq == end => states.push(rows),
                 // Without a lease an idle node learns of the other's work when it writes.
-                Ok((true, ..)) | Err(_) => {}
-                Ok((false, ..)) => self.site.audit.complain("slots are taken, and there is no work"),
+                Ok((Ok(()), ..)) | Err(_) => {}
+                Ok((Err(wrong), ..)) => self.site.audit.complain(wrong.to_string()),
             }
         }
         self.site.close();

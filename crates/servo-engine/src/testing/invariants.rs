@@ -1,7 +1,7 @@
 //! Invariants of a state. Pure: they read, and say what is wrong.
 //!
-//! [`check`] looks at every row, [`check_totals`] at the tasks of active runs alone, [`absorbs`] at what two moments of the
-//! same workspace have in common.
+//! [`check`] looks at every row, [`check_totals`] at the tasks of active runs alone, [`check_at_rest`] at what is left when
+//! there is nothing to do, [`absorbs`] at what two moments of the same workspace have in common.
 
 mod absorb;
 mod data;
@@ -11,7 +11,7 @@ mod tests;
 mod totals;
 
 pub use absorb::absorbs;
-pub use totals::check_totals;
+pub use totals::{check_at_rest, check_totals};
 
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use servo_core::{EventId, Millis, TaskKey, TenantId, Timestamp, WorkspaceId};
 
-use super::{absorbs, check, check_totals};
+use super::{absorbs, check, check_at_rest, check_totals};
 use crate::lifecycle::{Resolution, RunState, TaskState, TransitionReason};
 use crate::state::State;
 use crate::{
@@ -95,6 +95,44 @@ fn a_leaked_slot_is_noticed_by_the_totals_alone() {
     check_totals(&state).expect("it is right");
     state.index.outstanding += 1;
     check_totals(&state).expect_err("a slot too many");
+}
+
+#[test]
+fn what_is_left_after_work_is_noticed() {
+    let mut engine = engine();
+    let violation = check_at_rest(engine.state()).expect_err("there is work");
+    assert!(violation.invariant.starts_with("work that has ended leaves nothing to do"), "{violation}");
+    for name in ["b", "e", "f"] {
+        let attempt = attempt(engine.state(), name);
+        engine.step(
+            &[Input::Started(attempt.clone(), "w".into()), Input::Finished(attempt, Report::succeeded())],
+            NOW,
+        );
+    }
+    check_at_rest(engine.state()).expect("all has ended");
+    type Break = fn(&mut State);
+    let breaks: [(&str, Break); 4] = [
+        ("work that has ended leaves nothing to do", |state| state.index.outstanding += 1),
+        ("work that has ended leaves no deadline", |state| {
+            let run = state.runs.keys().next().copied().unwrap();
+            state.index.deadlines.insert((NOW, crate::state::Deadline::Run(run)));
+        }),
+        ("tasks of kept runs are counted right", |state| state.recent_tasks += 1),
+        ("ended runs leave memory", |state| {
+            let mut twin = first_run(state).clone();
+            twin.id = servo_core::RunId::from_u128(1);
+            state.recent_tasks += twin.tasks.len();
+            state.recent.insert((twin.version, twin.id));
+            state.runs.insert(twin.id, twin);
+            state.settings.recent_runs = 1;
+        }),
+    ];
+    for (invariant, break_it) in breaks {
+        let mut state = engine.state().clone();
+        break_it(&mut state);
+        let violation = check_at_rest(&state).expect_err(invariant);
+        assert!(violation.invariant.starts_with(invariant), "{violation}");
+    }
 }
 
 #[test]

@@ -51,6 +51,22 @@ fn check_counts(run: &Run) -> Result<(), Violation> {
     )
 }
 
+/// A workspace that has nothing to do holds what it keeps, and nothing else: memory is back at its floor.
+pub fn check_at_rest(state: &State) -> Result<(), Violation> {
+    let index = &state.index;
+    let workspace = || state.workspace().as_str().to_owned();
+    let left = (state.active_runs(), index.outstanding, index.ready.len(), index.unarmed.len());
+    same("work that has ended leaves nothing to do", workspace, left, (0, 0, 0, 0))?;
+    same("work that has ended leaves no deadline", workspace, index.deadlines.len(), 0)?;
+    let (runs, tasks) = (state.runs.len(), state.runs.values().map(|run| run.tasks.len()).sum());
+    same("tasks of kept runs are counted right", workspace, state.recent_tasks, tasks)?;
+    let settings = state.settings();
+    let within = runs <= settings.recent_runs && tasks <= settings.recent_tasks;
+    ensure(runs <= 1 || within, "ended runs leave memory", || {
+        format!("{runs} runs of {tasks} tasks are kept")
+    })
+}
+
 /// The next deadline is the first of all there are.
 pub(super) fn check_deadlines(state: &State) -> Result<(), Violation> {
     let settings = state.settings();
