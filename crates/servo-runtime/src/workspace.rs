@@ -61,14 +61,6 @@ struct LastOut {
     inputs: flume::Receiver<Message>,
 }
 
-/// What a workspace starts from.
-struct Loaded {
-    state: State,
-    epoch: u64,
-    compactor: Compactor,
-    cache: Arc<MetadataCache>,
-}
-
 impl Drop for LastOut {
     fn drop(&mut self) {
         // In this order: a request that comes into the queue after it was emptied finds it closed.
@@ -82,6 +74,14 @@ impl Drop for Inner {
         self.stopping.store(true, Ordering::Release);
         let _full = self.inputs.try_send(Message::Wake);
     }
+}
+
+/// What a workspace starts from.
+struct Loaded {
+    state: State,
+    epoch: u64,
+    compactor: Compactor,
+    cache: Arc<MetadataCache>,
 }
 
 impl Workspace {
