@@ -133,5 +133,5 @@ fn different(what: &str, found: &HotRows, expected: &HotRows) -> Option<String> 
     let lines = found.lines().zip(expected.lines()).enumerate().find(|(_, (a, b))| a != b);
     let shown = lines
         .map_or_else(String::new, |(n, (a, b))| format!(" (line {n}: {} instead of {})", a.trim(), b.trim()));
-    Some(format!("{what} differ from the fold of the log{shown}"))
+    Some(format!("{what}: not what the log amounts to{shown}"))
 }
