@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{Clock, Millis};
-use servo_store::{Lease, Leases};
+use servo_store::Leases;
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
@@ -14,29 +14,33 @@ const LEASE_NAME: &str = "engine";
 
 /// The right to work.
 pub(crate) struct Held {
-    /// What the lease says; 0 without one.
-    epoch: u64,
     leases: Option<(Leases, Millis)>,
+    workspace: String,
 }
 
 /// Takes the lease, if the workspace is owned by one. Comes before everything else: a node that waits for its turn asks
 /// often, and must not read the whole state each time.
 pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<Held, Error> {
+    let workspace = stores.layout.prefix();
     let Ownership::ByLease { node, ttl } = &config.ownership else {
-        return Ok(Held { epoch: 0, leases: None });
+        return Ok(Held { leases: None, workspace });
     };
     let leases = Leases::new(stores.blobs.clone(), LEASE_NAME, node.clone(), *ttl);
-    let lease = leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))?;
-    let Some(Lease { epoch, .. }) = lease else {
-        return Err(Error::NotLeader { workspace: stores.layout.prefix(), ttl: *ttl });
-    };
-    Ok(Held { epoch, leases: Some((leases, *ttl)) })
+    match leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))? {
+        Some(_) => Ok(Held { leases: Some((leases, *ttl)), workspace }),
+        None => Err(Error::NotLeader { workspace, ttl: *ttl }),
+    }
 }
 
 impl Held {
-    /// The epoch to write under, after the highest that was found in the log.
-    pub(crate) fn epoch_after(&self, seen: u64) -> u64 {
-        self.epoch.max(seen + 1)
+    /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that whoever takes
+    /// over has a higher one: refused if somebody did so while the log was read.
+    pub(crate) async fn epoch_after(&self, seen: u64, clock: &dyn Clock) -> Result<u64, Error> {
+        let Some((leases, ttl)) = &self.leases else { return Ok(seen + 1) };
+        match leases.raise(clock.now(), seen + 1).await.map_err(|e| Error::Lease(e.to_string()))? {
+            Some(lease) => Ok(lease.epoch),
+            None => Err(Error::NotLeader { workspace: self.workspace.clone(), ttl: *ttl }),
+        }
     }
 
     /// Lets the next one try at once.

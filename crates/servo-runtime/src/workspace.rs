@@ -106,7 +106,7 @@ impl Workspace {
                 "events of a newer version are kept and skipped; a newer servo can fold them"
             );
         }
-        let epoch = held.epoch_after(epoch);
+        let epoch = held.epoch_after(epoch, config.clock.as_ref()).await?;
         let cache: Arc<MetadataCache> = Arc::default();
         let compactor = Compactor::open_with_cache(
             stores.blobs.clone(),

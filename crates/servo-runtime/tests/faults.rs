@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use servo_core::{ManualClock, Millis, RunId};
+use servo_core::{ManualClock, Millis, RunId, Timestamp};
 use servo_engine::{Plan, RunState, Settings, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Error, Ownership, Workspace};
@@ -305,6 +305,27 @@ async fn a_node_that_is_idle_finds_out_that_it_lost_its_lease() {
     assert_eq!(second.run("one", one("a")).await.run.state, RunState::Succeeded);
     first.close().await;
     second.close().await;
+}
+
+/// Goes on by an hour each time it is looked at.
+struct Leaping(std::sync::atomic::AtomicI64);
+
+impl servo_core::Clock for Leaping {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_add(3_600_000, std::sync::atomic::Ordering::SeqCst))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_lease_runs_out_while_it_loads_does_not_begin() {
+    let (log, stores) = memory();
+    let slow = Stage::open(stores.clone(), |config| {
+        config.clock = Arc::new(Leaping(1_800_000_000_000.into()));
+        config.ownership = Ownership::ByLease { node: "slow".to_owned(), ttl: Millis::from_minutes(1) };
+    });
+    let refused = slow.await.err().unwrap();
+    assert!(matches!(refused, Error::NotLeader { .. }), "{refused}");
+    assert_eq!(records(&log).await.len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -37,6 +37,9 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (2301, "files of tables were deleted when the answer to their manifest was lost"),
         (236, "two nodes without a lease fenced each other off, and the tables stood still"),
         (2309, "the same"),
+        (34_400, "a node that lost its lease while it loaded wrote under a higher epoch than its successor"),
+        (65_876, "the same"),
+        (39_333, "a node that slept created a manifest whose number had been deleted"),
         (574, "two heartbeats of one moment had two effects under one key"),
     ] {
         let outcome = run(&Scenario::of(seed), How::default());

@@ -139,10 +139,15 @@ impl Leases {
 
     /// Renews the lease if it is still ours. Nothing if it has expired or another has it: then acquire.
     pub async fn renew(&self, now: Timestamp) -> Result<Option<Lease>, LeaseError> {
+        self.raise(now, 0).await
+    }
+
+    /// As [`Self::renew`], with this epoch or a higher one. Whoever comes next has a higher one still.
+    pub async fn raise(&self, now: Timestamp, least: u64) -> Result<Option<Lease>, LeaseError> {
         let mut seen = self.seen.lock().await;
         match seen.as_ref().map(|seen| &seen.record) {
             Some(record) if record.holder == self.holder && record.is_held(now) => {
-                let epoch = record.epoch;
+                let epoch = record.epoch.max(least);
                 self.write(&mut seen, epoch, now, false).await
             }
             Some(_) | None => Ok(None),

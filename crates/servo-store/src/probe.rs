@@ -54,6 +54,17 @@ where
     Ok(last)
 }
 
+/// Names of which one exists if `last_anchored` would find a number above `known`, and none otherwise.
+///
+/// A higher number has a one where `known` has a zero, below a common start: its leading bits up to there are an anchor.
+pub fn above(known: u64) -> impl Iterator<Item = u64> {
+    let bits = u64::BITS - known.leading_zeros();
+    (0..=bits)
+        .filter_map(move |shift| Some((known.checked_shr(shift)?, shift)))
+        .filter(|(start, _)| start % 2 == 0)
+        .filter_map(|(start, shift)| (start + 1).checked_mul(1_u64.checked_shl(shift)?))
+}
+
 /// The names that must be kept when `newest` is the last one: the powers of two, the numbers made of its
 /// leading bits, and the `window` newest.
 pub fn anchors(newest: u64, window: u64) -> BTreeSet<u64> {
@@ -91,6 +102,21 @@ mod tests {
             assert_eq!(found, Ok(newest));
         }
         assert!(names.len() < 40, "{}", names.len());
+    }
+
+    #[test]
+    fn a_higher_number_shows_in_one_of_few_names() {
+        for window in [1, 4, 50] {
+            for newest in 1..=300_u64 {
+                let names = anchors(newest, window);
+                for known in 1..=newest {
+                    let found = above(known).any(|name| names.contains(&name));
+                    assert_eq!(found, newest > known, "{known} below {newest} with a window of {window}");
+                }
+            }
+        }
+        assert!(above(1_000_000).count() < 21);
+        assert_eq!(above(u64::MAX).count(), 0);
     }
 
     #[test]

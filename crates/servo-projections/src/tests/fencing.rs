@@ -11,7 +11,7 @@ use servo_store::{BlobError, Blobs, ErrorKind, PutOutcome};
 
 use super::generate::Generator;
 use super::support::{empty_delta, event, latest, memory, now, open, try_open};
-use crate::{Error, Limits};
+use crate::{Compactor, Error, Limits};
 
 fn one_run(seq: u64) -> Delta {
     let run_id = RunId::from_u128(u128::from(seq));
@@ -51,9 +51,35 @@ async fn a_stale_writer_cannot_reuse_a_number_that_was_deleted() {
     for seq in 6..=20 {
         new.flush(one_run(seq), now()).await.unwrap();
     }
+    put_copy_back(&blobs, &stale).await;
     let refused = stale.flush(one_run(21), now()).await.unwrap_err();
     assert!(matches!(refused, Error::Fenced { .. }), "{refused}");
     assert_eq!(run_ids(&blobs).await.len(), 20);
+}
+
+/// What a writer does that fell asleep between its manifest and the copy of it.
+async fn put_copy_back(blobs: &Arc<dyn Blobs>, writer: &Compactor) {
+    let bytes = writer.manifest().unwrap().to_bytes();
+    blobs.put(super::support::layout().manifest_latest(), Bytes::from(bytes)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stale_writer_of_the_same_epoch_goes_on_from_the_newest() {
+    let blobs = memory();
+    let limits = Limits { keep_manifests: 2, ..Limits::default() };
+    let mut stale = open(&blobs, 1, 1, limits.clone()).await;
+    for seq in 1..=5 {
+        stale.flush(one_run(seq), now()).await.unwrap();
+    }
+    let mut other = open(&blobs, 1, 2, limits).await;
+    for seq in 6..=20 {
+        other.flush(one_run(seq), now()).await.unwrap();
+    }
+    put_copy_back(&blobs, &stale).await;
+    let manifest = stale.flush(one_run(21), now()).await.unwrap();
+    assert_eq!(manifest.watermarks.last_seq, 21);
+    assert!(manifest.revision > other.manifest().unwrap().revision);
+    assert_eq!(run_ids(&blobs).await.len(), 21);
 }
 
 #[tokio::test]

@@ -36,10 +36,13 @@ pub async fn a_lease_changes_hands_with_a_new_epoch(blobs: Arc<dyn Blobs>) {
     assert_eq!(b.renew(at(20)).await.expect("renew"), None, "released");
     let back = a.acquire(at(20)).await.expect("acquire").expect("released");
     assert_eq!(back.epoch, 3);
+    assert_eq!(b.raise(at(20), 9).await.expect("raise"), None, "held by a");
+    assert_eq!(a.raise(at(20), 2).await.expect("raise").expect("ours").epoch, 3, "high enough");
+    assert_eq!(a.raise(at(20), 7).await.expect("raise").expect("ours").epoch, 7);
     a.release(at(21)).await.expect("release");
 
     let newcomer = party(&blobs, "c").acquire(at(22)).await.expect("acquire").expect("released");
-    assert_eq!(newcomer.epoch, 4);
+    assert_eq!(newcomer.epoch, 8);
     a.release(at(22)).await.expect("releasing what another holds does nothing");
     assert_eq!(b.acquire(at(23)).await.expect("acquire"), None, "held by c");
 }
