@@ -129,8 +129,9 @@ impl Compactor {
             if published < self.flushed_seq {
                 return Err(Error::Gap { after: self.flushed_seq, published });
             }
-            // A rebuild that was swapped in has folded the same batches, and more.
-            if published > self.flushed_seq && published >= through {
+            // A rebuild that was swapped in has folded the same batches, and more; so has another node that published
+            // between the moment at which this one read the tables and the moment at which it began to write them.
+            if published > through || (published > self.flushed_seq && published >= through) {
                 self.met_others = true;
                 self.settle(through);
                 return Ok(());

@@ -39,6 +39,7 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (2309, "the same"),
         (34_400, "a node that lost its lease while it loaded wrote under a higher epoch than its successor"),
         (65_876, "the same"),
+        (138_460, "a node that had read the tables before the other wrote them turned them back"),
         (39_333, "a node that slept created a manifest whose number had been deleted"),
         (574, "two heartbeats of one moment had two effects under one key"),
     ] {

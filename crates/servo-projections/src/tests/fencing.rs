@@ -95,6 +95,22 @@ async fn a_manifest_of_the_same_epoch_is_adopted_and_built_upon() {
 }
 
 #[tokio::test]
+async fn a_writer_that_knows_less_of_the_log_than_the_tables_show_does_not_turn_them_back() {
+    let blobs = memory();
+    let mut ahead = open(&blobs, 1, 1, Limits::default()).await;
+    for seq in 1..=3 {
+        ahead.flush(one_run(seq), now()).await.unwrap();
+    }
+    let mut behind = open(&blobs, 2, 2, Limits::default()).await;
+    let manifest = behind.flush(one_run(2), now()).await.unwrap();
+    assert_eq!((manifest.revision, manifest.watermarks.last_seq), (3, 3));
+    assert!(behind.met_others());
+    let manifest = behind.flush(one_run(4), now()).await.unwrap();
+    assert_eq!((manifest.revision, manifest.watermarks.last_seq), (4, 4));
+    assert_eq!(run_ids(&blobs).await, [1, 2, 3, 4]);
+}
+
+#[tokio::test]
 async fn changes_that_do_not_follow_on_the_manifest_are_refused() {
     let blobs = memory();
     let mut ahead = open(&blobs, 1, 1, Limits::default()).await;
