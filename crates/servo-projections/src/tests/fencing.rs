@@ -10,7 +10,7 @@ use servo_engine::rows::{Delta, RunRow};
 use servo_store::{BlobError, Blobs, ErrorKind, PutOutcome};
 
 use super::generate::Generator;
-use super::support::{empty_delta, event, latest, memory, now, open, try_open};
+use super::support::{empty_delta, event, latest, layout, memory, now, open, try_open};
 use crate::{Compactor, Error, Limits};
 
 fn one_run(seq: u64) -> Delta {
@@ -39,43 +39,36 @@ async fn a_fenced_writers_manifest_is_never_visible() {
     assert!(matches!(try_open(&blobs, 1, 3, Limits::default()).await, Err(Error::Fenced { .. })));
 }
 
-#[tokio::test]
-async fn a_stale_writer_cannot_reuse_a_number_that_was_deleted() {
-    let blobs = memory();
+/// A writer that slept after its fifth manifest, and another of `epoch` that published up to the twentieth
+/// meanwhile. On waking the first put its copy of the newest manifest back.
+async fn slept_through(blobs: &Arc<dyn Blobs>, epoch: u64) -> (Compactor, Compactor) {
     let limits = Limits { keep_manifests: 2, ..Limits::default() };
-    let mut stale = open(&blobs, 1, 1, limits.clone()).await;
+    let mut stale = open(blobs, 1, 1, limits.clone()).await;
     for seq in 1..=5 {
         stale.flush(one_run(seq), now()).await.unwrap();
     }
-    let mut new = open(&blobs, 2, 2, limits).await;
+    let mut other = open(blobs, epoch, 2, limits).await;
     for seq in 6..=20 {
-        new.flush(one_run(seq), now()).await.unwrap();
+        other.flush(one_run(seq), now()).await.unwrap();
     }
-    put_copy_back(&blobs, &stale).await;
+    let copy = Bytes::from(stale.manifest().unwrap().to_bytes());
+    blobs.put(layout().manifest_latest(), copy).await.unwrap();
+    (stale, other)
+}
+
+#[tokio::test]
+async fn a_stale_writer_cannot_reuse_a_number_that_was_deleted() {
+    let blobs = memory();
+    let (mut stale, _) = slept_through(&blobs, 2).await;
     let refused = stale.flush(one_run(21), now()).await.unwrap_err();
     assert!(matches!(refused, Error::Fenced { .. }), "{refused}");
     assert_eq!(run_ids(&blobs).await.len(), 20);
 }
 
-/// What a writer does that fell asleep between its manifest and the copy of it.
-async fn put_copy_back(blobs: &Arc<dyn Blobs>, writer: &Compactor) {
-    let bytes = writer.manifest().unwrap().to_bytes();
-    blobs.put(super::support::layout().manifest_latest(), Bytes::from(bytes)).await.unwrap();
-}
-
 #[tokio::test]
 async fn a_stale_writer_of_the_same_epoch_goes_on_from_the_newest() {
     let blobs = memory();
-    let limits = Limits { keep_manifests: 2, ..Limits::default() };
-    let mut stale = open(&blobs, 1, 1, limits.clone()).await;
-    for seq in 1..=5 {
-        stale.flush(one_run(seq), now()).await.unwrap();
-    }
-    let mut other = open(&blobs, 1, 2, limits).await;
-    for seq in 6..=20 {
-        other.flush(one_run(seq), now()).await.unwrap();
-    }
-    put_copy_back(&blobs, &stale).await;
+    let (mut stale, other) = slept_through(&blobs, 1).await;
     let manifest = stale.flush(one_run(21), now()).await.unwrap();
     assert_eq!(manifest.watermarks.last_seq, 21);
     assert!(manifest.revision > other.manifest().unwrap().revision);
@@ -121,7 +114,7 @@ async fn changes_that_do_not_follow_on_the_manifest_are_refused() {
     older.revision += 1;
     older.watermarks.last_seq = 0;
     older.revision_ulid = servo_core::PutId::from_parts(9, 9);
-    let name = super::support::layout().manifest(older.revision);
+    let name = layout().manifest(older.revision);
     blobs.put(&name, Bytes::from(older.to_bytes())).await.unwrap();
     let refused = ahead.flush(one_run(2), now()).await.unwrap_err();
     assert!(matches!(refused, Error::Gap { after: 1, published: 0 }), "{refused}");
@@ -222,8 +215,7 @@ async fn a_crash_between_files_and_manifest_leaves_the_old_state_readable() {
     draft.revision = 2;
     let files = crate::files::Files { blobs: Arc::clone(&blobs), cache: Arc::default() };
     let put_ids = Arc::new(servo_store::CountingPutIds::new(7));
-    let mut writer =
-        crate::writer::Writer::new(files, super::support::layout(), Limits::default(), put_ids, 1);
+    let mut writer = crate::writer::Writer::new(files, layout(), Limits::default(), put_ids, 1);
     writer.add_delta(&mut draft, &one_run(2), now()).await.unwrap();
     drop(compactor);
 
@@ -238,7 +230,7 @@ async fn a_crash_between_files_and_manifest_leaves_the_old_state_readable() {
 fn futures_are_send() {
     fn check<T: Send>(_: &T) {}
     let blobs = memory();
-    let layout = super::support::layout();
+    let layout = layout();
     check(&crate::Projection::open_latest(Arc::clone(&blobs), layout.clone()));
     let ids = Arc::new(servo_store::CountingPutIds::new(7));
     let opening = crate::Compactor::open(blobs, layout, 1, Limits::default(), ids);
