@@ -1,0 +1,429 @@
+//! What the files of `corpus/v1/` say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use servo_core::{
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId,
+};
+use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
+use servo_engine::event::{
+    AssetsDeployed, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
+    MaterializationApproved, MaterializationRejected, PlanCreated, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested,
+};
+use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
+use servo_engine::{
+    DataFormat, ErrorCode, EventData, EventKind, Outcome, OutputState, Progress, RetryPolicy, TaskError,
+    TaskOptions, Trigger,
+};
+
+use super::AT;
+use super::support::{key, plan_of, task};
+
+fn run() -> RunId {
+    RunId::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef)
+}
+
+fn attempt_id() -> AttemptId {
+    AttemptId::from_parts(1_736_899_200_100, 7)
+}
+
+fn plan_id() -> PlanId {
+    PlanId::from_parts(1_736_899_200_000, 3)
+}
+
+fn fingerprint(digit: &str) -> Fingerprint {
+    Fingerprint::parse(&format!("v1:sha256:{}", digit.repeat(64))).expect("a fingerprint")
+}
+
+pub(crate) fn options() -> TaskOptions {
+    let retry = RetryPolicy {
+        max_attempts: 5,
+        initial_delay_ms: Millis::from_secs(30),
+        max_delay_ms: Millis::from_minutes(30),
+        multiplier_ppm: 1_500_000,
+        jitter_ppm: 250_000,
+        retry_on: vec!["Flaky".to_owned()],
+        no_retry_on: vec!["Fatal".to_owned()],
+    };
+    TaskOptions {
+        priority: -2,
+        retry: Some(retry),
+        timeout_ms: Some(Millis::from_minutes(10)),
+        heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
+        worker_queue: Some("big".into()),
+        compute: None,
+        outputs: Vec::new(),
+        config: BTreeMap::new(),
+    }
+}
+
+/// The payload each file holds: every optional field set in one event and absent in another.
+pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
+    let (run_id, attempt_id, plan_id) = (run(), attempt_id(), plan_id());
+    let task_key = servo_core::TaskKey::parse("raw/events[date=d:2025-01-15]:materialize").expect("a key");
+    let fire_at = AT.saturating_add(Millis::from_minutes(1));
+    match kind {
+        EventKind::Unknown => vec![],
+        EventKind::RunRequested => {
+            let trigger = Trigger::Manual { actor: "zoë@example.org".to_owned() };
+            let bare = RunRequested {
+                run_key: "daily:2025-01-15".into(),
+                run_id,
+                request_fingerprint: fingerprint("a"),
+                trigger,
+                priority: 0,
+                labels: BTreeMap::new(),
+            };
+            let labels = [("team".to_owned(), "ops \"one\"".to_owned())].into();
+            vec![
+                EventData::RunRequested(bare.clone()),
+                EventData::RunRequested(RunRequested { priority: -5, labels, ..bare }),
+            ]
+        }
+        EventKind::PlanCreated => {
+            let plan = plan_of(vec![
+                task("a", &[], TaskOptions::default()),
+                task("b", &["a"], options()),
+                task("c", &["b", "a"], TaskOptions::default()),
+            ]);
+            vec![EventData::PlanCreated(PlanCreated {
+                run_id,
+                plan_id,
+                fingerprint: fingerprint("b"),
+                tasks: plan.tasks().clone(),
+            })]
+        }
+        EventKind::RunTriggered => vec![
+            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: None }),
+            EventData::RunTriggered(RunTriggered {
+                run_id,
+                plan_id,
+                timeout_ms: Some(Millis::from_hours(2)),
+            }),
+        ],
+        EventKind::RunCancelRequested => {
+            let bare = RunCancelRequested {
+                run_id,
+                actor: "me".to_owned(),
+                reason: String::new(),
+                force: false,
+                silent_since: None,
+            };
+            let reason = "wrong day\nof the week".to_owned();
+            let full = RunCancelRequested { reason, force: true, ..bare.clone() };
+            vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
+        }
+        EventKind::DispatchRequested => {
+            let bare = DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None };
+            let full = DispatchRequested { worker_queue: Some("big".into()), ..bare.clone() };
+            vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]
+        }
+        EventKind::DispatchEnqueued => {
+            vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::TimerRequested => {
+            let timer_type = TimerKind::Retry;
+            vec![EventData::TimerRequested(TimerRequested {
+                timer_type,
+                run_id,
+                task_key,
+                attempt: 1,
+                fire_at,
+            })]
+        }
+        EventKind::TimerEnqueued => {
+            let timer_type = TimerKind::Retry;
+            vec![EventData::TimerEnqueued(TimerEnqueued {
+                timer_type,
+                run_id,
+                task_key,
+                attempt: 1,
+                fire_at,
+            })]
+        }
+        EventKind::TimerFired => {
+            let fired = |timer_type, task_key, attempt| {
+                EventData::TimerFired(TimerFired {
+                    timer_type,
+                    run_id,
+                    task_key,
+                    attempt,
+                    fire_at,
+                    since: None,
+                })
+            };
+            vec![
+                fired(TimerKind::Retry, Some(task_key.clone()), 1),
+                fired(TimerKind::HeartbeatCheck, Some(task_key.clone()), 2),
+                fired(TimerKind::DispatchAck, Some(task_key), 3),
+                fired(TimerKind::RunTimeout, None, 0),
+            ]
+        }
+        EventKind::TaskStarted => {
+            let worker_id = "host-1/0".into();
+            vec![EventData::TaskStarted(TaskStarted { run_id, task_key, attempt: 1, attempt_id, worker_id })]
+        }
+        EventKind::TaskHeartbeat => {
+            let progress = |ppm, message: &str| Some(Progress { ppm, message: message.to_owned() });
+            [None, progress(0, ""), progress(1_000_000, "writing")]
+                .into_iter()
+                .map(|progress| {
+                    EventData::TaskHeartbeat(TaskHeartbeat {
+                        run_id,
+                        task_key: task_key.clone(),
+                        attempt: 1,
+                        attempt_id,
+                        heartbeat_at: AT,
+                        progress,
+                    })
+                })
+                .collect()
+        }
+        EventKind::TaskFinished => {
+            let finished = |outcome, error: Option<TaskError>, materialization_id| {
+                EventData::TaskFinished(TaskFinished {
+                    run_id,
+                    task_key: task_key.clone(),
+                    attempt: 1,
+                    attempt_id,
+                    outcome,
+                    error: error.map(Arc::new),
+                    materialization_id,
+                    outputs: Arc::default(),
+                    usage: None,
+                })
+            };
+            let mut list = vec![
+                finished(Outcome::Succeeded, None, Some(MaterializationId::from_parts(1_736_899_200_000, 9))),
+                finished(Outcome::Cancelled, None, None),
+                finished(Outcome::TimedOut, None, None),
+                finished(Outcome::Interrupted, None, None),
+            ];
+            for code in CODES {
+                let error_type = (code == ErrorCode::UserCodeException).then(|| "ValueError".to_owned());
+                let error = TaskError { error_type, ..TaskError::new(code, "what went wrong") };
+                list.push(finished(Outcome::Failed, Some(error), None));
+            }
+            list
+        }
+        EventKind::AssetsDeployed => {
+            let id = |n| AssetId::from_parts(1_736_899_200_000, n);
+            let plain = AssetDef {
+                key: "raw/events".to_owned(),
+                location: Location { file: "assets.py".to_owned(), line: 7 },
+                ..AssetDef::default()
+            };
+            let full = AssetDef {
+                key: "analytics/size".to_owned(),
+                function: Some("assets:size".to_owned()),
+                description: Some("How \"big\" it is.".to_owned()),
+                group: Some("daily".to_owned()),
+                tags: [("team".to_owned(), "zoë".to_owned())].into(),
+                code_version: Some("v2".to_owned()),
+                partitions: Some(PartitionsDef::Static { keys: vec!["eu".to_owned(), "us".to_owned()] }),
+                retry: options().retry,
+                timeout_ms: Some(Millis::from_minutes(10)),
+                ..plain.clone()
+            };
+            let asset = |n, def: AssetDef| DeployedAsset::new(id(n), Arc::new(def)).expect("a valid key");
+            let first = AssetsDeployed {
+                number: 1,
+                digest: "sha256:00ff".into(),
+                project: "shop".to_owned(),
+                actor: "zoë@example.org".to_owned(),
+                upsert: vec![asset(1, full), asset(2, plain)],
+                removed: vec![],
+            };
+            let removed = vec![AssetKey::parse("raw.events").expect("a key")];
+            let second = AssetsDeployed {
+                number: 2,
+                digest: "sha256:01".into(),
+                upsert: vec![],
+                removed,
+                ..first.clone()
+            };
+            vec![EventData::AssetsDeployed(first), EventData::AssetsDeployed(second)]
+        }
+        EventKind::DynamicPartitionsChanged => {
+            let change = |number, added: &[&str], removed: &[&str]| {
+                EventData::DynamicPartitionsChanged(DynamicPartitionsChanged {
+                    name: "customers".to_owned(),
+                    number,
+                    actor: "zoë@example.org".to_owned(),
+                    added: added.iter().map(|key| (*key).to_owned()).collect(),
+                    removed: removed.iter().map(|key| (*key).to_owned()).collect(),
+                })
+            };
+            vec![
+                change(1, &["acme", "größe \"one\""], &[]),
+                change(2, &[], &["acme"]),
+                change(3, &["acme"], &["größe \"one\""]),
+            ]
+        }
+        EventKind::MaterializationApproved => {
+            let review = |reason: &str| {
+                EventData::MaterializationApproved(MaterializationApproved {
+                    asset_key: asset(),
+                    materialization_id: materialization_of(attempt_id),
+                    actor: "zoë@example.org".to_owned(),
+                    reason: reason.to_owned(),
+                })
+            };
+            vec![review(""), review("a holiday: \"few\" flights")]
+        }
+        EventKind::MaterializationRejected => {
+            let review = |reason: &str| {
+                EventData::MaterializationRejected(MaterializationRejected {
+                    asset_key: asset(),
+                    materialization_id: materialization_of(attempt_id),
+                    actor: "zoë@example.org".to_owned(),
+                    reason: reason.to_owned(),
+                })
+            };
+            vec![review(""), review("rows are missing")]
+        }
+    }
+}
+
+fn asset() -> AssetKey {
+    AssetKey::new("raw", "events").expect("an asset")
+}
+
+/// What kinds that were there before came to say later, each in a file of its own.
+pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
+    let run_id = run();
+    let retried = |from_failure| {
+        EventData::RunRequested(RunRequested {
+            run_key: "retry:1".into(),
+            run_id,
+            request_fingerprint: fingerprint("c"),
+            trigger: Trigger::Retry { actor: "me".to_owned(), of: RunId::from_u128(7), from_failure },
+            priority: 0,
+            labels: BTreeMap::new(),
+        })
+    };
+    let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
+    let configured = TaskOptions { config: config.into(), ..TaskOptions::default() };
+    let plan = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id: plan_id(),
+        fingerprint: fingerprint("d"),
+        tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
+    });
+    let forced = EventData::RunCancelRequested(RunCancelRequested {
+        run_id,
+        actor: "me".to_owned(),
+        reason: "stuck".to_owned(),
+        force: true,
+        silent_since: Some(AT),
+    });
+    let fired = EventData::TimerFired(TimerFired {
+        timer_type: TimerKind::HeartbeatCheck,
+        run_id,
+        task_key: Some(key("a")),
+        attempt: 2,
+        fire_at: AT.saturating_add(Millis::from_secs(90)),
+        since: Some(AT),
+    });
+    vec![
+        ("PlanCreated_config.json", vec![plan]),
+        ("RunCancelRequested_silent_since.json", vec![forced]),
+        ("RunRequested_retry.json", vec![retried(false), retried(true)]),
+        ("TaskFinished_outputs.json", finished_with_outputs()),
+        ("TimerFired_since.json", vec![fired]),
+    ]
+}
+
+fn finished_with_outputs() -> Vec<EventData> {
+    let texts = |pairs: &[(&str, &str)]| {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect::<BTreeMap<_, _>>()
+    };
+    let full = OutputReport {
+        asset: asset(),
+        state: OutputState::Committed,
+        uri: Some("s3://elsewhere/größe".to_owned()),
+        format: Some(DataFormat::Parquet),
+        row_count: Some(842),
+        byte_size: Some(18_446_744_073_709_551_615),
+        content_hash: Some("sha256:00ff".to_owned()),
+        schema_hash: Some("sha256:01".to_owned()),
+        schema: Some(texts(&[("carrier", "string"), ("delay", "double")])),
+        metadata: texts(&[("note", "\"a \\\"good\\\" day\""), ("skipped", "3")]),
+        checks: CHECKS
+            .iter()
+            .zip([Severity::Info, Severity::Warning, Severity::Error, Severity::Critical].iter().cycle())
+            .map(|(kind, severity)| CheckReport {
+                name: format!("{kind:?}"),
+                kind: *kind,
+                passed: *severity != Severity::Critical,
+                severity: *severity,
+                blocking: (*severity == Severity::Info).then_some(true),
+                message: (*severity == Severity::Critical).then(|| "3 of 842 rows".to_owned()),
+                metadata: texts(&[("failed", "3")]),
+                duration_ms: 12,
+            })
+            .collect(),
+    };
+    let plain = |state, format| OutputReport { format, ..OutputReport::new(asset(), state) };
+    let formats = DataFormat::ALL.iter().map(|format| plain(OutputState::Committed, Some(*format)));
+    let states = OutputState::ALL.iter().map(|state| plain(*state, None));
+    let usage = Usage { cpu_ms: 1_200, max_rss_bytes: 1 << 30, bytes_read: 0, bytes_written: 77 };
+    let traced = TaskError {
+        error_type: Some("ValueError".to_owned()),
+        traceback: Some("Traceback (most recent call last):\n  File \"a.py\", line 1".to_owned()),
+        ..TaskError::new(ErrorCode::CheckFailed, "row_count did not pass")
+    };
+    let finished = |outcome, error: Option<TaskError>, outputs: Vec<OutputReport>, usage| {
+        EventData::TaskFinished(TaskFinished {
+            run_id: run(),
+            task_key: key("a"),
+            attempt: 1,
+            attempt_id: attempt_id(),
+            outcome,
+            error: error.map(Arc::new),
+            materialization_id: Some(materialization_of(attempt_id())),
+            outputs: outputs.into(),
+            usage,
+        })
+    };
+    vec![
+        finished(Outcome::Succeeded, None, vec![full], Some(usage)),
+        finished(Outcome::Succeeded, None, formats.collect(), Some(Usage::default())),
+        finished(Outcome::Failed, Some(traced), states.collect(), None),
+    ]
+}
+
+const CHECKS: [CheckKind; 8] = [
+    CheckKind::RowCount,
+    CheckKind::NotNull,
+    CheckKind::Unique,
+    CheckKind::Freshness,
+    CheckKind::Schema,
+    CheckKind::AcceptedValues,
+    CheckKind::Sql,
+    CheckKind::Python,
+];
+
+const CODES: [ErrorCode; 18] = [
+    ErrorCode::NetworkError,
+    ErrorCode::RateLimited,
+    ErrorCode::ServiceUnavailable,
+    ErrorCode::Timeout,
+    ErrorCode::OutOfMemory,
+    ErrorCode::DiskFull,
+    ErrorCode::WorkerCrash,
+    ErrorCode::HeartbeatLost,
+    ErrorCode::Interrupted,
+    ErrorCode::UserCodeException,
+    ErrorCode::ImportError,
+    ErrorCode::CheckFailed,
+    ErrorCode::MissingInput,
+    ErrorCode::SchemaViolation,
+    ErrorCode::DataCorruption,
+    ErrorCode::InvalidDefinition,
+    ErrorCode::Cancelled,
+    ErrorCode::InternalError,
+];
