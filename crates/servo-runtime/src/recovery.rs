@@ -46,11 +46,40 @@ pub(crate) fn workshop(stores: &Stores, config: &Config) -> Workshop {
     }
 }
 
-/// Tables, then the tail of the log.
+/// The newest tables, then the tail of the log.
 pub(crate) async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, Error> {
+    let newest = async || Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
+    let mut projection = newest().await?;
+    loop {
+        match load(stores, settings, projection.as_ref()).await {
+            Err(problem) if may_be_outdated(&problem) => {
+                // Whoever reads slowly finds gone what newer tables do without.
+                let now = newest().await?;
+                let revision = |tables: &Option<Projection>| tables.as_ref().map(|it| it.manifest().revision);
+                if revision(&now) == revision(&projection) {
+                    return Err(problem);
+                }
+                projection = now;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether something is missing that may have been deleted while it was read.
+fn may_be_outdated(problem: &Error) -> bool {
+    let tables = matches!(problem, Error::Projection(error) if error.kind() == ErrorKind::Corrupt);
+    let log = matches!(problem, Error::Log(error) if error.kind() == ErrorKind::NotFound);
+    tables || log
+}
+
+async fn load(
+    stores: &Stores,
+    settings: &Settings,
+    projection: Option<&Projection>,
+) -> Result<Recovered, Error> {
     let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
-    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
-    let (mut state, mut epoch) = match &projection {
+    let (mut state, mut epoch) = match projection {
         Some(projection) => {
             let rows = projection.hot_rows().await?;
             (State::from_rows(tenant, workspace, settings.clone(), rows)?, projection.manifest().epoch)

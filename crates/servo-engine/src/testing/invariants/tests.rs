@@ -1,4 +1,4 @@
-//! Each invariant notices what it is for: a good state is broken by hand, one thing at a time.
+//! Invariants of runs notice what they are for: a good state is broken by hand, one thing at a time.
 
 use servo_core::{EventId, Millis, TaskKey, TenantId, Timestamp, WorkspaceId};
 
@@ -63,7 +63,8 @@ fn first_run(state: &mut State) -> &mut crate::Run {
 #[test]
 fn a_broken_state_is_noticed() {
     type Break = fn(&mut State);
-    let breaks: [(&str, Break); 11] = [
+    let breaks: [(&str, Break); 12] = [
+        ("runs at work stay within the limit", |state| state.settings.max_concurrent_runs = 0),
         ("a slot is held by an open attempt", |state| state.index.outstanding += 1),
         ("open attempts stay within the limit", |state| state.settings.max_concurrent_tasks = 1),
         ("no slot stays free", |state| state.settings.max_concurrent_tasks = 3),

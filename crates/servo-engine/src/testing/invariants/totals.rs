@@ -22,6 +22,8 @@ pub fn check_totals(state: &State) -> Result<(), Violation> {
     let limit = state.settings().max_concurrent_tasks;
     let workspace = || state.workspace().as_str().to_owned();
     same("runs at work are counted right", workspace, state.active_runs(), active)?;
+    let runs = state.settings().max_concurrent_runs;
+    ensure(active <= runs as usize, "runs at work stay within the limit", || format!("{active} of {runs}"))?;
     same(
         "a slot is held by an open attempt, and by nothing else",
         workspace,

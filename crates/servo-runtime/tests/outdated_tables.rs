@@ -1,0 +1,126 @@
+//! A node that loads so slowly that what it reads is replaced meanwhile.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use servo_projections::{Limits, Projection};
+use servo_runtime::Config;
+use servo_store::{BlobError, Blobs, PutOutcome};
+use support::*;
+
+/// Shows manifests as they were until a file is asked for that they name and that is gone.
+struct SlowlyRead {
+    inner: Arc<dyn Blobs>,
+    manifests: BTreeMap<String, Bytes>,
+    awake: AtomicBool,
+}
+
+impl SlowlyRead {
+    async fn of(inner: Arc<dyn Blobs>) -> Self {
+        let mut manifests = BTreeMap::new();
+        for (name, _) in inner.list("manifests").await.unwrap() {
+            let bytes = inner.get(&name).await.unwrap();
+            manifests.insert(name, bytes);
+        }
+        assert!(manifests.len() > 1, "{manifests:?}");
+        Self { inner, manifests, awake: AtomicBool::new(false) }
+    }
+
+    /// What it was, if that is what is shown.
+    fn as_it_was(&self, name: &str) -> Option<Result<Bytes, BlobError>> {
+        let missing = || BlobError::NotFound { name: name.to_owned(), location: self.describe() };
+        let is_shown = name.starts_with("manifests/") && !self.awake.load(Ordering::SeqCst);
+        is_shown.then(|| self.manifests.get(name).cloned().ok_or_else(missing))
+    }
+
+    fn noticed<T>(&self, answer: Result<T, BlobError>) -> Result<T, BlobError> {
+        if let Err(BlobError::NotFound { .. }) = &answer {
+            self.awake.store(true, Ordering::SeqCst);
+        }
+        answer
+    }
+}
+
+#[async_trait]
+impl Blobs for SlowlyRead {
+    async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
+        self.inner.put_if_absent(name, bytes).await
+    }
+
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
+        self.inner.put(name, bytes).await
+    }
+
+    async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
+        match self.as_it_was(name) {
+            Some(answer) => answer,
+            None => self.noticed(self.inner.get(name).await),
+        }
+    }
+
+    async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, BlobError> {
+        self.noticed(self.inner.get_range(name, range).await)
+    }
+
+    async fn size(&self, name: &str) -> Result<u64, BlobError> {
+        match self.as_it_was(name) {
+            Some(answer) => answer.map(|bytes| bytes.len() as u64),
+            None => self.noticed(self.inner.size(name).await),
+        }
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), BlobError> {
+        self.inner.delete(name).await
+    }
+
+    async fn list(&self, dir: &str) -> Result<Vec<(String, u64)>, BlobError> {
+        self.inner.list(dir).await
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
+
+fn hasty(config: &mut Config) {
+    config.settings.recent_runs = 3;
+    config.flush_every = Duration::from_millis(5);
+    config.limits = Limits { keep_manifests: 2, l0_max_count: 2, ..Limits::default() };
+}
+
+#[tokio::test]
+async fn tables_that_were_replaced_meanwhile_are_opened_again_and_not_taken_for_damaged() {
+    let (_, stores) = memory();
+    let stage = Stage::open(stores.clone(), hasty).await.unwrap();
+    for i in 0..5 {
+        stage.run(&format!("before {i}"), diamond()).await;
+    }
+    stage.close().await;
+    let slowly = Arc::new(SlowlyRead::of(stores.blobs.clone()).await);
+    let stage = Stage::open(stores.clone(), hasty).await.unwrap();
+    for i in 0..20 {
+        stage.run(&format!("meanwhile {i}"), diamond()).await;
+    }
+    stage.close().await;
+    let revision = async || {
+        let newest = Projection::open_latest(stores.blobs.clone(), layout()).await.unwrap().unwrap();
+        newest.manifest().revision
+    };
+    let published = revision().await;
+
+    let slow = servo_runtime::Stores { blobs: slowly.clone(), ..stores.clone() };
+    let stage = Stage::open_with(slow, Arc::default(), 0, hasty).await.unwrap();
+    assert!(slowly.awake.load(Ordering::SeqCst), "something was gone");
+    assert_eq!(revision().await, published, "and nothing was rebuilt for that");
+    stage.assert_replay_is_live().await;
+    stage.close().await;
+}
