@@ -104,6 +104,21 @@ impl Audit {
         self.complain_of(complaint);
     }
 
+    /// A log of files is about to let go of what is before this batch.
+    pub fn truncated(&self, prefix: &str, boundary: u64) {
+        let complaint =
+            lock(&self.books).get_mut(prefix).and_then(|book| book.boundary_moved(boundary).err());
+        self.complain_of(complaint);
+    }
+
+    /// A log of files was opened, and this is its last batch.
+    pub fn ends_at(&self, prefix: &str, last: u64) {
+        let known = lock(&self.books).get(prefix).map_or(0, |book| book.batches.len() as u64);
+        if last < known {
+            self.complain(format!("batch {known} was durable, and the log ends at {last}"));
+        }
+    }
+
     /// Somebody was told that this batch is durable.
     pub fn must_be_there(&self, prefix: &str, batch: &Batch) {
         if self.holds(prefix, batch) != Some(true) {

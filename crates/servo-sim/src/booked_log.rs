@@ -7,12 +7,14 @@ use futures::stream::BoxStream;
 use servo_store::{AppendError, ErrorKind, Log, ReadError, Record, Seq};
 
 use crate::audit::{Audit, Batch};
+use crate::faults::{Fault, Faults};
 use crate::site::Site;
 
 /// A log of which the books know what became durable, and who was told that it did not.
 pub struct BookedLog {
     inner: Arc<dyn Log>,
     audit: Audit,
+    faults: Faults,
     prefix: String,
     books: bool,
 }
@@ -20,7 +22,7 @@ pub struct BookedLog {
 impl BookedLog {
     /// Looks over the shoulder of a log. `books` says whether nobody else writes down what lands.
     pub fn new(inner: Arc<dyn Log>, site: &Site, books: bool) -> Self {
-        Self { inner, audit: site.audit.clone(), prefix: site.prefix(), books }
+        Self { inner, audit: site.audit.clone(), faults: site.faults.clone(), prefix: site.prefix(), books }
     }
 }
 
@@ -33,6 +35,9 @@ impl Log for BookedLog {
             Ok(()) => self.audit.must_be_there(&self.prefix, &Batch::of(&record)),
             Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Fenced) => {
                 self.audit.must_not_be_there(&self.prefix, &Batch::of(&record));
+                if self.faults.may(Fault::SecondNode) {
+                    self.faults.count(Fault::SecondNode);
+                }
             }
             Err(_) => {}
         }
@@ -52,6 +57,9 @@ impl Log for BookedLog {
     }
 
     async fn truncate_before(&self, seq: Seq) -> Result<(), AppendError> {
+        if self.books {
+            self.audit.truncated(&self.prefix, seq);
+        }
         self.inner.truncate_before(seq).await
     }
 

@@ -18,6 +18,7 @@ use object_store::{
 
 use crate::audit::Audit;
 use crate::faults::{Fault, Faults};
+use crate::scenario::HOUR;
 use crate::world::{Lane, World};
 
 /// The bucket itself. Cheap to clone.
@@ -40,6 +41,8 @@ struct Weather {
     slow: u64,
     storm: u64,
     outage: u64,
+    /// Since when nothing is answered.
+    outage_began: u64,
 }
 
 #[derive(Clone)]
@@ -95,8 +98,10 @@ impl Bucket {
 
     /// Every request is refused for a while.
     pub fn outage(&self, lane: Lane, micros: u64) {
-        let until = self.world.now() + micros;
-        self.lock().weather.entry(lane).or_default().outage = until;
+        let now = self.world.now();
+        let mut state = self.lock();
+        let weather = state.weather.entry(lane).or_default();
+        (weather.outage_began, weather.outage) = (now, now + micros);
     }
 
     /// Whether most requests are refused.
@@ -227,7 +232,9 @@ impl BucketClient {
         let (bucket, faults, lane) = (&self.bucket, &self.faults, self.lane);
         let (now, weather) = (bucket.world.now(), bucket.weather(lane));
         if now < weather.outage {
-            faults.count(Fault::Outage);
+            if now - weather.outage_began >= HOUR {
+                faults.count(Fault::Outage);
+            }
             return Fate::Refused(unavailable("connection refused"));
         }
         if now < weather.storm && bucket.world.roll(lane, |dice| dice.chance(600)) {

@@ -50,16 +50,20 @@ pub fn leave_alone(disk: &MemoryDisk) {
     disk.on_write(Box::new(|_| Verdict::Go));
 }
 
-/// Opens the log of a machine, and brings the books up to what is in it.
+/// Opens the log of a machine: what is in it is what the books say, and perhaps something new.
 pub fn open(site: &Site, files: &MemoryFiles, layout: &Layout) -> Result<Arc<dyn Log>, OpenError> {
     let options = FileLogOptions { segment_bytes: 4_000 };
     let log = FileLog::open_with(Arc::new(files.clone()), ROOT, layout, options)?;
-    let known = site.audit.book(&site.prefix()).batches.len() as u64;
-    let mut news = log.read(known + 1);
+    let prefix = site.prefix();
+    let begin = log.boundary().now_or_never().transpose()?.unwrap_or(1);
+    let mut last = begin - 1;
+    let mut all = log.read(begin);
     // A log of files never waits.
-    while let Some(Some(Ok(record))) = news.next().now_or_never() {
-        site.audit.appended(&site.prefix(), Batch::of(&record));
+    while let Some(Some(Ok(record))) = all.next().now_or_never() {
+        last = record.seq;
+        site.audit.appended(&prefix, Batch::of(&record));
     }
-    drop(news);
+    drop(all);
+    site.audit.ends_at(&prefix, last);
     Ok(Arc::new(BookedLog::new(Arc::new(log), site, true)))
 }

@@ -1,8 +1,8 @@
 //! What can go wrong, how often it did, and when it stops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dice::Dice;
 use crate::world::{Lane, World};
@@ -16,9 +16,9 @@ pub enum Fault {
     DuplicateWrite,
     /// "Already exists", although nothing landed: try again.
     RetryConflict,
-    /// Two nodes work at once, without a lease between them.
+    /// Two nodes work at once, without a lease between them: one is refused what the other has written.
     SecondNode,
-    /// A node sleeps longer than its lease and wakes up as if nothing had happened.
+    /// A node sleeps longer than its lease, and wakes up as if nothing had happened while another works.
     StaleNode,
     /// Power is lost: what was not synced is gone, in part or out of order.
     TornTail,
@@ -28,7 +28,7 @@ pub enum Fault {
     SlowStore,
     /// Most requests are answered 503 for a while.
     Storm,
-    /// Nothing is answered for hours.
+    /// Nothing is answered, for minutes or for hours; counted from the first hour on.
     Outage,
     /// The clock of a node is wrong.
     ClockSkew,
@@ -149,6 +149,8 @@ pub struct Faults {
     enabled: Arc<AtomicU64>,
     healed: Arc<AtomicBool>,
     struck: Arc<Mutex<Struck>>,
+    /// When the things come that come late.
+    late: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Faults {
@@ -159,6 +161,7 @@ impl Faults {
             enabled: Arc::new(AtomicU64::new(enabled.0)),
             healed: Arc::default(),
             struck: Arc::default(),
+            late: Arc::default(),
         }
     }
 
@@ -178,7 +181,7 @@ impl Faults {
 
     /// It struck.
     pub fn count(&self, fault: Fault) {
-        *self.struck.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_insert(0) += 1;
+        *lock(&self.struck).entry(fault).or_insert(0) += 1;
         self.world.note("fault", || format!("{fault:?}"));
     }
 
@@ -196,6 +199,25 @@ impl Faults {
 
     /// How often each has struck.
     pub fn struck(&self) -> Struck {
-        self.struck.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.struck).clone()
     }
+
+    /// Lets something happen later, perhaps long after everything has healed: the world lives until then.
+    pub fn later(&self, lane: Lane, micros: u64, happening: impl FnOnce() + Send + 'static) {
+        let (late, at) = (Arc::clone(&self.late), self.world.now() + micros);
+        lock(&late).insert(at);
+        self.world.after(lane, micros, move |_| {
+            lock(&late).remove(&at);
+            happening();
+        });
+    }
+
+    /// When the next of those things happens.
+    pub fn next_late(&self) -> Option<u64> {
+        lock(&self.late).first().copied()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{AssetKey, Millis, TaskKey, TenantId, WorkspaceId};
+use servo_core::{
+    AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
+};
 use servo_engine::definitions::AssetDef;
 use servo_engine::{Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
 
@@ -11,21 +13,46 @@ use crate::dice::Dice;
 
 const ASSETS: usize = 10;
 
+/// Keys of dynamic partitions are found under this name.
+pub const CUSTOMERS: &str = "customers";
+
 fn name(i: usize) -> String {
     // Names run against the order of the graph, so that "smallest key" and "first in the graph" differ.
     format!("n{:02}", 20 - i)
 }
 
+/// What the function of an asset makes beside it.
+fn also(i: usize) -> String {
+    format!("{}_also", name(i))
+}
+
+/// Some assets have partitions: keys that are defined, or that people add and remove.
+fn partitions(i: usize) -> Option<PartitionsDef> {
+    match i {
+        1 | 9 => Some(PartitionsDef::Static { keys: keys(i).map(str::to_owned).into() }),
+        5 => Some(PartitionsDef::Dynamic { name: CUSTOMERS.to_owned() }),
+        _ => None,
+    }
+}
+
+fn keys(i: usize) -> [&'static str; 2] {
+    if i == 5 { ["k0", "k1"] } else { ["east", "west"] }
+}
+
 /// A version of the project: all assets, or most of them.
 pub fn project(version: u8) -> Deploy {
     let left_out = usize::from(version) * 3;
-    let assets = (0..ASSETS).filter(|i| version == 0 || i % 7 != left_out % 7).map(|i| {
-        Arc::new(AssetDef {
-            key: format!("t/{}", name(i)),
-            function: Some("sim:asset".to_owned()),
-            code_version: Some(format!("v{version}")),
-            quarantine: i % 2 == 0,
-            ..AssetDef::default()
+    let there = (0..ASSETS).filter(|i| version == 0 || i % 7 != left_out % 7);
+    let assets = there.flat_map(|i| {
+        [name(i), also(i)].map(|name| {
+            Arc::new(AssetDef {
+                key: format!("t/{name}"),
+                function: Some("sim:asset".to_owned()),
+                code_version: Some(format!("v{version}")),
+                partitions: partitions(i),
+                quarantine: i % 2 == 0,
+                ..AssetDef::default()
+            })
         })
     });
     Deploy {
@@ -41,10 +68,10 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
     let mut dice = Dice::fork(seed, 1_000 + number);
     let size = 1 + dice.below(ASSETS);
     let shape = dice.below(3);
-    let task_key = |i: usize| match i % 4 {
-        1 => TaskKey::parse(&format!("t/{}[p=i:{i}]:materialize", name(i))).expect("a task key"),
-        3 => TaskKey::parse(&format!("t/{}:check", name(i))).expect("a task key"),
-        _ => TaskKey::parse(&format!("t/{}:materialize", name(i))).expect("a task key"),
+    let task_key = |i: usize| {
+        let partition = partitions(i).map(|_| partition(keys(i)[number as usize % 2]));
+        let operation = if i % 4 == 3 { Operation::Check } else { Operation::Materialize };
+        TaskKey::new(&asset(&name(i)), partition.as_ref(), operation)
     };
     let tasks = (0..size).map(|i| {
         let upstream = (0..i).filter(|j| match shape {
@@ -62,13 +89,20 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
             retry,
             timeout_ms: dice.chance(200).then(|| Millis::from_secs(30)),
             heartbeat_timeout_ms: dice.chance(150).then(|| Millis::from_secs(25)),
-            outputs: (0..dice.below(4) / 2)
-                .map(|n| AssetKey::new("t", &format!("also_{n}")).expect("a key"))
-                .collect(),
+            outputs: (0..dice.below(4) / 2).map(|_| asset(&also(i))).collect(),
             config: BTreeMap::new(),
             ..TaskOptions::default()
         };
         TaskRequest { key: task_key(i), upstream, options }
     });
     Plan::build(tenant, workspace, tasks.collect(), 10_000).expect("a graph without cycles")
+}
+
+fn asset(name: &str) -> AssetKey {
+    AssetKey::new("t", name).expect("a key")
+}
+
+fn partition(key: &str) -> PartitionKey {
+    let value = PartitionValue::Str(key.to_owned());
+    PartitionKey::new(&[("partition".to_owned(), value)].into()).expect("a partition")
 }

@@ -6,10 +6,12 @@
 //! the same seed gives the same history, to the byte.
 //!
 //! A [`scenario`] is what a seed stands for. [`seed::run`] makes a [`world`], lets people ask for runs at a [`site`] while
-//! [`faults`] strike, heals everything, and has the result judged. [`campaign::run`] does that many times; [`shrink`] cuts a
+//! [`faults`] strike, heals everything, and has the result judged. [`campaign::campaign`] does that many times; [`shrink`] cuts a
 //! scenario that failed down to what matters.
 
 pub mod audit;
+pub mod blows;
+pub mod booked_blobs;
 pub mod booked_log;
 pub mod bucket;
 pub mod campaign;

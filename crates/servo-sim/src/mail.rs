@@ -10,6 +10,7 @@ use servo_queue::{EnqueueResult, Message, QueueError, SignedEnvelope, TaskQueue}
 
 use crate::audit::Audit;
 use crate::faults::{Fault, Faults};
+use crate::scenario::{HOUR, SECOND};
 use crate::world::{Lane, World};
 
 /// A queue that everybody reaches. Cheap to clone.
@@ -29,9 +30,6 @@ struct State {
     waiting: VecDeque<SignedEnvelope>,
     readers: Vec<Waker>,
 }
-
-const SECOND: u64 = 1_000_000;
-const HOUR: u64 = 3_600 * SECOND;
 
 impl Mail {
     /// The queue of a workspace.
@@ -65,21 +63,23 @@ impl Mail {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn deliver(&self, envelope: SignedEnvelope, delay: u64) {
+    fn deliver_after(&self, envelope: SignedEnvelope, delay: u64) {
         let mail = self.clone();
-        self.world.after(self.lane, delay, move |_| {
-            let readers = {
-                let mut state = mail.lock();
-                // Now and then at the front: it has overtaken the others.
-                if !state.waiting.is_empty() && mail.faults.strikes(mail.lane, Fault::QueueReorder, 300) {
-                    state.waiting.push_front(envelope);
-                } else {
-                    state.waiting.push_back(envelope);
-                }
-                std::mem::take(&mut state.readers)
-            };
-            readers.into_iter().for_each(Waker::wake);
-        });
+        self.world.after(self.lane, delay, move |_| mail.deliver(envelope));
+    }
+
+    fn deliver(&self, envelope: SignedEnvelope) {
+        let readers = {
+            let mut state = self.lock();
+            // Now and then at the front: it has overtaken the others.
+            if !state.waiting.is_empty() && self.faults.strikes(self.lane, Fault::QueueReorder, 300) {
+                state.waiting.push_front(envelope);
+            } else {
+                state.waiting.push_back(envelope);
+            }
+            std::mem::take(&mut state.readers)
+        };
+        readers.into_iter().for_each(Waker::wake);
     }
 }
 
@@ -115,11 +115,15 @@ impl Mail {
         }
         if faults.strikes(lane, Fault::QueueDuplicate, 80) {
             let again = delay + self.world.roll(lane, |dice| dice.within(0..90 * SECOND));
-            self.deliver(envelope.clone(), again);
+            self.deliver_after(envelope.clone(), again);
         }
-        if faults.strikes(lane, Fault::Redelivery, 40) {
-            let days = self.world.roll(lane, |dice| dice.within(24 * HOUR..240 * HOUR));
-            self.deliver(envelope.clone(), days);
+        if faults.may(Fault::Redelivery) && self.world.roll(lane, |dice| dice.chance(40)) {
+            let days = self.world.roll(lane, |dice| dice.within(20 * HOUR..240 * HOUR));
+            let (mail, again) = (self.clone(), envelope.clone());
+            faults.later(lane, days, move || {
+                mail.faults.count(Fault::Redelivery);
+                mail.deliver(again);
+            });
         }
         if faults.strikes(lane, Fault::Poison, 40) {
             let mut poison = envelope.clone();
@@ -128,9 +132,9 @@ impl Mail {
                 1 => poison.signature = "AAAA".to_owned(),
                 _ => poison.key_id = "nobody".to_owned(),
             }
-            self.deliver(poison, delay);
+            self.deliver_after(poison, delay);
         }
-        self.deliver(envelope, delay);
+        self.deliver_after(envelope, delay);
     }
 }
 

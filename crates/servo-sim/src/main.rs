@@ -57,7 +57,10 @@ enum Command {
         /// Let only these faults strike: a set as a number.
         #[arg(long)]
         faults: Option<u64>,
-        /// Beside another workspace, which must not matter.
+        /// Once more, which must be the same to the bit.
+        #[arg(long)]
+        twice: bool,
+        /// Once more beside another workspace, which must not matter.
         #[arg(long)]
         neighbour: bool,
     },
@@ -72,11 +75,11 @@ enum Command {
 fn main() {
     let well = match Arguments::parse().command {
         Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
-        Command::Replay { seed, plant, log, without_wishes, without_blows, faults, neighbour } => {
+        Command::Replay { seed, plant, log, without_wishes, without_blows, faults, twice, neighbour } => {
             let cut =
                 Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
             let planted = plant.as_deref().map(mistake);
-            replay(seed, How { planted, traced: true, neighbour, ..How::default() }, &cut, log)
+            replay(seed, How { planted, traced: true, twice, neighbour, ..How::default() }, &cut, log)
         }
         Command::Plant { most } => plant_all(most),
     };
@@ -97,19 +100,19 @@ fn run_many(from: u64, seeds: u64, jobs: Option<usize>) -> bool {
     };
     let report = campaign(from..from + seeds, jobs, ENOUGH, &tell);
     summarize(&report, start.elapsed().as_secs_f64(), jobs);
-    for outcome in &report.failed {
-        explain(outcome, How::default());
-    }
+    report.failed.iter().for_each(explain);
     report.failed.is_empty() && report.idle_faults().is_empty()
 }
 
 fn summarize(report: &Report, took: f64, jobs: usize) {
     let each = report.steps as f64 / took / jobs as f64;
     println!(
-        "{} seeds, {} steps in {took:.1} s on {jobs} threads: {each:.0} steps/s on each; {} repeated; {} failed",
+        "{} seeds, {} steps in {took:.1} s on {jobs} threads: {each:.0} steps/s on each; {} run twice, {} beside a \
+         neighbour; {} failed",
         report.seeds,
         report.steps,
-        report.repeated,
+        report.twice,
+        report.beside,
         report.failed.len()
     );
     for (fault, times) in &report.struck {
@@ -121,13 +124,12 @@ fn summarize(report: &Report, took: f64, jobs: usize) {
 }
 
 /// What went wrong, the shortest story in which it does, and how to see it again.
-fn explain(outcome: &Outcome, how: How) {
+fn explain(outcome: &Outcome) {
     println!("\nseed {} failed:", outcome.seed);
     outcome.wrong.iter().take(5).for_each(|wrong| println!("  {wrong}"));
-    let (cut, least) = shrink(outcome, how, 200);
-    let planted = how.planted.map_or_else(String::new, |mistake| format!(" --plant {mistake:?}"));
-    println!("replay: cargo run --release -p servo-sim -- replay {}{cut}{planted}", outcome.seed);
-    let traced = run(&cut.of(&Scenario::of(outcome.seed)), How { traced: true, ..how });
+    let (cut, least) = shrink(outcome, 200);
+    println!("{}", outcome.command(&cut));
+    let traced = run(&cut.of(&Scenario::of(outcome.seed)), How { traced: true, ..outcome.how });
     println!("cut down to {} steps, of which the last are:", least.steps);
     let skipped = traced.trace.len().saturating_sub(SHOWN);
     traced.trace.iter().skip(skipped).for_each(|line| println!("  {line}"));

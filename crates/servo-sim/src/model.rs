@@ -21,7 +21,7 @@ mod tasks;
 pub use data::{Data, LastAttempt, Made, Place, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
-pub use run::{Attempt, Run, RunIs, Task, TaskIs};
+pub use run::{Run, RunIs, Task, TaskIs};
 pub use tables::Tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,11 +112,6 @@ impl Model {
     /// The newest run with this id.
     pub fn run(&self, id: &str) -> Option<&Run> {
         self.newest.get(id).map(|index| &self.runs[*index])
-    }
-
-    /// Which run each known run key names.
-    pub fn run_keys(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.newest.values().map(|index| (self.runs[*index].key.as_str(), self.runs[*index].id.as_str()))
     }
 
     /// Attempts under way: each holds a slot.

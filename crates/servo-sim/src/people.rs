@@ -98,14 +98,15 @@ impl People {
                     async move { workspace.retry(run_id, from_failure, "me".to_owned()).await }.boxed()
                 });
                 if let Some(Ok(launched)) = answer.await {
-                    self.told_run(format!("{}", launched.run_id), launched.run_id, launched.accepted);
+                    self.told().insert(launched.run_id.to_string(), launched.run_id);
+                    launched.accepted.into_iter().for_each(|event| self.acknowledge(event));
                 }
             }
             Wish::Partitions { add, remove } => {
                 let keys =
                     |bits: u8| (0..4).filter(move |bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}"));
                 let change = ChangePartitions {
-                    name: "customers".to_owned(),
+                    name: graphs::CUSTOMERS.to_owned(),
                     add: keys(add).collect(),
                     remove: keys(remove & !add).collect(),
                     actor: "me".to_owned(),

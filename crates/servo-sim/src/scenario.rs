@@ -48,7 +48,7 @@ pub enum Wish {
     Partitions { add: u8, remove: u8 },
     /// Approve or reject what waits for review.
     Review { approve: bool },
-    /// Read a page of runs and one of them.
+    /// Read a page of runs: those that somebody was told of are there.
     Read,
 }
 
@@ -56,8 +56,8 @@ pub enum Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Blow {
-    /// A node dies; it is started again after this long.
-    Crash { node: usize, pause: u64 },
+    /// A node dies after so many more turns of its tasks; it is started again after this long.
+    Crash { node: usize, turns: u64, pause: u64 },
     /// The machine of a node loses power; it is started again after this long.
     PowerLoss { pause: u64 },
     /// A node is stopped for this long.
@@ -69,11 +69,11 @@ pub enum Blow {
     /// Every request to the store is refused for this long.
     Outage(u64),
     /// The clock of a node is set wrong by so many milliseconds.
-    Clock { node: usize, error: i64 },
+    Clock { node: usize, error: i64, fault: Fault },
     /// A worker dies and another comes.
     WorkerCrash(usize),
     /// A worker is cut off for this long.
-    CutOff { worker: usize, length: u64, zombie: bool },
+    CutOff { worker: usize, length: u64, fault: Fault },
     /// A newer node writes something.
     NewEvents,
     /// Somebody begins to read everything, slowly.
@@ -166,6 +166,9 @@ impl Scenario {
 
     fn wish(&mut self, dice: &mut Dice) {
         self.wishes.push((0, Wish::Deploy(0)));
+        if dice.chance(500) {
+            self.wishes.push((0, Wish::Partitions { add: 3, remove: 0 }));
+        }
         let runs = dice.within(1..5) as u8;
         let wishes = dice.within(1..10) + u64::from(runs);
         for number in 0..wishes {
@@ -202,7 +205,7 @@ impl Scenario {
                 let worker = dice.below(self.workers);
                 let pause = *dice.pick(&[0, 5_000, SECOND, 40 * SECOND]);
                 let blow = match fault {
-                    Fault::Crash => Blow::Crash { node, pause },
+                    Fault::Crash => Blow::Crash { node, turns: dice.within(1..60), pause },
                     Fault::TornTail if self.storage == Storage::Disk => Blow::PowerLoss { pause },
                     Fault::StaleNode => Blow::Freeze { node, length: dice.within(SECOND..120 * SECOND) },
                     Fault::SlowStore => Blow::Slow(dice.within(SECOND..90 * SECOND)),
@@ -212,16 +215,18 @@ impl Scenario {
                         self.healed_at += if hours { 3 * HOUR } else { 0 };
                         Blow::Outage(if hours { 3 * HOUR } else { dice.within(5 * SECOND..2 * MINUTE) })
                     }
-                    Fault::ClockSkew => Blow::Clock { node, error: skew(dice, 300_000) },
-                    Fault::ClockJump => Blow::Clock { node, error: -(dice.within(1..7_200_000) as i64) },
+                    Fault::ClockSkew => Blow::Clock { node, error: skew(dice, 300_000), fault },
+                    Fault::ClockJump => {
+                        Blow::Clock { node, error: -(dice.within(1..7_200_000) as i64), fault }
+                    }
                     Fault::WorkerCrash => Blow::WorkerCrash(worker),
                     Fault::Zombie => {
                         let length = *dice.pick(&[2 * MINUTE, 20 * MINUTE, 30 * HOUR]);
-                        Blow::CutOff { worker, length, zombie: true }
+                        Blow::CutOff { worker, length, fault }
                     }
                     Fault::Partition => {
                         let length = dice.within(SECOND..150 * SECOND);
-                        Blow::CutOff { worker, length, zombie: false }
+                        Blow::CutOff { worker, length, fault }
                     }
                     Fault::NewEvents => Blow::NewEvents,
                     Fault::DeletedUnderReader => Blow::SlowReader,

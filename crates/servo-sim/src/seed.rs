@@ -1,21 +1,21 @@
 //! One seed: a world is made, lived in, healed, and judged.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use servo_core::planted::{self, Mistake};
 use servo_engine::HotRows;
 use servo_engine::testing::invariants;
 
 use crate::audit::{Audit, Batch};
+use crate::blows::{Workers, strike};
 use crate::bucket::Bucket;
 use crate::faults::{Fault, Faults, Struck};
 use crate::judge;
 use crate::people::People;
-use crate::scenario::{Blow, Crew, HOUR, SECOND, Scenario};
+use crate::scenario::{HOUR, MINUTE, SECOND, Scenario};
+use crate::shrink::Cut;
 use crate::site::Site;
 use crate::strangers;
-use crate::worker::Worker;
 use crate::world::{Lane, Remains, World};
 
 /// Steps after which a world that has not come to rest never will.
@@ -29,15 +29,17 @@ const REST: u64 = 100 * HOUR;
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
+    /// How it was run.
+    pub how: How,
     /// What is wrong; empty if all is well.
     pub wrong: Vec<String>,
     /// Things that happened.
     pub steps: u64,
     /// Whether it came to an end, or was given up.
     pub ended: bool,
-    /// The same if, and only if, the same happened.
+    /// Another one if something else happened.
     pub hash: u64,
-    /// The same if, and only if, the log of the workspace is.
+    /// Another one if the log of the workspace is.
     pub history: u64,
     /// Batches in the log.
     pub batches: usize,
@@ -49,6 +51,18 @@ pub struct Outcome {
     pub log: Vec<Batch>,
 }
 
+impl Outcome {
+    /// How to see it again, with this left out.
+    pub fn command(&self, cut: &Cut) -> String {
+        let How { planted, twice, neighbour, .. } = self.how;
+        let planted = planted.map_or_else(String::new, |mistake| format!(" --plant {mistake:?}"));
+        let twice = if twice { " --twice" } else { "" };
+        let neighbour = if neighbour { " --neighbour" } else { "" };
+        let seed = self.seed;
+        format!("replay: cargo run --release -p servo-sim -- replay {seed}{cut}{planted}{twice}{neighbour}")
+    }
+}
+
 /// How to run a seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How {
@@ -56,16 +70,43 @@ pub struct How {
     pub traced: bool,
     /// Make this mistake.
     pub planted: Option<Mistake>,
-    /// Let another workspace live next door.
+    /// Once more, which must be the same to the bit.
+    pub twice: bool,
+    /// Once more with another workspace next door, which must not matter.
     pub neighbour: bool,
     /// Give up after so many steps, if not after the usual number.
     pub most_steps: Option<u64>,
 }
 
-/// Lives through a scenario.
+/// Lives through a scenario, and perhaps through the same again.
 pub fn run(scenario: &Scenario, how: How) -> Outcome {
+    let mut outcome = once(scenario, how, false);
+    if how.twice {
+        let again = once(scenario, how, false);
+        let what = |outcome: &Outcome| (outcome.hash, outcome.steps, outcome.history);
+        if what(&again) != what(&outcome) {
+            outcome.wrong.push(format!(
+                "the same seed is not the same history: {:016x} after {} steps, then {:016x} after {}",
+                outcome.hash, outcome.steps, again.hash, again.steps
+            ));
+        }
+    }
+    if how.neighbour {
+        let beside = once(scenario, how, true);
+        if beside.history != outcome.history {
+            outcome.wrong.push("its history is another one with a neighbour".to_owned());
+        }
+        if !beside.wrong.is_empty() {
+            outcome.wrong.extend(beside.wrong);
+            outcome.trace = beside.trace;
+        }
+    }
+    outcome
+}
+
+fn once(scenario: &Scenario, how: How, neighbour: bool) -> Outcome {
     planted::plant(how.planted);
-    let (mut outcome, remains) = live(scenario, how);
+    let (mut outcome, remains) = live(scenario, how, neighbour);
     planted::plant(None);
     if !remains.are_gone() {
         outcome.wrong.push("memory is held by something that holds itself".to_owned());
@@ -73,13 +114,13 @@ pub fn run(scenario: &Scenario, how: How) -> Outcome {
     outcome
 }
 
-fn live(scenario: &Scenario, how: How) -> (Outcome, Remains) {
+fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
     let world = World::new(scenario.seed, how.traced);
     let audit = Audit::default();
     let bucket = Bucket::new(&world, &audit);
     let site = settle_in(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
-    let neighbour = how.neighbour.then(|| {
-        // It shares the machines and the bucket, and has troubles of its own.
+    let neighbour = neighbour.then(|| {
+        // It shares the clock and the bucket, and has troubles of its own.
         let seed = scenario.seed ^ 0x00ae_1947_0000;
         let other = settle_in(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
         Troubled::begin(&other);
@@ -101,7 +142,6 @@ fn live(scenario: &Scenario, how: How) -> (Outcome, Remains) {
                 wrong.extend(audit.complaints());
                 wrong
             }
-            Some(None) | None if audit.has_complaints() => audit.complaints(),
             Some(None) => std::iter::once("something never ends".to_owned()).chain(world.alive()).collect(),
             None => vec![format!("there is no end to it after {} steps", world.steps())],
         };
@@ -111,6 +151,7 @@ fn live(scenario: &Scenario, how: How) -> (Outcome, Remains) {
     let batches = audit.book(&site.prefix()).batches;
     let outcome = Outcome {
         seed: scenario.seed,
+        how,
         wrong,
         steps: world.steps(),
         ended,
@@ -140,7 +181,7 @@ fn settle_in(
     Site::new(world, lane, &faults, audit, bucket, name, scenario)
 }
 
-/// A number that is the same if, and only if, the log is.
+/// A number that is another one if the log is.
 fn history(batches: &[Batch]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for batch in batches {
@@ -162,9 +203,6 @@ impl Troubled {
         for node in 0..site.scenario.nodes {
             site.start(node);
         }
-        if site.scenario.faults.has(Fault::SecondNode) {
-            site.faults.count(Fault::SecondNode);
-        }
         let workers = Workers::start(site);
         let people = People::new(site);
         for (at, blow) in site.scenario.blows.clone() {
@@ -185,7 +223,7 @@ impl Troubled {
     /// if that takes too long, or something is wrong.
     async fn rest(self) -> Option<Vec<HotRows>> {
         let (site, lane) = (&self.site, self.site.lane);
-        let last = site.scenario.healed_at + REST;
+        let mut last = site.scenario.healed_at + REST;
         let mut pause = 5 * SECOND;
         loop {
             site.world.sleep(lane, pause).await;
@@ -198,10 +236,26 @@ impl Troubled {
             }
             // Whatever is still under way, such as late reports, has its time.
             site.world.sleep(lane, 600 * SECOND).await;
-            if self.is_idle().await {
-                return Some(self.settle().await);
+            if !self.is_idle().await {
+                continue;
             }
+            match site.faults.next_late() {
+                Some(at) => self.stand_still_until(at).await,
+                None => return Some(self.settle().await),
+            }
+            last = site.world.now() + REST;
         }
+    }
+
+    /// Nobody is there until shortly before something comes that is late by days.
+    async fn stand_still_until(&self, at: u64) {
+        let (site, now) = (&self.site, self.site.world.now());
+        if at > now + HOUR {
+            site.switch_off();
+            site.world.sleep(site.lane, at - now - 5 * MINUTE).await;
+            site.switch_on();
+        }
+        site.world.sleep(site.lane, at.saturating_sub(site.world.now()) + MINUTE).await;
     }
 
     async fn is_idle(&self) -> bool {
@@ -232,86 +286,18 @@ impl Troubled {
                 Ok((Err(wrong), ..)) => self.site.audit.complain(wrong.to_string()),
             }
         }
+        // With a lease, or alone, there is one that knows everything; unless a stranger had the last word.
+        let strangers = self.site.faults.struck().contains_key(&Fault::NewEvents);
+        let alone = self.site.scenario.leased || self.site.scenario.nodes == 1;
+        if states.is_empty() && alone && !strangers {
+            self.site.audit.complain("no node knows the whole log");
+        }
+        let nodes = self.site.open_nodes();
         self.site.close();
-        for node in self.site.open_nodes() {
+        for node in nodes {
             let _ended = node.shutdown().await;
         }
-        for node in 0..self.site.scenario.nodes {
-            self.site.crash(node, 0);
-        }
+        self.site.switch_off();
         states
-    }
-}
-
-/// Workers that are replaced when they die.
-#[derive(Clone)]
-struct Workers(Arc<Mutex<Vec<(Worker, u32, u32)>>>);
-
-impl Workers {
-    fn start(site: &Site) -> Self {
-        let count = if site.scenario.crew == Crew::Remote { site.scenario.workers } else { 0 };
-        let start = |number| {
-            let (worker, process) = Worker::start(site, &format!("worker-{number}.1"));
-            (worker, process, 1)
-        };
-        Self(Arc::new(Mutex::new((0..count).map(start).collect())))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(Worker, u32, u32)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn crash(&self, site: &Site, number: usize) {
-        let Some((_, process, starts)) = self.lock().get(number).cloned() else { return };
-        site.faults.count(Fault::WorkerCrash);
-        site.world.kill(process);
-        let (worker, process) = Worker::start(site, &format!("worker-{number}.{}", starts + 1));
-        self.lock()[number] = (worker, process, starts + 1);
-    }
-
-    fn cut_off(&self, site: &Site, number: usize, length: u64, fault: Fault) {
-        let Some((worker, ..)) = self.lock().get(number).cloned() else { return };
-        site.faults.count(fault);
-        worker.cut_off(true);
-        site.world.after(site.lane, length, move |_| worker.cut_off(false));
-    }
-
-    /// Those that are cut off for days stay so: that is what makes them zombies. There is one more who does the work.
-    fn heal(&self, site: &Site) {
-        if !self.lock().is_empty() {
-            let (worker, process) = Worker::start(site, "worker-fresh");
-            self.lock().push((worker, process, 1));
-        }
-    }
-}
-
-fn strike(site: &Site, workers: &Workers, blow: &Blow) {
-    site.world.note("blow", || format!("{blow:?}"));
-    match *blow {
-        Blow::Crash { node, pause } => {
-            site.faults.count(Fault::Crash);
-            site.crash(node, pause);
-        }
-        Blow::PowerLoss { pause } => {
-            site.faults.count(Fault::TornTail);
-            site.lose_power(pause);
-        }
-        Blow::Freeze { node, length } => {
-            site.faults.count(Fault::StaleNode);
-            site.freeze(node, length);
-        }
-        Blow::Slow(length) => site.bucket.slow_down(site.lane, length),
-        Blow::Storm(length) => site.bucket.storm(site.lane, length),
-        Blow::Outage(length) => site.bucket.outage(site.lane, length),
-        Blow::Clock { node, error } => {
-            site.faults.count(if error < 0 { Fault::ClockJump } else { Fault::ClockSkew });
-            site.set_clock(node, error);
-        }
-        Blow::WorkerCrash(worker) => workers.crash(site, worker),
-        Blow::CutOff { worker, length, zombie } => {
-            workers.cut_off(site, worker, length, if zombie { Fault::Zombie } else { Fault::Partition });
-        }
-        Blow::NewEvents => site.aside("new version", strangers::new_version(site.clone())),
-        Blow::SlowReader => site.aside("reader", strangers::slow_reader(site.clone())),
     }
 }

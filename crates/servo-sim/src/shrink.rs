@@ -54,7 +54,7 @@ impl fmt::Display for Cut {
 
 /// Leaves out one thing after the other for as long as it still fails, at most `tries` times; what is left out, and how
 /// it failed then.
-pub fn shrink(failed: &Outcome, how: How, tries: usize) -> (Cut, Outcome) {
+pub fn shrink(failed: &Outcome, tries: usize) -> (Cut, Outcome) {
     let whole = Scenario::of(failed.seed);
     // Long stories are told whole: each try takes as long as they do.
     let tries = tries.min(usize::try_from(2_000_000 / failed.steps.max(1)).unwrap_or(0));
@@ -64,7 +64,7 @@ pub fn shrink(failed: &Outcome, how: How, tries: usize) -> (Cut, Outcome) {
         let next = candidates.into_iter().find_map(|candidate| {
             left = left.checked_sub(1)?;
             // What takes longer than the whole is another story.
-            let how = How { most_steps: Some(best.steps + 1_000), ..how };
+            let how = How { most_steps: Some(best.steps + 1_000), ..failed.how };
             let outcome = run(&candidate.of(&whole), how);
             let is_shorter = !outcome.wrong.is_empty() && outcome.steps <= best.steps;
             is_shorter.then_some((candidate, outcome))

@@ -10,6 +10,7 @@ use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use object_store::path::Path;
 use servo_core::{Millis, TenantId, WorkspaceId};
+use servo_engine::State;
 use servo_engine::testing::invariants;
 use servo_projections::Limits;
 use servo_queue::{Keyring, LocalQueue, TaskQueue};
@@ -20,6 +21,7 @@ use servo_store::{
 };
 
 use crate::audit::Audit;
+use crate::booked_blobs::BookedBlobs;
 use crate::booked_log::BookedLog;
 use crate::bucket::Bucket;
 use crate::disk;
@@ -162,8 +164,21 @@ impl Site {
         self.start_later(number, pause);
     }
 
+    /// Kills a node between two turns of its tasks, if it lives that long.
+    pub fn crash_after(&self, number: usize, turns: u64, pause: u64) {
+        let Some(process) = self.nodes()[number].process else { return };
+        let site = self.clone();
+        self.world.doom(process, turns, move |_| {
+            site.faults.count(Fault::Crash);
+            site.crash(number, pause);
+        });
+    }
+
     /// The machine loses power: what was not synced is gone, or half there.
     pub fn lose_power(&self, pause: u64) {
+        if self.nodes()[0].process.is_some() {
+            self.faults.count(Fault::TornTail);
+        }
         self.disk.power_loss(&mut |choices| self.world.roll(self.lane, |dice| dice.below(choices)));
         self.crash(0, pause);
     }
@@ -176,6 +191,22 @@ impl Site {
     /// No node is started any more.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Kills all nodes; none is started.
+    pub fn switch_off(&self) {
+        self.close();
+        for number in 0..self.scenario.nodes {
+            self.crash(number, 0);
+        }
+    }
+
+    /// Starts all nodes again.
+    pub fn switch_on(&self) {
+        self.closing.store(false, Ordering::Relaxed);
+        for number in 0..self.scenario.nodes {
+            self.start(number);
+        }
     }
 
     /// Lets the disk of the site fail now and then.
@@ -201,10 +232,24 @@ impl Site {
         let Some(process) = self.nodes()[number].process else { return };
         self.world.note("freeze", || format!("node {number}"));
         self.world.freeze(process);
+        let site = self.clone();
         self.world.after(self.lane, length, move |world| {
             world.note("thaw", || format!("node {number}"));
+            if site.is_replaced(number, process) {
+                site.faults.count(Fault::StaleNode);
+            }
             world.thaw(process);
         });
+    }
+
+    /// Whether a node that is still the same process thinks that it is at work, while another is.
+    fn is_replaced(&self, number: usize, process: ProcessId) -> bool {
+        let nodes = self.nodes();
+        let at_work = |node: &Node| node.workspace.as_ref().is_some_and(Workspace::is_open);
+        let others = nodes.iter().enumerate().filter(|(other, _)| *other != number);
+        nodes[number].process == Some(process)
+            && at_work(&nodes[number])
+            && others.map(|(_, node)| node).any(at_work)
     }
 
     /// Lets all nodes go on, with the right time.
@@ -218,8 +263,15 @@ impl Site {
     }
 
     /// Sets the clock of a node wrong.
-    pub fn set_clock(&self, number: usize, error: i64) {
-        self.nodes()[number].clock.set_error(error);
+    pub fn set_clock(&self, number: usize, error: i64, fault: Fault) {
+        let (clock, is_up) = {
+            let node = &self.nodes()[number];
+            (node.clock.clone(), node.process.is_some())
+        };
+        clock.set_error(error);
+        if is_up {
+            self.faults.count(fault);
+        }
     }
 
     /// Nodes that take requests.
@@ -279,12 +331,24 @@ impl Site {
 
     /// Looks at the state of a node now and then, until the node closes.
     async fn watch_over(&self, number: usize, workspace: &Workspace) {
+        let mut before: Option<State> = None;
         while workspace.is_open() {
             let pause = self.world.roll(self.lane, |dice| dice.within(SECOND..60 * SECOND));
             self.world.sleep(self.lane, pause).await;
-            let checked = workspace.read(|state| invariants::check(state).map_err(|wrong| wrong.to_string()));
-            if let Ok(Err(wrong)) = checked.await {
-                self.audit.complain(format!("node {number}: {wrong}"));
+            let earlier = before.take();
+            let checked = workspace.read(move |state| {
+                invariants::check(state)?;
+                if let Some(earlier) = &earlier {
+                    invariants::absorbs(earlier, state)?;
+                }
+                Ok(state.clone())
+            });
+            match checked.await {
+                Ok(Ok(state)) => before = Some(state),
+                Ok(Err::<_, invariants::Violation>(wrong)) => {
+                    self.audit.complain(format!("node {number}: {wrong}"));
+                }
+                Err(_) => {}
             }
         }
     }
@@ -314,7 +378,8 @@ impl Site {
 
     /// The blobs on the disk.
     pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
-        Arc::new(FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout))
+        let blobs = FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout);
+        Arc::new(BookedBlobs::new(Arc::new(blobs), &self.audit, self.prefix()))
     }
 
     fn config(

@@ -5,27 +5,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
-use servo_core::{EventId, Timestamp};
+use servo_core::{EventId, Millis, Timestamp};
 use servo_engine::event::encode_batch;
-use servo_engine::{Attempt, Engine, Input, Outcome, Report, State, TriggerRun};
+use servo_engine::outputs::Usage;
+use servo_engine::{
+    Attempt, CancelRun, Effect, Engine, Event, EventData, Input, Outcome, Progress, Report, State, TriggerRun,
+};
 use servo_projections::Projection;
 use servo_store::{CountingPutIds, ErrorKind, FileLog, Log, PutIds, Record};
 
 use crate::audit::Batch;
 use crate::disk;
-use crate::faults::Fault;
+use crate::faults::{Fault, Faults};
 use crate::graphs;
 use crate::judge;
 use crate::machine::{Footing, START, true_time};
 use crate::scenario::{SECOND, Storage};
 use crate::site::Site;
 
-/// What events of the first version did not say.
-const CAME_LATER: [&str; 6] = ["outputs", "usage", "progress", "config", "since", "silent_since"];
-
-/// Lets the log begin with a run that an old version wrote, before any node starts.
+/// Lets the log begin with what an old version wrote, before any node starts.
 pub async fn old_version(site: Site) {
-    site.faults.count(Fault::OldEvents);
     let process = site.world.process(site.lane, "old version");
     let footing = Footing { world: site.world.clone(), lane: site.lane, process };
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
@@ -38,49 +37,99 @@ pub async fn old_version(site: Site) {
     }
 }
 
-/// One run from its request to its end, in the words of the first version.
+/// A run whose first workers fell silent, and one that was stopped by force, in the words of the first version.
 fn old_batches(site: &Site) -> Vec<Bytes> {
     let (tenant, workspace) = (site.layout.tenant(), site.layout.workspace());
     let state = State::new(tenant.clone(), workspace.clone(), site.scenario.settings.clone());
-    let mut engine = Engine::new(state, *b"an old secret");
-    let plan = graphs::plan(tenant, workspace, site.scenario.seed, 500);
-    let long_ago = Timestamp::from_millis(START - 3_600_000);
-    let mut batches = Vec::new();
-    let mut inputs = vec![Input::Trigger(TriggerRun::new("of old", plan, "me"))];
+    let plan = |number| graphs::plan(tenant, workspace, site.scenario.seed, number);
+    let mut old = OldNode {
+        faults: site.faults.clone(),
+        engine: Engine::new(state, *b"an old secret"),
+        now: Timestamp::from_millis(START - 24 * 3_600_000),
+        batches: Vec::new(),
+    };
+    let silent = old.step(&[Input::Trigger(TriggerRun::new("of old", plan(500), "me"))]);
+    old.step(&silent.iter().flat_map(|attempt| old.begin(attempt)).collect::<Vec<_>>());
+    let mut waiting = Vec::new();
     for _ in 0..40 {
-        let step = engine.step(&inputs, long_ago);
+        old.now = old.now.saturating_add(Millis::from_minutes(10));
+        let ended: Vec<Input> = waiting.iter().flat_map(|attempt| old.do_all(attempt)).collect();
+        waiting = old.step(&ended);
+    }
+    let stopped = old.step(&[Input::Trigger(TriggerRun::new("stopped", plan(501), "me"))]);
+    old.step(&stopped.iter().flat_map(|attempt| old.begin(attempt)).collect::<Vec<_>>());
+    if let Some(Attempt { run_id, .. }) = stopped.first() {
+        let (actor, reason) = ("me".to_owned(), String::new());
+        old.step(&[Input::Cancel(CancelRun { run_id: *run_id, actor, reason, force: true })]);
+    }
+    old.batches
+}
+
+/// A node of long ago.
+struct OldNode {
+    faults: Faults,
+    engine: Engine,
+    now: Timestamp,
+    batches: Vec<Bytes>,
+}
+
+impl OldNode {
+    /// Hears of things, and writes what it makes of them; answers what it gave to queues.
+    fn step(&mut self, inputs: &[Input]) -> Vec<Attempt> {
+        let mut step = self.engine.step(inputs, self.now);
+        if step.events.iter_mut().map(simplify).filter(|simpler| *simpler).count() > 0 {
+            self.faults.count(Fault::OldEvents);
+        }
         if !step.events.is_empty() {
             let mut payload = Vec::new();
             encode_batch(&step.events, &mut payload);
-            batches.push(simplified(&payload));
+            self.batches.push(Bytes::from(payload));
         }
-        inputs = step
-            .effects
-            .into_iter()
-            .flat_map(|servo_engine::Effect::Enqueue(dispatch)| play(dispatch.attempt))
-            .collect();
-        if inputs.is_empty() {
-            break;
-        }
+        step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt).collect()
     }
-    batches
+
+    fn begin(&self, attempt: &Attempt) -> [Input; 2] {
+        let progress = Some(Progress { ppm: 1, message: "soon".to_owned() });
+        [
+            Input::Started(attempt.clone(), "old-worker".into()),
+            Input::Heartbeat(attempt.clone(), self.now, progress),
+        ]
+    }
+
+    fn do_all(&self, attempt: &Attempt) -> Vec<Input> {
+        let report = Report { usage: Some(Usage::default()), ..Report::new(Outcome::Succeeded) };
+        let end = Input::Finished(attempt.clone(), report);
+        self.begin(attempt).into_iter().chain([end]).collect()
+    }
 }
 
-fn play(attempt: Attempt) -> [Input; 2] {
-    [
-        Input::Started(attempt.clone(), "old-worker".into()),
-        Input::Finished(attempt, Report::new(Outcome::Succeeded)),
-    ]
-}
-
-fn simplified(payload: &[u8]) -> Bytes {
-    let mut events: Vec<Value> = serde_json::from_slice(payload).unwrap_or_default();
-    for event in &mut events {
-        if let Some(payload) = event["payload"].as_object_mut() {
-            CAME_LATER.iter().for_each(|field| drop(payload.remove(*field)));
+/// Takes away what events of the first version did not say; whether there was something.
+fn simplify(event: &mut Event) -> bool {
+    let before = event.data.clone();
+    match &mut event.data {
+        EventData::TaskHeartbeat(heartbeat) => heartbeat.progress = None,
+        EventData::TaskFinished(finished) => {
+            finished.outputs = Arc::default();
+            finished.usage = None;
         }
+        EventData::TimerFired(fired) => fired.since = None,
+        EventData::RunCancelRequested(cancel) => cancel.silent_since = None,
+        EventData::RunRequested(_)
+        | EventData::PlanCreated(_)
+        | EventData::RunTriggered(_)
+        | EventData::DispatchRequested(_)
+        | EventData::DispatchEnqueued(_)
+        | EventData::TimerRequested(_)
+        | EventData::TimerEnqueued(_)
+        | EventData::TaskStarted(_)
+        | EventData::AssetsDeployed(_)
+        | EventData::DynamicPartitionsChanged(_)
+        | EventData::MaterializationApproved(_)
+        | EventData::MaterializationRejected(_)
+        | EventData::Unknown(_) => {}
     }
-    Bytes::from(Value::Array(events).to_string())
+    event.idempotency_key = event.data.idempotency_key();
+    event.data != before
 }
 
 /// A newer node commits something that nobody here understands.
@@ -143,7 +192,7 @@ pub async fn slow_reader(site: Site) {
             }
         }
     };
-    let tables = Projection::open_latest(blobs, site.layout.clone()).await.ok().flatten();
+    let tables = Projection::open_latest(blobs.clone(), site.layout.clone()).await.ok().flatten();
     let mut next = log.boundary().await.unwrap_or(1);
     let mut reading = log.read(next);
     while let Some(read) = reading.next().await {
@@ -181,7 +230,15 @@ pub async fn slow_reader(site: Site) {
                     .complain(format!("a reader of old tables was shown something else than batch {last}"));
             }
         }
-        // Its files are gone, and it was told.
-        Err(_) => site.faults.count(Fault::DeletedUnderReader),
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            let newest = Projection::open_latest(blobs, site.layout.clone()).await.ok().flatten();
+            if newest.is_some_and(|newest| tables.manifest().revision <= newest.manifest().boundary) {
+                // Its files are gone, and it was told.
+                site.faults.count(Fault::DeletedUnderReader);
+            } else {
+                site.audit.complain(format!("a reader was told that tables are damaged: {error}"));
+            }
+        }
+        Err(_) => {}
     }
 }

@@ -1,7 +1,6 @@
 //! Workers: they take messages, ask before they begin, report while they work, and insist on being heard.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -26,8 +25,8 @@ const SLOTS: usize = 2;
 pub struct Worker {
     site: Site,
     name: Arc<str>,
-    /// Whether calls from it get nowhere.
-    cut_off: Arc<AtomicBool>,
+    /// Why calls from it get nowhere, if they do.
+    cut_off: Arc<Mutex<Option<Fault>>>,
 }
 
 impl Worker {
@@ -43,13 +42,17 @@ impl Worker {
     }
 
     /// Cuts it off, or lets it be heard again.
-    pub fn cut_off(&self, cut_off: bool) {
-        self.cut_off.store(cut_off, Ordering::Relaxed);
+    pub fn cut_off(&self, why: Option<Fault>) {
+        *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    fn is_cut_off(&self) -> Option<Fault> {
+        *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn serve(self) {
         loop {
-            while self.cut_off.load(Ordering::Relaxed) {
+            while self.is_cut_off().is_some() {
                 self.site.world.sleep(self.site.lane, 60 * SECOND).await;
             }
             let message = self.site.mail.take().await;
@@ -66,6 +69,7 @@ impl Worker {
                 continue;
             }
             let report = self.work(&envelope).await;
+            let held_up = self.is_cut_off();
             let told = self.insist(
                 move |workspace, token| {
                     let report = report.clone();
@@ -74,6 +78,7 @@ impl Worker {
                 &token,
             );
             let _not_wanted = told.await;
+            held_up.into_iter().for_each(|fault| self.site.faults.count(fault));
         }
     }
 
@@ -90,9 +95,7 @@ impl Worker {
                 self.site.audit.complain(format!("a forged token was taken: {reply:?}"));
             }
         }
-        self.site
-            .insist(|workspace| ask(workspace, token.clone()), || !self.cut_off.load(Ordering::Relaxed))
-            .await
+        self.site.insist(|workspace| ask(workspace, token.clone()), || self.is_cut_off().is_none()).await
     }
 
     /// Does an attempt beside its heartbeats.
@@ -104,7 +107,7 @@ impl Worker {
             let nap = left.min(interval);
             self.site.world.sleep(self.site.lane, nap).await;
             left -= nap;
-            if left == 0 || self.cut_off.load(Ordering::Relaxed) {
+            if left == 0 || self.is_cut_off().is_some() {
                 continue;
             }
             let token = envelope.task_token.clone();

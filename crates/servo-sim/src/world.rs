@@ -67,6 +67,8 @@ struct Process {
     frozen: bool,
     /// Tasks that were woken while it was frozen.
     waiting: Vec<u32>,
+    /// What happens to it after so many more turns of its tasks.
+    doom: Option<(u64, Happening)>,
 }
 
 /// Wakes a task once, however often it is called before the task's turn.
@@ -163,7 +165,7 @@ impl World {
         lock(&self.inner).steps
     }
 
-    /// A number that is the same if, and only if, the same things happened in the same order.
+    /// A number that differs if other things happened, or in another order.
     pub fn hash(&self) -> u64 {
         lock(&self.inner).hash
     }
@@ -198,14 +200,9 @@ impl World {
         let mut inner = lock(&self.inner);
         let id = inner.next_process;
         inner.next_process += 1;
-        let process = Process { name: name.into(), lane, frozen: false, waiting: Vec::new() };
+        let process = Process { name: name.into(), lane, frozen: false, waiting: Vec::new(), doom: None };
         inner.processes.insert(id, process);
         id
-    }
-
-    /// Whether a process has not been killed.
-    pub fn is_alive(&self, process: ProcessId) -> bool {
-        lock(&self.inner).processes.contains_key(&process)
     }
 
     /// What is alive: names of processes and their tasks.
@@ -267,12 +264,11 @@ impl World {
 
     /// Nothing happens any more. Whatever waits for something in this world holds it, and is held by it, until then.
     pub fn end(&self) {
-        let (tasks, events) = {
-            let mut inner = lock(&self.inner);
-            inner.processes.clear();
-            (std::mem::take(&mut inner.tasks), std::mem::take(&mut inner.events))
-        };
-        drop((tasks, events));
+        let mut inner = lock(&self.inner);
+        let Inner { tasks, events, processes, .. } = &mut *inner;
+        let ended = (std::mem::take(tasks), std::mem::take(events), std::mem::take(processes));
+        drop(inner);
+        drop(ended);
     }
 
     /// Tells, once nobody should, whether somebody still holds this world.
@@ -284,6 +280,14 @@ impl World {
     pub fn freeze(&self, process: ProcessId) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
             process.frozen = true;
+        }
+    }
+
+    /// Lets something happen to a process between two turns of its tasks: after so many of them, at whatever time that
+    /// is. It does not happen if the process is gone before.
+    pub fn doom(&self, process: ProcessId, turns: u64, happening: impl FnOnce(&World) + Send + 'static) {
+        if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
+            process.doom = Some((turns, Box::new(happening)));
         }
     }
 
@@ -402,14 +406,23 @@ impl World {
         let Some(mut future) = task.future.take() else { return };
         let waker = task.waker.clone();
         *steps += 1;
+        let happening = process.take_turn();
         drop(inner);
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        self.put_back(number, future, &waker, polled.is_pending());
+        if let Some(happening) = happening {
+            happening(self);
+        }
+    }
+
+    /// After the turn of a task: it waits for the next one, or it is over.
+    fn put_back(&self, number: u32, future: BoxFuture<'static, ()>, waker: &Waker, goes_on: bool) {
         let mut inner = lock(&self.inner);
         let slot = &mut inner.tasks[number as usize];
         let mut over = None;
         match slot {
-            Some(task) if task.future.is_none() && task.waker.will_wake(&waker) => {
-                if polled.is_pending() {
+            Some(task) if task.future.is_none() && task.waker.will_wake(waker) => {
+                if goes_on {
                     task.future = Some(future);
                     return;
                 }
@@ -424,6 +437,20 @@ impl World {
         drop(inner);
         drop(future);
         drop(over);
+    }
+}
+
+impl Process {
+    /// A turn of one of its tasks is taken: what has to happen after it.
+    fn take_turn(&mut self) -> Option<Happening> {
+        let (turns, happening) = self.doom.take()?;
+        match turns.checked_sub(1) {
+            Some(left) if left > 0 => {
+                self.doom = Some((left, happening));
+                None
+            }
+            Some(_) | None => Some(happening),
+        }
     }
 }
 

@@ -78,7 +78,6 @@ pub struct Run {
     pub key: String,
     pub fingerprint: String,
     pub requested: EventId,
-    pub created_at: Timestamp,
     pub plan: Option<String>,
     pub is: RunIs,
     pub started_at: Option<Timestamp>,
@@ -90,18 +89,6 @@ pub struct Run {
     pub tasks: Vec<Task>,
     /// Whether an engine still holds it.
     pub is_in_memory: bool,
-}
-
-/// An attempt, and the events that made it.
-#[derive(Debug, Clone)]
-#[allow(missing_docs)]
-pub struct Attempt {
-    pub number: u64,
-    pub id: String,
-    pub dispatched_by: EventId,
-    pub started_by: Option<EventId>,
-    /// The one report of its end that was accepted.
-    pub reported_by: Option<EventId>,
 }
 
 /// A task of a run.
@@ -136,7 +123,6 @@ pub struct Task {
     /// The outcome of a report that came too late.
     pub late: Option<String>,
     pub materialization: Option<String>,
-    pub attempts: Vec<Attempt>,
 }
 
 impl Task {
@@ -167,7 +153,6 @@ impl Task {
             finished_at: None,
             late: None,
             materialization: None,
-            attempts: Vec::new(),
         })
     }
 

@@ -34,7 +34,6 @@ impl Model {
             key: text(&event.payload, "run_key")?.to_owned(),
             fingerprint: fingerprint.to_owned(),
             requested: event.id,
-            created_at: event.at,
             plan: None,
             is: RunIs::Pending,
             started_at: None,

@@ -8,7 +8,6 @@ use super::data::name_of;
 use super::follow::{Judged, No, only_if};
 use super::log::{number, text, time};
 use super::retry::{Failure, wait};
-use super::run::Attempt;
 use super::{Event, Model, Task, TaskIs};
 
 /// How an attempt ends.
@@ -56,8 +55,6 @@ impl Model {
         id.clone_into(&mut task.attempt_id);
         task.pending_since = Some(event.at);
         (task.dispatched_at, task.started_at, task.heard_at, task.timer) = (None, None, None, None);
-        let (id, dispatched_by) = (id.to_owned(), event.id);
-        task.attempts.push(Attempt { number, id, dispatched_by, started_by: None, reported_by: None });
         Ok(())
     }
 
@@ -81,9 +78,6 @@ impl Model {
         only_if(task.is_open(), "not in that state")?;
         (task.started_at, task.heard_at) = (Some(event.at), Some(event.at));
         task.becomes(TaskIs::Running, event.at);
-        if let Some(attempt) = task.attempts.last_mut() {
-            attempt.started_by = Some(event.id);
-        }
         Ok(())
     }
 
@@ -157,9 +151,6 @@ impl Model {
             only_if(is_news && !is_known, "duplicate")?;
             task.late = Some(outcome.to_owned());
             return Err(No::Late);
-        }
-        if let Some(attempt) = task.attempts.last_mut() {
-            attempt.reported_by = Some(event.id);
         }
         let (key, assets) = (task.key.clone(), task.assets.clone());
         if !is_stopping {

@@ -1,0 +1,70 @@
+//! Files with somebody looking over their shoulder.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use servo_store::{BlobError, Blobs, PutOutcome};
+
+use crate::audit::Audit;
+
+/// Files on a disk of which the books know what was stored and deleted. A bucket tells them itself.
+pub struct BookedBlobs {
+    inner: Arc<dyn Blobs>,
+    audit: Audit,
+    prefix: String,
+}
+
+impl BookedBlobs {
+    /// Looks over the shoulder of the files of a workspace.
+    pub fn new(inner: Arc<dyn Blobs>, audit: &Audit, prefix: String) -> Self {
+        Self { inner, audit: audit.clone(), prefix }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.prefix)
+    }
+}
+
+#[async_trait]
+impl Blobs for BookedBlobs {
+    async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
+        let outcome = self.inner.put_if_absent(name, bytes.clone()).await?;
+        if outcome == PutOutcome::Created {
+            self.audit.stored(&self.path(name), &bytes);
+        }
+        Ok(outcome)
+    }
+
+    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
+        self.inner.put(name, bytes.clone()).await?;
+        self.audit.stored(&self.path(name), &bytes);
+        Ok(())
+    }
+
+    async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
+        self.inner.get(name).await
+    }
+
+    async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, BlobError> {
+        self.inner.get_range(name, range).await
+    }
+
+    async fn size(&self, name: &str) -> Result<u64, BlobError> {
+        self.inner.size(name).await
+    }
+
+    async fn delete(&self, name: &str) -> Result<(), BlobError> {
+        self.audit.deleted(&self.path(name));
+        self.inner.delete(name).await
+    }
+
+    async fn list(&self, dir: &str) -> Result<Vec<(String, u64)>, BlobError> {
+        self.inner.list(dir).await
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}
