@@ -65,6 +65,7 @@ mod switch {
     /// Makes this thread make a mistake from now on, or none.
     pub fn plant(mistake: Option<Mistake>) {
         PLANTED.set(mistake);
+        READINGS.set(0);
     }
 
     /// Whether to make this mistake here.

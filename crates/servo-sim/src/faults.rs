@@ -50,7 +50,7 @@ pub enum Fault {
     Zombie,
     /// Calls between workers and nodes are lost for a while.
     Partition,
-    /// Messages and reports that make no sense.
+    /// Messages, tokens and reports that make no sense.
     Poison,
     /// Old batches and files are deleted under somebody who reads them.
     DeletedUnderReader,

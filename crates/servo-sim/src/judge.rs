@@ -90,7 +90,7 @@ async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<Strin
     Ok(wrong)
 }
 
-/// What counts is there.
+/// What counts is there, and what waits for review.
 fn data(site: &Site, state: &State) -> Vec<String> {
     let mut wrong = Vec::new();
     for row in state.rows().partition_status {
@@ -100,6 +100,13 @@ fn data(site: &Site, state: &State) -> Vec<String> {
         let dir = site.layout.materialization(&row.asset_key, row.partition_key.as_ref(), id);
         if site.bucket.peek(&format!("{}/{dir}/_commit.json", site.prefix())).is_none() {
             wrong.push(format!("{dir} is the latest and is not there"));
+        }
+    }
+    for row in state.quarantine() {
+        let (asset, partition, id) = (&row.asset_key, row.partition_key.as_ref(), row.materialization_id);
+        let dir = site.layout.quarantine(asset, partition, id);
+        if site.bucket.peek(&format!("{}/{dir}/_reason.json", site.prefix())).is_none() {
+            wrong.push(format!("{dir} waits for review and is not there"));
         }
     }
     wrong

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
-use servo_core::Clock;
+use servo_core::{AssetKey, Clock};
 use servo_engine::outputs::{OutputReport, Usage};
 use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Reply, Report, TaskError};
 use servo_queue::{Envelope, LocalQueue, SignedEnvelope};
@@ -229,8 +229,22 @@ impl Attempt {
             98..=99 => failed(ErrorCode::NetworkError),
             _ => Report::new(Outcome::TimedOut),
         };
-        Report { usage, ..report }
+        let report = Report { usage, ..report };
+        if site.faults.strikes(site.lane, Fault::Poison, 30) { nonsense(report) } else { report }
     }
+}
+
+/// A report that says the same twice, the second time otherwise, and speaks of what is none of its business.
+fn nonsense(report: Report) -> Report {
+    let again = report.outputs.iter().map(|output| OutputReport {
+        row_count: Some(u64::MAX),
+        ..OutputReport::new(output.asset.clone(), OutputState::Discarded)
+    });
+    let stranger = AssetKey::new("t", "somebody_elses").expect("a key");
+    let stranger = OutputReport::new(stranger, OutputState::Committed);
+    let outputs = report.outputs.iter().cloned().chain(again).chain([stranger]).collect();
+    let error = Some(Arc::new(TaskError::new(ErrorCode::InternalError, "\u{0}\n{}[]\"")));
+    Report { outputs, error: report.error.or(error), ..report }
 }
 
 /// Writes what an attempt makes: the data, and last the marker that it is whole.
