@@ -6,7 +6,6 @@ use servo_engine::{HotRows, State};
 use servo_projections::Projection;
 
 use crate::audit::Batch;
-use crate::machine::Footing;
 use crate::model::history::{self, Expected};
 use crate::model::{Log, Model, Rules, Tables};
 use crate::site::Site;
@@ -66,9 +65,8 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
 
 /// Tables are the fold of a prefix of the log; of all of it, once a node that knew all of it was closed.
 async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<String>, String> {
-    let process = site.world.process(site.lane, "judge");
-    let footing = Footing { world: site.world.clone(), lane: site.lane, process };
-    let stores = site.stores(&footing, &site.judges_files()).map_err(|error| error.to_string())?;
+    let stores =
+        site.stores(&site.footing("judge"), &site.judges_files()).map_err(|error| error.to_string())?;
     let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
     let Some(projection) = opened.map_err(|error| error.to_string())? else { return Ok(Vec::new()) };
     let (last, end) = (projection.manifest().watermarks.last_seq, all.batches.len() as u64);

@@ -353,6 +353,12 @@ impl Site {
         }
     }
 
+    /// The ground of a new process that is none of the nodes.
+    pub fn footing(&self, name: &str) -> Footing {
+        let process = self.world.process(self.lane, name);
+        Footing { world: self.world.clone(), lane: self.lane, process }
+    }
+
     /// Where a process keeps its bytes.
     pub fn stores(&self, footing: &Footing, files: &MemoryFiles) -> Result<Stores, Error> {
         let client = Arc::new(self.bucket.client(self.lane, &self.faults));

@@ -19,14 +19,13 @@ use crate::disk;
 use crate::faults::{Fault, Faults};
 use crate::graphs;
 use crate::judge;
-use crate::machine::{Footing, START, true_time};
+use crate::machine::{START, true_time};
 use crate::scenario::{SECOND, Storage};
 use crate::site::Site;
 
 /// Lets the log begin with what an old version wrote, before any node starts.
 pub async fn old_version(site: Site) {
-    let process = site.world.process(site.lane, "old version");
-    let footing = Footing { world: site.world.clone(), lane: site.lane, process };
+    let footing = site.footing("old version");
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
     let ids = CountingPutIds::new(7);
     for (payload, seq) in old_batches(&site).into_iter().zip(1..) {
@@ -138,10 +137,9 @@ pub async fn new_version(site: Site) {
     if site.scenario.storage == Storage::Disk {
         return;
     }
-    let process = site.world.process(site.lane, "new version");
-    let footing = Footing { world: site.world.clone(), lane: site.lane, process };
+    let footing = site.footing("new version");
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
-    let ids = CountingPutIds::new(9_000_000 + u64::from(process));
+    let ids = CountingPutIds::new(9_000_000 + u64::from(footing.process));
     for _ in 0..3 {
         let Some(last) = site.audit.book(&site.prefix()).batches.last().cloned() else { return };
         let Some(event) = last_event(&last).and_then(EventId::next) else { return };
@@ -177,8 +175,7 @@ fn last_event(batch: &Batch) -> Option<EventId> {
 /// Reads the whole log and the tables, so slowly that some of it is deleted meanwhile. What is read must be right, or
 /// be refused.
 pub async fn slow_reader(site: Site) {
-    let process = site.world.process(site.lane, "reader");
-    let footing = Footing { world: site.world.clone(), lane: site.lane, process };
+    let footing = site.footing("reader");
     let files = site.judges_files();
     let (log, blobs): (Arc<dyn Log>, _) = match site.scenario.storage {
         Storage::Bucket => match site.stores(&footing, &files) {
