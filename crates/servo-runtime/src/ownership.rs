@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{Clock, Millis};
-use servo_store::Leases;
+use servo_engine::State;
+use servo_engine::event::encode_batch;
+use servo_store::{ErrorKind, Leases, Record};
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
@@ -40,6 +42,33 @@ impl Held {
         match leases.raise(clock.now(), seen + 1).await.map_err(|e| Error::Lease(e.to_string()))? {
             Some(lease) => Ok(lease.epoch),
             None => Err(Error::NotLeader { workspace: self.workspace.clone(), ttl: *ttl }),
+        }
+    }
+
+    /// Begins the epoch in the log, with a batch that says nothing: whoever had the lease before and does not know better
+    /// is refused its next one, and reads why. Without it, it could go on where this node would not look. False if it
+    /// did so just now, and the log has to be read again.
+    pub(crate) async fn begin(
+        &self,
+        stores: &Stores,
+        config: &Config,
+        state: &mut State,
+        epoch: u64,
+    ) -> Result<bool, Error> {
+        if self.leases.is_none() {
+            return Ok(true);
+        }
+        let seq = state.head().seq + 1;
+        let mut payload = Vec::new();
+        encode_batch(&[], &mut payload);
+        let record = Record { seq, epoch, put_id: config.put_ids.next(), payload: payload.into() };
+        match stores.log.append(record).await {
+            Ok(()) => {
+                state.apply_batch(seq, &[]);
+                Ok(true)
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Fenced) => Ok(false),
+            Err(error) => Err(Error::NotDurable(Arc::new(error))),
         }
     }
 

@@ -98,7 +98,13 @@ impl Workspace {
     }
 
     async fn load(stores: &Stores, config: &Config, held: &Held) -> Result<Loaded, Error> {
-        let Recovered { state, epoch, .. } = recover(stores, config).await?;
+        let (state, epoch) = loop {
+            let Recovered { mut state, epoch: seen, .. } = recover(stores, config).await?;
+            let epoch = held.epoch_after(seen, config.clock.as_ref()).await?;
+            if held.begin(stores, config, &mut state, epoch).await? {
+                break (state, epoch);
+            }
+        };
         let unknown = state.head().unknown_events;
         if unknown > 0 {
             tracing::warn!(
@@ -106,7 +112,6 @@ impl Workspace {
                 "events of a newer version are kept and skipped; a newer servo can fold them"
             );
         }
-        let epoch = held.epoch_after(epoch, config.clock.as_ref()).await?;
         let cache: Arc<MetadataCache> = Arc::default();
         let compactor = Compactor::open_with_cache(
             stores.blobs.clone(),

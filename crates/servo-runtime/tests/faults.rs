@@ -317,6 +317,23 @@ impl servo_core::Clock for Leaping {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_took_over_and_has_nothing_to_do_misses_nothing() {
+    let (log, stores) = memory();
+    let (clock_a, clock_b) = (manual_clock(), manual_clock());
+    let ttl = Millis::from_minutes(1);
+    let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
+    clock_b.advance(Millis::new(ttl.get() + 1));
+    let second = Stage::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
+    let late = within(first.workspace.trigger(TriggerRun::new("late", one("a"), "test"))).await;
+    assert!(late.is_err(), "nobody would look after it");
+    eventually("the stale node stops", async || is_stopped(&first.workspace).await).await;
+    let known = second.workspace.read(|state| state.head().seq).await.unwrap();
+    assert_eq!(known + 1, log.next_seq().await.unwrap());
+    first.close().await;
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_lease_runs_out_while_it_loads_does_not_begin() {
     let (log, stores) = memory();
     let slow = Stage::open(stores.clone(), |config| {

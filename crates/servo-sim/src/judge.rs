@@ -102,9 +102,12 @@ fn data(site: &Site, state: &State) -> Vec<String> {
     }
     for row in state.quarantine() {
         let (asset, partition, id) = (&row.asset_key, row.partition_key.as_ref(), row.materialization_id);
-        let dir = site.layout.quarantine(asset, partition, id);
-        if site.bucket.peek(&format!("{}/{dir}/_reason.json", site.prefix())).is_none() {
-            wrong.push(format!("{dir} waits for review and is not there"));
+        // It is moved before an approval is written down, which may not come to be.
+        let dirs =
+            [site.layout.quarantine(asset, partition, id), site.layout.materialization(asset, partition, id)];
+        let is_there = |dir| site.bucket.peek(&format!("{}/{dir}/_reason.json", site.prefix())).is_some();
+        if !dirs.iter().any(is_there) {
+            wrong.push(format!("{} waits for review and is not there", dirs[0]));
         }
     }
     wrong

@@ -2,6 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use futures::FutureExt;
 use servo_core::planted::{self, Mistake};
 use servo_engine::HotRows;
 use servo_engine::testing::invariants;
@@ -123,7 +124,7 @@ fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
         // It shares the clock and the bucket, and has troubles of its own.
         let seed = scenario.seed ^ 0x00ae_1947_0000;
         let other = settle_in(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
-        Troubled::begin(&other);
+        other.aside("neighbour", Troubled::begin(&other).rest().map(drop));
         other
     });
     if site.faults.may(Fault::OldEvents) {

@@ -385,7 +385,7 @@ impl Site {
     /// The blobs on the disk.
     pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
         let blobs = FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout);
-        Arc::new(BookedBlobs::new(Arc::new(blobs), &self.audit, self.prefix()))
+        Arc::new(BookedBlobs::new(Arc::new(blobs), &self.disk, &self.audit, self.prefix()))
     }
 
     fn config(

@@ -141,8 +141,9 @@ pub async fn new_version(site: Site) {
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
     let ids = CountingPutIds::new(9_000_000 + u64::from(footing.process));
     for _ in 0..3 {
-        let Some(last) = site.audit.book(&site.prefix()).batches.last().cloned() else { return };
-        let Some(event) = last_event(&last).and_then(EventId::next) else { return };
+        let batches = site.audit.book(&site.prefix()).batches;
+        let Some(last) = batches.last() else { return };
+        let Some(event) = batches.iter().rev().find_map(last_event).and_then(EventId::next) else { return };
         let payload = json!([{
             "event_id": event.to_string(),
             "event_type": "MoonPhaseChanged",

@@ -143,6 +143,16 @@ fn a_batch_holds_something() {
 }
 
 #[test]
+fn an_epoch_begins_with_a_batch_that_holds_nothing() {
+    let mut draft = good();
+    draft.batch();
+    draft.batches[4].1 = 2;
+    assert_eq!(draft.problems(1), Vec::<String>::new());
+    draft.batches.iter_mut().skip(2).for_each(|batch| batch.1 = 3);
+    assert_noticed(&draft, "batch 3 is not empty, and begins epoch 3");
+}
+
+#[test]
 fn event_ids_go_up() {
     let mut draft = good();
     let first = draft.batches[0].2[0]["event_id"].as_str().unwrap().to_owned();

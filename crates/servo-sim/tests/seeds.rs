@@ -42,6 +42,9 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (138_460, "a node that had read the tables before the other wrote them turned them back"),
         (39_333, "a node that slept created a manifest whose number had been deleted"),
         (574, "two heartbeats of one moment had two effects under one key"),
+        (72, "tables that were replaced while somebody read them were taken for damaged"),
+        (409_011, "a node that took over and had nothing to do did not see what the other still wrote"),
+        (410_761, "the same"),
     ] {
         let outcome = run(&Scenario::of(seed), How { twice: true, ..How::default() });
         assert!(outcome.wrong.is_empty(), "seed {seed} ({found}): {:?}", outcome.wrong);

@@ -65,7 +65,7 @@ impl<'a> Checks<'a> {
         self.problems.push(format!("{} {}: {problem}", event.kind, event.id));
     }
 
-    /// Numbers are dense, epochs never go down, and a batch holds something.
+    /// Numbers are dense, epochs never go down, and a batch holds something; but for the one that begins an epoch.
     fn place(&mut self, before: Option<&Batch>, batch: &Batch) {
         let wanted = before.map_or(1, |before| before.seq + 1);
         if batch.seq != wanted {
@@ -75,8 +75,12 @@ impl<'a> Checks<'a> {
             let (old, new) = (before.epoch, batch.epoch);
             self.problems.push(format!("batch {} is of epoch {new}, after epoch {old}", batch.seq));
         }
-        if batch.events.is_empty() {
+        let begins = self.expected.leased && before.is_none_or(|before| before.epoch < batch.epoch);
+        if batch.events.is_empty() && !begins {
             self.problems.push(format!("batch {} is empty", batch.seq));
+        }
+        if !batch.events.is_empty() && begins && before.is_some() {
+            self.problems.push(format!("batch {} is not empty, and begins epoch {}", batch.seq, batch.epoch));
         }
     }
 
