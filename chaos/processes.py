@@ -23,9 +23,13 @@ class Kept:
     """A process that is kept alive, whoever kills it."""
 
     def __init__(
-        self, name: str, arguments: list[str], place: Place, begun: Callable[[Kept], None] | None = None
+        self,
+        name: str,
+        arguments: list[str],
+        place: Place,
+        begun: Callable[[subprocess.Popen[bytes], float], None] | None = None,
     ) -> None:
-        """Take what to run, and whom to tell that it was started."""
+        """Take what to run, and whom to tell that it was started, and when."""
         self.name = name
         self.arguments = arguments
         self.place = place
@@ -55,7 +59,7 @@ class Kept:
                     return
                 process = self._spawn()
             if self.begun is not None:
-                self.begun(self)
+                self.begun(process, self.started_at)
             while process.poll() is None:
                 time.sleep(LOOK)
             # One that cannot start is not started a hundred times a second.

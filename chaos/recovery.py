@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from chaos.client import UnansweredError, get
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from chaos.check.model import Model
     from chaos.killer import Blow
-    from chaos.processes import Kept
 
 ANSWERED_IN = 2.0
 
@@ -25,6 +26,7 @@ class Start:
     # The moment of the start: by the wall clock, and by one that does not jump.
     at: float
     moment: float
+    pid: int
     # Seconds until it answered that it takes requests.
     ready: float | None = None
 
@@ -36,15 +38,14 @@ class Recovery:
     port: int
     starts: list[Start] = field(default_factory=list)
 
-    def begun(self, server: Kept) -> None:
+    def begun(self, process: Popen[bytes], moment: float) -> None:
         """Wait beside everything else until it is ready."""
-        start = Start(time.time(), time.monotonic())
+        start = Start(time.time(), moment, process.pid)
         self.starts.append(start)
-        threading.Thread(target=self._watch, args=(start, server), daemon=True).start()
+        threading.Thread(target=self._watch, args=(start, process), daemon=True).start()
 
-    def _watch(self, start: Start, server: Kept) -> None:
-        process = server.process
-        while process is not None and process.poll() is None:
+    def _watch(self, start: Start, process: Popen[bytes]) -> None:
+        while process.poll() is None:
             try:
                 if get(self.port, "/readyz", timeout=ANSWERED_IN).ok:
                     start.ready = time.monotonic() - start.moment
@@ -53,26 +54,53 @@ class Recovery:
                 time.sleep(0.005)
 
 
-def measured(starts: list[Start], blows: list[Blow], model: Model) -> tuple[list[float], list[float], int]:
-    """Give the times to ready, the times to the first new task done, and how many starts were cut short.
+@dataclass
+class Restarts:
+    """How long restarts took."""
 
-    A start during which the server was struck again says nothing of how long it takes.
+    # Seconds to ready, and to the first new task done.
+    ready: list[float] = field(default_factory=list)
+    works: list[float] = field(default_factory=list)
+    # Struck so early that they say nothing.
+    cut_short: int = 0
+    # Never ready, though nobody struck them.
+    failed: int = 0
+
+
+def measured(starts: list[Start], blows: list[Blow], model: Model, limit: float) -> Restarts:
+    """Give how long each restart took.
+
+    A start during which the server was struck again says nothing of how long it takes, unless it had already
+    taken longer than the limit: then it counts as that long. The slowest are struck most often, and would
+    otherwise not be seen.
     """
-    ready: list[float] = []
-    works: list[float] = []
-    cut_short = 0
-    struck = sorted(blow.moment for blow in blows if blow.kind == "server")
+    restarts = Restarts()
     done = sorted(_done(model))
     for start in starts[1:]:
-        after = min((moment for moment in struck if moment > start.moment), default=float("inf"))
-        if start.ready is None or start.moment + start.ready > after:
-            cut_short += 1
-            continue
-        ready.append(start.ready)
-        first = min((end for begun, end in done if begun > start.at), default=None)
-        if first is not None and first - start.at < after - start.moment:
-            works.append(first - start.at)
-    return ready, works, cut_short
+        mine = [blow for blow in blows if blow.pid == start.pid and blow.moment > start.moment]
+        before = [blow for blow in mine if start.ready is None or blow.moment < start.moment + start.ready]
+        if before:
+            awake = _awake(start, before)
+            if awake > limit:
+                restarts.ready.append(awake)
+            else:
+                restarts.cut_short += 1
+        elif start.ready is None:
+            restarts.failed += 1
+        else:
+            restarts.ready.append(start.ready)
+            after = mine[0].moment - start.moment if mine else float("inf")
+            first = min((end for begun, end in done if begun > start.at), default=None)
+            if first is not None and first - start.at < after:
+                restarts.works.append(first - start.at)
+    return restarts
+
+
+def _awake(start: Start, blows: list[Blow]) -> float:
+    """Give how long a start that was struck went on at least, without the time for which it was stopped."""
+    if start.ready is not None:
+        return start.ready - sum(blow.seconds for blow in blows)
+    return blows[-1].moment - start.moment - sum(blow.seconds for blow in blows[:-1])
 
 
 def _done(model: Model) -> list[tuple[float, float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from chaos.enough import shortfalls
 from chaos.recovery import measured, quantile
 
 if TYPE_CHECKING:
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-def summary(scene: Scene, findings: Findings, model: Model, seconds: float) -> dict[str, Any]:
-    """Give every figure."""
-    ready, works, cut_short = measured(scene.recovery.starts, scene.killer.blows, model)
+def summary(
+    scene: Scene, findings: Findings, model: Model, seconds: float, ready_p99: float
+) -> dict[str, Any]:
+    """Give every figure, and everything that is wrong."""
+    restarts = measured(scene.recovery.starts, scene.killer.blows, model, ready_p99)
     states: dict[str, int] = {}
     for run in model.runs.values():
         states[str(run.state)] = states.get(str(run.state), 0) + 1
-    return {
+    figures: dict[str, Any] = {
         "seed": scene.seed,
         "seconds": seconds,
         "blows": scene.killer.by_kind(),
@@ -31,15 +34,30 @@ def summary(scene: Scene, findings: Findings, model: Model, seconds: float) -> d
         "requests repeated": scene.load.repeated,
         "requests refused": scene.load.refused,
         "server starts": scene.server.starts,
-        "cut short": cut_short,
-        "ready": _quantiles(ready),
-        "ready times": [round(value, 3) for value in ready],
-        "works again": _quantiles(works),
+        "cut short": restarts.cut_short,
+        "never ready": restarts.failed,
+        "ready": _quantiles(restarts.ready),
+        "ready times": [round(value, 3) for value in restarts.ready],
+        "works again": _quantiles(restarts.works),
         "rested": scene.rested,
         "found": findings.by_kind(),
         "findings": [f"{finding.kind}: {finding.text}" for finding in findings.found],
         "problems": scene.problems + scene.load.problems,
     }
+    figures["problems"] += [*_slow(figures, ready_p99), *shortfalls(figures)]
+    return figures
+
+
+def _slow(figures: dict[str, Any], ready_p99: float) -> list[str]:
+    said = []
+    if figures["never ready"]:
+        said.append(
+            f"{figures['never ready']} starts of the server never came to ready, and nobody struck them"
+        )
+    p99 = figures["ready"]["p99"]
+    if p99 is not None and p99 > ready_p99:
+        said.append(f"restart to ready: p99 is {p99} s, not at most {ready_p99} s")
+    return said
 
 
 def _quantiles(values: list[float]) -> dict[str, float | int | None]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from chaos.check.findings import Findings
     from chaos.check.ledger import Event
 
@@ -26,6 +28,8 @@ class _Replay:
         self.model = Model()
         self.findings = findings
         self.keys: dict[str, str] = {}
+        # What counts, by run, task and asset.
+        self.counted: set[tuple[str, str, str]] = set()
         # Tasks that are not tried again, unless the same batch says that they will be.
         self.failing: list[tuple[Run, Task]] = []
 
@@ -51,9 +55,16 @@ class _Replay:
                 self.settle()
                 seq = event.seq
             if event.type in handlers:
-                handlers[event.type](event)
+                self.take(handlers[event.type], event)
         self.settle()
         return self.model
+
+    def take(self, handle: Callable[[Event], None], event: Event) -> None:
+        """Go on after an event of a run or task of which the log has said nothing."""
+        try:
+            handle(event)
+        except KeyError as error:
+            self.findings.lost(f"{event.type} {event.id}: nothing in the log before it says {error}")
 
     def deployed(self, event: Event) -> None:
         self.model.assets |= {entry["definition"]["key"] for entry in event.payload.get("upsert", [])}
@@ -223,6 +234,10 @@ class _Replay:
     def count(self, run: Run, task: Task, attempt: Attempt, event: Event) -> None:
         for output in attempt.outputs:
             if output["state"] == "COMMITTED" and output["asset"] in task.assets:
+                key = (run.id, task.key, output["asset"])
+                if key in self.counted:
+                    self.findings.doubled(f"{run.id} {task.key}: {output['asset']} was committed twice")
+                self.counted.add(key)
                 self.model.made.append(_made(run, task, attempt, output, event))
 
     def approved(self, event: Event) -> None:

@@ -21,6 +21,7 @@ Row = dict[str, Any]
 KEYS = {
     "runs": ("run_id",),
     "tasks": ("run_id", "task_key"),
+    "materializations": ("materialization_id", "asset_key"),
     "quarantine": ("asset_key", "materialization_id"),
     "partition_status": ("asset_key", "partition_key"),
 }
@@ -60,8 +61,9 @@ class _Reader:
         hot: dict[tuple[Any, ...], Row] = {}
         parts = [self.manifest["base_snapshot"] or {"tables": {}}, *self.manifest["l0_deltas"]]
         for part in parts:
-            for row in self.read(part["tables"].get(table, [])):
-                key = tuple(row[name] for name in KEYS[table])
+            # Within a part every key is there once.
+            found = self.read(part["tables"].get(table, []))
+            for key, row in _by(found, KEYS[table], table, self.findings).items():
                 if key not in hot or row["row_version"] >= hot[key]["row_version"]:
                     hot[key] = row
         history = self.read(self.manifest["history"].get(table, []))

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Json = dict[str, Any]
+# An id that nothing has, and one that is later than all others.
+NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+LATER = "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
 def one(root: Path, pattern: str) -> Path:
@@ -48,20 +51,34 @@ def events(batches: list[Json], kind: str) -> list[tuple[list[Json], Json]]:
     ]
 
 
-def change_row(root: Path, table: str, change: Callable[[Json], None]) -> None:
-    """Change a row of a table, and let the manifests say that it is right."""
+def change_manifest(root: Path, change: Callable[[Json], None]) -> None:
+    """Change the newest manifest, and its copy."""
     newest = max(root.glob("manifests/orchestration/*.json"))
     manifest = json.loads(newest.read_bytes())
-    hot = [part["tables"].get(table, []) for part in manifest["l0_deltas"]]
-    file = [file for files in [*hot, manifest["history"].get(table, [])] for file in files][-1]
-    path = root / file["path"]
-    found = pq.read_table(path)
-    rows = found.to_pylist()
-    change(rows[-1])
-    pq.write_table(pa.Table.from_pylist(rows, schema=found.schema), path)
-    file["bytes"], file["sha256"] = path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()
+    change(manifest)
     newest.write_text(json.dumps(manifest), "utf-8")
     shutil.copyfile(newest, root / "manifests" / "orchestration.manifest.json")
+
+
+def change_rows(root: Path, table: str, change: Callable[[list[Json]], list[Json]]) -> None:
+    """Change the rows of a table in each of its files, and let the manifests say that it is right."""
+
+    def change_files(manifest: Json) -> None:
+        parts = [part["tables"] for part in (manifest["base_snapshot"], *manifest["l0_deltas"]) if part]
+        for file in [file for tables in [*parts, manifest["history"]] for file in tables.get(table, [])]:
+            path = root / file["path"]
+            found = pq.read_table(path)
+            rows = change(found.to_pylist())
+            pq.write_table(pa.Table.from_pylist(rows, schema=found.schema), path)
+            content = path.read_bytes()
+            file.update(rows=len(rows), bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+
+    change_manifest(root, change_files)
+
+
+def change_row(root: Path, table: str, **values: object) -> None:
+    """Let the last row of each file of a table have other values."""
+    change_rows(root, table, lambda rows: [*rows[:-1], rows[-1] | values])
 
 
 def delete_data(root: Path) -> None:
@@ -80,6 +97,18 @@ def delete_marker(root: Path) -> None:
     one(root, "assets/fan/join/**/_commit.json").unlink()
 
 
+def change_marker(root: Path) -> None:
+    """Let what says that data was committed contradict what was reported."""
+    path = one(root, "assets/fan/join/**/_commit.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"byte_size": 0}), "utf-8")
+
+
+def swap_marker(root: Path) -> None:
+    """Let data be committed as that of something else."""
+    path = one(root, "assets/fan/join/**/_commit.json")
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | {"asset": "of/nobody"}), "utf-8")
+
+
 def delete_directory(root: Path) -> None:
     """Delete a materialization."""
     shutil.rmtree(one(root, "assets/fan/late/materializations/*"))
@@ -88,13 +117,13 @@ def delete_directory(root: Path) -> None:
 def copy_directory(root: Path) -> None:
     """Let there be a materialization that the log does not count."""
     path = one(root, "assets/days/total/**/materializations/*")
-    shutil.copytree(path, path.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+    shutil.copytree(path, path.with_name(NOBODY))
 
 
 def leave_in_quarantine(root: Path) -> None:
     """Let something be in quarantine that does not wait."""
     path = one(root, "assets/trouble/guarded/**/quarantine/*")
-    shutil.copytree(path, path.with_name("01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+    shutil.copytree(path, path.with_name(NOBODY))
 
 
 def empty_quarantine(root: Path) -> None:
@@ -105,13 +134,20 @@ def empty_quarantine(root: Path) -> None:
 def turn_pointer(root: Path) -> None:
     """Let the latest be something else."""
     path = one(root, "assets/fan/root/latest.json")
-    pointer = json.loads(path.read_bytes()) | {"materialization_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}
+    pointer = json.loads(path.read_bytes()) | {"materialization_id": NOBODY}
     path.write_text(json.dumps(pointer), "utf-8")
 
 
 def delete_pointer(root: Path) -> None:
     """Let nothing be the latest."""
     one(root, "assets/fan/root/latest.json").unlink()
+
+
+def leave_pointer(root: Path) -> None:
+    """Let something that was never made have a latest."""
+    path = root / "assets" / "of" / "nobody"
+    path.mkdir(parents=True)
+    shutil.copyfile(one(root, "assets/fan/root/latest.json"), path / "latest.json")
 
 
 def leave_staged(root: Path) -> None:
@@ -158,6 +194,8 @@ def repeat_batch(root: Path) -> None:
 
 
 def _drop(kind: str) -> Callable[[Path], None]:
+    """Lose the last event of a kind."""
+
     def damage(root: Path) -> None:
         def change(batches: list[Json]) -> list[Json]:
             owner, event = events(batches, kind)[-1]
@@ -170,30 +208,64 @@ def _drop(kind: str) -> Callable[[Path], None]:
     return damage
 
 
-drop_finished = _drop("TaskFinished")
-drop_dispatched = _drop("DispatchRequested")
+drop_requested = _drop("RunRequested")
 drop_plan = _drop("PlanCreated")
+drop_dispatched = _drop("DispatchRequested")
+drop_finished = _drop("TaskFinished")
 
 
-def repeat_finished(root: Path) -> None:
-    """Report an attempt twice."""
+def _repeat(kind: str, *, at_once: bool = False, **values: object) -> Callable[[Path], None]:
+    """Let the first event of a kind happen again, at the end or at once, with other values in it."""
+
+    def damage(root: Path) -> None:
+        def change(batches: list[Json]) -> list[Json]:
+            owner, event = events(batches, kind)[0]
+            again = event | {"event_id": LATER, "payload": event["payload"] | values}
+            if at_once:
+                owner.insert(owner.index(event) + 1, again)
+            else:
+                batches[-1]["events"].append(again)
+            return batches
+
+        change_log(root, change)
+
+    damage.__name__ = "_".join(["repeat", kind, *(["at_once"] if at_once else []), *values])
+    return damage
+
+
+repeat_requested = _repeat("RunRequested")
+repeat_run_key = _repeat("RunRequested", run_id="run_of_nobody")
+repeat_plan = _repeat("PlanCreated")
+repeat_triggered = _repeat("RunTriggered")
+repeat_dispatch = _repeat("DispatchRequested", attempt=2)
+repeat_dispatch_at_once = _repeat("DispatchRequested", at_once=True, attempt=2)
+repeat_started = _repeat("TaskStarted", at_once=True)
+repeat_finished = _repeat("TaskFinished")
+report_of_nobody = _repeat("TaskFinished", attempt_id=NOBODY)
+
+
+def repeat_event(root: Path) -> None:
+    """Write an event twice."""
 
     def change(batches: list[Json]) -> list[Json]:
-        _, event = events(batches, "TaskFinished")[0]
-        batches[-1]["events"].append(event | {"event_id": "7ZZZZZZZZZZZZZZZZZZZZZZZZZ"})
+        batches[-1]["events"].append(batches[-1]["events"][-1])
         return batches
 
     change_log(root, change)
 
 
-def repeat_dispatch(root: Path) -> None:
-    """Dispatch a task again that has succeeded."""
+def commit_twice(root: Path) -> None:
+    """Let two attempts of one task of a plan be committed."""
 
     def change(batches: list[Json]) -> list[Json]:
-        _, event = events(batches, "DispatchRequested")[0]
-        payload = event["payload"] | {"attempt": event["payload"]["attempt"] + 1}
-        again = event | {"event_id": "7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "payload": payload}
-        batches[-1]["events"].append(again)
+        finished = [event for _, event in events(batches, "TaskFinished")]
+        done = next(event for event in finished if event["payload"]["outcome"] == "SUCCEEDED")
+        _, dispatched = events(batches, "DispatchRequested")[0]
+        again = {name: done["payload"][name] for name in ("run_id", "task_key")}
+        again |= {"attempt": done["payload"]["attempt"] + 1, "attempt_id": NOBODY}
+        for number, event in enumerate((dispatched, done)):
+            later = {"event_id": f"{LATER[:-1]}{number}", "payload": event["payload"] | again}
+            batches[-1]["events"].append(event | later)
         return batches
 
     change_log(root, change)
@@ -214,17 +286,76 @@ def hurry(root: Path) -> None:
 
 def change_task(root: Path) -> None:
     """Let a table say that a task has another state."""
-    change_row(root, "tasks", lambda row: row.update(state="RUNNING"))
+    change_row(root, "tasks", state="RUNNING")
 
 
 def change_run(root: Path) -> None:
     """Let a table say that a run has another state."""
-    change_row(root, "runs", lambda row: row.update(state="SUCCEEDED"))
+    change_row(root, "runs", state="SUCCEEDED")
 
 
 def change_made(root: Path) -> None:
     """Let a table say that a materialization has other contents."""
-    change_row(root, "materializations", lambda row: row.update(content_hash="sha256:0"))
+    change_row(root, "materializations", content_hash="sha256:0")
+
+
+def change_status(root: Path) -> None:
+    """Let a table say that something else is the newest of every partition."""
+    values = {"last_materialization_id": NOBODY}
+    change_rows(root, "partition_status", lambda rows: [row | values for row in rows])
+
+
+def invent_task(root: Path) -> None:
+    """Let a table have a task that never was."""
+    change_row(root, "tasks", task_key="of/nobody:materialize")
+
+
+def lose_row(root: Path) -> None:
+    """Lose a row of a table."""
+    change_rows(root, "materializations", lambda rows: rows[:-1])
+
+
+def repeat_row(root: Path) -> None:
+    """Let a row be twice in a table of history."""
+    change_rows(root, "materializations", lambda rows: [*rows, rows[-1]])
+
+
+def repeat_hot_row(root: Path) -> None:
+    """Let a row be twice in a table of which only the newest row of a key is read."""
+    change_rows(root, "tasks", lambda rows: [*rows, rows[-1]])
+
+
+def miscount_rows(root: Path) -> None:
+    """Let the manifest say that a file has no rows."""
+    change_manifest(root, lambda manifest: manifest["history"]["materializations"][0].update(rows=0))
+
+
+def change_table(root: Path) -> None:
+    """Let a file of a table be another than the manifest says."""
+    newest = max(root.glob("manifests/orchestration/*.json"))
+    path = root / json.loads(newest.read_bytes())["history"]["materializations"][0]["path"]
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+def stale_copy(root: Path) -> None:
+    """Let the copy of the newest manifest be of an older one."""
+    copy = root / "manifests" / "orchestration.manifest.json"
+    manifest = json.loads(copy.read_bytes())
+    copy.write_text(json.dumps(manifest | {"revision": manifest["revision"] - 1}), "utf-8")
+
+
+def stale_tables(root: Path) -> None:
+    """Let the tables end before the log does."""
+
+    def change(manifest: Json) -> None:
+        manifest["watermarks"]["last_seq"] -= 1
+
+    change_manifest(root, change)
+
+
+def delete_manifests(root: Path) -> None:
+    """Delete what says where the tables are."""
+    shutil.rmtree(root / "manifests" / "orchestration")
 
 
 def lose_lines(root: Path) -> None:

@@ -49,6 +49,15 @@ def copy(place: Place, tmp_path: Path) -> Path:
     return Path(shutil.copytree(place.workspace, tmp_path / "workspace"))
 
 
+@pytest.fixture
+def records(place: Place, tmp_path: Path) -> Path:
+    """Copy all but the data, which is most of the files."""
+    but_data = shutil.ignore_patterns("assets")
+    copied = Path(shutil.copytree(place.workspace, tmp_path / "workspace", ignore=but_data))
+    (copied / "assets").symlink_to(place.workspace / "assets")
+    return copied
+
+
 def found(findings: Findings) -> list[tuple[Kind, str]]:
     return [(finding.kind, finding.text) for finding in findings.found]
 
@@ -70,36 +79,74 @@ def test_nothing_is_wrong_with_what_real_runs_leave(place: Place) -> None:
         (damage.delete_data, "lost", "data.parquet is not there"),
         (damage.change_data, "wrong", "data.json is not what was committed"),
         (damage.delete_marker, "lost", "counts and is not committed"),
+        (damage.change_marker, "wrong", "byte_size is 0, reported"),
+        (damage.swap_marker, "wrong", "is committed as of/nobody"),
         (damage.delete_directory, "lost", "counts and is not committed"),
         (damage.copy_directory, "left behind", "which the log does not count"),
         (damage.leave_in_quarantine, "left behind", "which the log does not count"),
         (damage.empty_quarantine, "lost", "waits for review and is not there"),
         (damage.turn_pointer, "wrong", "the newest is"),
         (damage.delete_pointer, "lost", "latest.json is not there"),
+        (damage.leave_pointer, "left behind", "latest.json of something that was never made"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], kind: Kind, text: str) -> None:
+    spoil(copy)
+    findings, _, _ = check(copy)
+    assert any(kind == of and text in said for of, said in found(findings)), found(findings)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "text"),
+    [
         (damage.leave_staged, "left behind", "is staged"),
         (damage.leave_unfinished, "left behind", "is unfinished"),
         (damage.leave_table, "left behind", "is in no manifest"),
         (damage.delete_table, "lost", "is in the manifest and not on disk"),
+        (damage.change_table, "wrong", "is not what the manifest says"),
+        (damage.miscount_rows, "wrong", "rows, not 0"),
+        (damage.stale_copy, "wrong", "orchestration.manifest.json is no copy of"),
+        (damage.stale_tables, "wrong", "tables end with batch"),
+        (damage.delete_manifests, "lost", "there is no manifest"),
         (damage.tear_log, "wrong", "the line is damaged"),
         (damage.drop_last_batch, "lost", "has not ended"),
         (damage.drop_batch, "lost", "are not in the log"),
         (damage.repeat_batch, "doubled", "comes after batch"),
-        (damage.drop_finished, "lost", "has not ended"),
+        (damage.repeat_event, "doubled", "is in the log twice"),
+        (damage.drop_requested, "lost", "nothing in the log before it says 'run_"),
+        (damage.drop_plan, "lost", "nothing in the log before it says 'days/"),
         (damage.drop_dispatched, "wrong", "an attempt began that was over"),
-        (damage.repeat_finished, "doubled", "was reported twice"),
+        (damage.drop_finished, "lost", "has not ended"),
+        (damage.repeat_requested, "doubled", "was requested twice"),
+        (damage.repeat_run_key, "doubled", "and of run_of_nobody"),
+        (damage.repeat_plan, "doubled", "has two plans"),
+        (damage.repeat_triggered, "doubled", "was started twice"),
         (damage.repeat_dispatch, "doubled", "is dispatched after it was SUCCEEDED"),
+        (damage.repeat_dispatch_at_once, "doubled", "is dispatched while another is open"),
+        (damage.repeat_started, "doubled", "was begun twice"),
+        (damage.repeat_finished, "doubled", "was reported twice"),
+        (damage.report_of_nobody, "wrong", "a report of an attempt that never was"),
+        (damage.commit_twice, "doubled", "was committed twice"),
         (damage.hurry, "wrong", "dispatched before fan/join:materialize has succeeded"),
         (damage.change_task, "wrong", "is RUNNING, by the log"),
         (damage.change_run, "wrong", "is SUCCEEDED, by the log FAILED"),
         (damage.change_made, "wrong", "content_hash of"),
+        (damage.change_status, "wrong", "partition_status:"),
+        (damage.invent_task, "wrong", "the log knows nothing of"),
+        (damage.lose_row, "lost", "materializations: no row of"),
+        (damage.repeat_row, "doubled", "materializations: two rows of"),
+        (damage.repeat_hot_row, "doubled", "tasks: two rows of"),
         (damage.lose_lines, "lost", "5 lines of its log"),
         (damage.repeat_lines, "doubled", "1 lines of its log"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_damage_is_noticed(copy: Path, spoil: Callable[[Path], None], kind: Kind, text: str) -> None:
-    spoil(copy)
-    findings, _, _ = check(copy)
+def test_damage_to_log_and_tables_is_noticed(
+    records: Path, spoil: Callable[[Path], None], kind: Kind, text: str
+) -> None:
+    spoil(records)
+    findings, _, _ = check(records)
     assert any(kind == of and text in said for of, said in found(findings)), found(findings)
 
 
@@ -119,6 +166,22 @@ def test_an_acknowledged_request_that_is_not_in_the_log_is_noticed(place: Place,
     assert [kind for kind, _ in found(findings)] == ["lost", "lost"]
     assert "trigger a was acknowledged with event" in found(findings)[0][1]
     assert "trigger b was acknowledged as run_of_nobody" in found(findings)[1][1]
+
+
+def test_a_cancellation_that_was_lost_and_a_key_with_two_runs_are_noticed(
+    records: Path, tmp_path: Path
+) -> None:
+    damage.repeat_run_key(records)
+    _, events, model = check(records)
+    first, second = model.runs
+    told: list[dict[str, Any]] = [
+        {"kind": "cancel", "key": "a", "run_id": first, "accepted_event_id": events[0].id},
+        {"kind": "trigger", "key": "b", "run_id": first, "accepted_event_id": None},
+        {"kind": "trigger", "key": "b", "run_id": second, "accepted_event_id": None},
+    ]
+    findings, _, _ = check(records, written(tmp_path / "requests", told))
+    assert ("lost", f"cancel a was acknowledged, and {first} was not cancelled") in found(findings)
+    assert ("doubled", f"trigger b was answered with {first} and with {second}") in found(findings)
 
 
 def test_a_function_that_was_not_run_or_run_twice_is_noticed(place: Place, tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""Whether enough was done to prove anything: nothing is wrong with nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Seconds in which there must be one at least; usually there are three or more.
+EVERY = {
+    "blows": 4,
+    "runs": 2,
+    "runs that succeeded": 3,
+    "measured restarts": 30,
+}
+# The same for each action on each kind of process, so that none of them is forgotten.
+EVERY_BLOW = 100
+BLOWS = tuple(f"{action} {kind}" for action in ("kill", "stop") for kind in ("server", "worker", "runner"))
+
+
+def shortfalls(figures: dict[str, Any]) -> list[str]:
+    """Say of what there was too little, given how long it went on."""
+    seconds: float = figures["seconds"]
+    blows: dict[str, int] = figures["blows"]
+    counted = {
+        "blows": sum(blows.values()),
+        "runs": sum(figures["runs"].values()),
+        "runs that succeeded": figures["runs"].get("SUCCEEDED", 0),
+        "measured restarts": figures["ready"]["count"],
+    }
+    # A run of any length must have some of these.
+    least = {name: max(1, int(seconds / every)) for name, every in EVERY.items()}
+    counted |= {f'blows "{name}"': blows.get(name, 0) for name in BLOWS}
+    least |= {f'blows "{name}"': int(seconds / EVERY_BLOW) for name in BLOWS}
+    return [
+        f"too little to prove anything: {counted[name]} {name} in {seconds:.0f} s, not at least {number}"
+        for name, number in least.items()
+        if counted[name] < number
+    ]
