@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servo_store::probe::{above, anchors, last_anchored, last_dense};
+use servo_store::probe::{self, anchors, last_anchored, last_dense};
 use servo_store::{BlobError, Blobs, Layout, PutOutcome};
 
 use crate::error::Error;
@@ -132,13 +132,6 @@ impl Manifests {
         }
     }
 
-    /// Whether there is a newer one than this. The copy cannot tell: a writer that slept may have put an old one back.
-    async fn is_overtaken(&self, revision: u64) -> Result<bool, Error> {
-        let asked = above(revision).map(|candidate| self.exists(candidate));
-        let answers = futures::future::try_join_all(asked).await?;
-        Ok(answers.contains(&true))
-    }
-
     /// Creates the numbered manifest, then the copy. Whatever happens to the copy, the manifest counts.
     pub(crate) async fn publish(&self, manifest: &Manifest) -> Result<Published, Error> {
         let name = self.layout.manifest(manifest.revision);
@@ -154,7 +147,8 @@ impl Manifests {
                 }
             }
         }
-        if self.is_overtaken(manifest.revision).await? {
+        // The copy cannot tell whether there is a newer one: a writer that slept may have put an old one back.
+        if probe::is_overtaken(manifest.revision, |revision| self.exists(revision)).await? {
             let newest = self.newest_by_number().await?;
             // A number that was used and deleted can be created again; the boundary tells (ADR-050).
             if newest.is_some_and(|newest| manifest.revision <= newest.boundary) {

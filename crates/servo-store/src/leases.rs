@@ -197,10 +197,24 @@ impl Leases {
                 return Ok(None);
             }
         }
+        if probe::is_overtaken(number, |number| self.record_exists(number)).await? {
+            self.take_back(number).await?;
+            *seen = None;
+            return Ok(None);
+        }
         let lease = record.lease();
         *seen = Some(Seen { number, record });
         self.forget_old(number).await;
         Ok(Some(lease))
+    }
+
+    /// A record was created behind the newest: by somebody who slept, and whose number was deleted meanwhile.
+    async fn take_back(&self, number: u64) -> Result<(), LeaseError> {
+        let newest = probe::last_anchored(|number| self.record_exists(number)).await?;
+        if !probe::anchors(newest, WINDOW).contains(&number) {
+            self.blobs.delete(&layout::lease(&self.name, number)).await?;
+        }
+        Ok(())
     }
 
     /// Deletes what the step to `number` made superfluous. Failing costs a few bytes.

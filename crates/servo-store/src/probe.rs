@@ -32,8 +32,22 @@ where
 /// The last number of a sequence of which old names are deleted, except those that [`anchors`] keeps; 0 if
 /// there is none.
 ///
-/// The number is found bit by bit from the top: every number made of its leading bits is an anchor.
+/// The number is found bit by bit from the top: every number made of its leading bits is an anchor. Those that were
+/// asked for in vain may have come since, and those that are asked for next may be gone with them, so that the answer
+/// has to be looked at again.
 pub async fn last_anchored<E, Fut>(exists: impl Fn(u64) -> Fut) -> Result<u64, E>
+where
+    Fut: Future<Output = Result<bool, E>>,
+{
+    loop {
+        let found = search(&exists).await?;
+        if !is_overtaken(found, &exists).await? {
+            return Ok(found);
+        }
+    }
+}
+
+async fn search<E, Fut>(exists: impl Fn(u64) -> Fut) -> Result<u64, E>
 where
     Fut: Future<Output = Result<bool, E>>,
 {
@@ -54,10 +68,26 @@ where
     Ok(last)
 }
 
-/// Names of which one exists if `last_anchored` would find a number above `known`, and none otherwise.
+/// Whether a number above `known` was there when this was asked.
+///
+/// The names are asked for from the lowest to the highest, one after the other. The one that shows the newest number goes
+/// up when numbers are added meanwhile, so it cannot slip by.
+pub async fn is_overtaken<E, Fut>(known: u64, exists: impl Fn(u64) -> Fut) -> Result<bool, E>
+where
+    Fut: Future<Output = Result<bool, E>>,
+{
+    for name in above(known) {
+        if exists(name).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Names of which one exists if there is a number above `known`, and none otherwise, in ascending order.
 ///
 /// A higher number has a one where `known` has a zero, below a common start: its leading bits up to there are an anchor.
-pub fn above(known: u64) -> impl Iterator<Item = u64> {
+fn above(known: u64) -> impl Iterator<Item = u64> {
     let bits = u64::BITS - known.leading_zeros();
     (0..=bits)
         .filter_map(move |shift| Some((known.checked_shr(shift)?, shift)))
@@ -116,7 +146,27 @@ mod tests {
             }
         }
         assert!(above(1_000_000).count() < 21);
+        assert!(above(1_000_000).is_sorted());
         assert_eq!(above(u64::MAX).count(), 0);
+    }
+
+    #[test]
+    fn numbers_that_are_added_while_it_is_looked_for_them_hide_none() {
+        const WINDOW: u64 = 4;
+        for first in 1..=300_u64 {
+            // One more number is there from this question on.
+            for question in 0..30 {
+                let asked = Cell::new(0);
+                let exists = async |name| {
+                    let newest = if asked.replace(asked.get() + 1) < question { first } else { first + 1 };
+                    Ok::<_, Infallible>(anchors(newest, WINDOW).contains(&name))
+                };
+                let found = block_on(last_anchored(exists)).unwrap();
+                assert!(found >= first, "{found} instead of {first}, one more after {question} questions");
+                asked.set(0);
+                assert_eq!(block_on(is_overtaken(first - 1, exists)), Ok(true), "{first} after {question}");
+            }
+        }
     }
 
     #[test]

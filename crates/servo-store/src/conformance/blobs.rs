@@ -6,8 +6,8 @@ use bytes::Bytes;
 use futures::future::join_all;
 
 use super::leases::{
-    a_lease_changes_hands_with_a_new_epoch, exactly_one_of_racing_parties_gets_the_lease,
-    old_lease_records_are_deleted,
+    a_holder_of_long_ago_does_not_go_on_behind_the_newest, a_lease_changes_hands_with_a_new_epoch,
+    exactly_one_of_racing_parties_gets_the_lease, old_lease_records_are_deleted,
 };
 use crate::{Blobs, ErrorKind, PutOutcome};
 
@@ -106,4 +106,5 @@ pub async fn every_blob_rule(fresh: impl AsyncFn() -> Arc<dyn Blobs>) {
     a_lease_changes_hands_with_a_new_epoch(fresh().await).await;
     exactly_one_of_racing_parties_gets_the_lease(fresh().await).await;
     old_lease_records_are_deleted(fresh().await).await;
+    a_holder_of_long_ago_does_not_go_on_behind_the_newest(fresh().await).await;
 }

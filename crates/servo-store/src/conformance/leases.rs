@@ -76,3 +76,22 @@ pub async fn old_lease_records_are_deleted(blobs: Arc<dyn Blobs>) {
     assert_eq!(b.acquire(at(160)).await.expect("acquire").expect("expired").epoch, 2);
     assert_eq!(a.acquire(at(161)).await.expect("acquire"), None);
 }
+
+/// A number that is free because its record was deleted is not the next one: whoever slept, or whose clock is wrong, does
+/// not hold a second lease beside the newest.
+pub async fn a_holder_of_long_ago_does_not_go_on_behind_the_newest(blobs: Arc<dyn Blobs>) {
+    let (a, b) = (party(&blobs, "a"), party(&blobs, "b"));
+    a.acquire(at(0)).await.expect("acquire").expect("free");
+    for _ in 0..32 {
+        a.renew(at(0)).await.expect("renew").expect("still ours");
+    }
+    b.acquire(at(10)).await.expect("acquire").expect("expired");
+    for _ in 0..40 {
+        b.renew(at(10)).await.expect("renew").expect("still ours");
+    }
+    let records = blobs.list("leases").await.expect("list");
+    assert_eq!(a.renew(at(1)).await.expect("renew"), None, "b has it");
+    assert_eq!(blobs.list("leases").await.expect("list"), records, "and nothing is left of the attempt");
+    assert_eq!(a.acquire(at(11)).await.expect("acquire"), None);
+    b.renew(at(12)).await.expect("renew").expect("still ours");
+}

@@ -21,8 +21,8 @@ pub use blobs::{
     names_outside_are_refused, replacing_a_blob_shows_the_new_value,
 };
 pub use leases::{
-    a_lease_changes_hands_with_a_new_epoch, exactly_one_of_racing_parties_gets_the_lease,
-    old_lease_records_are_deleted,
+    a_holder_of_long_ago_does_not_go_on_behind_the_newest, a_lease_changes_hands_with_a_new_epoch,
+    exactly_one_of_racing_parties_gets_the_lease, old_lease_records_are_deleted,
 };
 pub use log::{
     a_bad_payload_is_refused, a_big_batch_is_kept, a_deleted_number_cannot_come_back,
@@ -100,7 +100,8 @@ macro_rules! blob_conformance {
             a_missing_blob_is_not_found, creating_a_blob_twice_keeps_the_first, replacing_a_blob_shows_the_new_value,
             a_part_of_a_blob_is_read, blobs_are_listed_below_a_directory, names_outside_are_refused,
             exactly_one_of_racing_creators_wins, a_lease_changes_hands_with_a_new_epoch,
-            exactly_one_of_racing_parties_gets_the_lease, old_lease_records_are_deleted);
+            exactly_one_of_racing_parties_gets_the_lease, old_lease_records_are_deleted,
+            a_holder_of_long_ago_does_not_go_on_behind_the_newest);
     };
     ($fresh:path; $($rule:ident),+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
