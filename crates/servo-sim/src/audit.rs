@@ -41,6 +41,8 @@ pub struct Book {
     /// Batches below this may be gone.
     pub boundary: u64,
     tables: Tables,
+    /// Where the tables end that somebody was told are durable.
+    published: u64,
     files: BTreeSet<String>,
 }
 
@@ -101,6 +103,12 @@ impl Audit {
     /// A batch became durable in a log of files.
     pub fn appended(&self, prefix: &str, batch: Batch) {
         let complaint = lock(&self.books).get_mut(prefix).and_then(|book| book.landed(batch).err());
+        self.complain_of(complaint);
+    }
+
+    /// This is what is on a disk: who wrote it may have died before or after it was there.
+    pub fn reread(&self, prefix: &str, files: &BTreeMap<String, Bytes>) {
+        let complaint = lock(&self.books).get_mut(prefix).and_then(|book| book.reread(files).err());
         self.complain_of(complaint);
     }
 
@@ -208,6 +216,21 @@ impl Book {
         }
     }
 
+    fn reread(&mut self, files: &BTreeMap<String, Bytes>) -> Result<(), String> {
+        self.files = files.keys().filter(|name| name.starts_with("state/")).cloned().collect();
+        let manifests = files.iter().filter_map(|(name, bytes)| {
+            Tables::read(numbered(name, "manifests/orchestration/", ".json")?, bytes).ok()
+        });
+        self.tables = manifests.max_by_key(|tables| tables.revision).unwrap_or_default();
+        if self.tables.last_seq < self.published {
+            let (ends, published) = (self.tables.last_seq, self.published);
+            return Err(format!(
+                "tables up to batch {published} were durable, and those on the disk end at {ends}"
+            ));
+        }
+        Ok(())
+    }
+
     fn batch_stored(&mut self, seq: u64, bytes: &Bytes) -> Result<(), String> {
         if seq <= self.batches.len() as u64 {
             // The name was free because it was deleted; nobody reads it down there.
@@ -249,14 +272,8 @@ impl Book {
             // A name of long ago, created again: behind the newest, where nobody looks.
             return Ok(());
         }
-        let manifest: Value =
-            serde_json::from_slice(bytes).map_err(|e| format!("revision {revision}: {e}"))?;
-        let next = Tables {
-            revision,
-            epoch: manifest["epoch"].as_u64().unwrap_or(0),
-            last_seq: manifest["watermarks"]["last_seq"].as_u64().unwrap_or(0),
-            paths: paths(&manifest),
-        };
+        let next = Tables::read(revision, bytes)?;
+        self.published = next.last_seq;
         let before = std::mem::replace(&mut self.tables, next);
         let Tables { epoch, last_seq, paths, .. } = &self.tables;
         if *last_seq > self.batches.len() as u64 {
@@ -275,13 +292,27 @@ impl Book {
                 before.epoch
             ));
         }
-        if paths.is_empty() && *last_seq > 0 {
+        let said_something = |batch: &Batch| batch.payload.as_ref() != b"[]";
+        if paths.is_empty() && self.batches[..*last_seq as usize].iter().any(said_something) {
             return Err(format!("revision {revision} names no files"));
         }
         match paths.iter().find(|path| !self.files.contains(*path)) {
             Some(missing) => Err(format!("revision {revision} names {missing}, which is not there")),
             None => Ok(()),
         }
+    }
+}
+
+impl Tables {
+    fn read(revision: u64, bytes: &Bytes) -> Result<Self, String> {
+        let manifest: Value =
+            serde_json::from_slice(bytes).map_err(|error| format!("revision {revision}: {error}"))?;
+        Ok(Self {
+            revision,
+            epoch: manifest["epoch"].as_u64().unwrap_or(0),
+            last_seq: manifest["watermarks"]["last_seq"].as_u64().unwrap_or(0),
+            paths: paths(&manifest),
+        })
     }
 }
 

@@ -5,53 +5,43 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use servo_store::testing::MemoryDisk;
 use servo_store::{BlobError, Blobs, PutOutcome};
 
 use crate::audit::Audit;
-use crate::disk::ROOT;
 
-/// Files on a disk of which the books know what was stored and deleted. A bucket tells them itself.
+/// Files on a disk of which the books know what was stored and deleted. A bucket tells them itself. What somebody died
+/// of is found out when the disk is read again.
 pub struct BookedBlobs {
     inner: Arc<dyn Blobs>,
-    disk: MemoryDisk,
     audit: Audit,
     prefix: String,
 }
 
 impl BookedBlobs {
     /// Looks over the shoulder of the files of a workspace.
-    pub fn new(inner: Arc<dyn Blobs>, disk: &MemoryDisk, audit: &Audit, prefix: String) -> Self {
-        Self { inner, disk: disk.clone(), audit: audit.clone(), prefix }
+    pub fn new(inner: Arc<dyn Blobs>, audit: &Audit, prefix: String) -> Self {
+        Self { inner, audit: audit.clone(), prefix }
     }
 
     fn path(&self, name: &str) -> String {
         format!("{}/{name}", self.prefix)
-    }
-
-    /// It is there now, or may be: whoever wrote it has died, perhaps after it was.
-    fn written(&self, name: &str, bytes: &Bytes) {
-        let path = self.path(name);
-        if self.disk.read(format!("{ROOT}/{path}")).is_ok_and(|found| *bytes == found) {
-            self.audit.stored(&path, bytes);
-        }
     }
 }
 
 #[async_trait]
 impl Blobs for BookedBlobs {
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
-        let outcome = self.inner.put_if_absent(name, bytes.clone()).await;
-        if !matches!(outcome, Ok(PutOutcome::Exists)) {
-            self.written(name, &bytes);
+        let outcome = self.inner.put_if_absent(name, bytes.clone()).await?;
+        if outcome == PutOutcome::Created {
+            self.audit.stored(&self.path(name), &bytes);
         }
-        outcome
+        Ok(outcome)
     }
 
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
-        let outcome = self.inner.put(name, bytes.clone()).await;
-        self.written(name, &bytes);
-        outcome
+        self.inner.put(name, bytes.clone()).await?;
+        self.audit.stored(&self.path(name), &bytes);
+        Ok(())
     }
 
     async fn get(&self, name: &str) -> Result<Bytes, BlobError> {

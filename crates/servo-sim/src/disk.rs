@@ -65,5 +65,6 @@ pub fn open(site: &Site, files: &MemoryFiles, layout: &Layout) -> Result<Arc<dyn
     }
     drop(all);
     site.audit.ends_at(&prefix, last);
+    site.audit.reread(&prefix, &site.files());
     Ok(Arc::new(BookedLog::new(Arc::new(log), site, true)))
 }

@@ -23,6 +23,9 @@ pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     for live in &live {
         wrong.extend(different("the live state", live, &rows));
     }
+    if folded.active_runs() > 0 {
+        wrong.push(format!("{} runs have not ended, and nobody knows of them", folded.active_runs()));
+    }
     let rules = Rules::of(&site.scenario.settings);
     let expected = Expected {
         tenant: site.layout.tenant().as_str(),

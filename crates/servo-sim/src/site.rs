@@ -1,10 +1,13 @@
 //! One workspace in the world: its nodes, how they start and die, and how others reach them.
 
+use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
@@ -181,6 +184,16 @@ impl Site {
         }
         self.disk.power_loss(&mut |choices| self.world.roll(self.lane, |dice| dice.below(choices)));
         self.crash(0, pause);
+    }
+
+    /// The files of the workspace that are on the disk, by their names.
+    pub fn files(&self) -> BTreeMap<String, Bytes> {
+        let home = format!("{}/{}/", disk::ROOT.trim_start_matches('/'), self.prefix());
+        let named = |(path, bytes): (PathBuf, Vec<u8>)| {
+            let path = path.to_string_lossy().trim_start_matches('/').to_owned();
+            Some((path.strip_prefix(&home)?.to_owned(), Bytes::from(bytes)))
+        };
+        self.disk.dump().into_iter().filter_map(named).collect()
     }
 
     /// The disk as a process sees it that is none of the nodes.
@@ -385,7 +398,7 @@ impl Site {
     /// The blobs on the disk.
     pub fn file_blobs(&self, files: &MemoryFiles) -> Arc<dyn Blobs> {
         let blobs = FileBlobs::with_files(Arc::new(files.clone()), disk::ROOT, &self.layout);
-        Arc::new(BookedBlobs::new(Arc::new(blobs), &self.disk, &self.audit, self.prefix()))
+        Arc::new(BookedBlobs::new(Arc::new(blobs), &self.audit, self.prefix()))
     }
 
     fn config(

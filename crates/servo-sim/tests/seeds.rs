@@ -45,6 +45,7 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (72, "tables that were replaced while somebody read them were taken for damaged"),
         (409_011, "a node that took over and had nothing to do did not see what the other still wrote"),
         (410_761, "the same"),
+        (403_350, "the newest lease was looked for while it was renewed, and an old one found: two held it"),
     ] {
         let outcome = run(&Scenario::of(seed), How { twice: true, ..How::default() });
         assert!(outcome.wrong.is_empty(), "seed {seed} ({found}): {:?}", outcome.wrong);
