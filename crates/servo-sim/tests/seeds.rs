@@ -46,6 +46,7 @@ fn seeds_that_found_something_find_nothing_any_more() {
         (409_011, "a node that took over and had nothing to do did not see what the other still wrote"),
         (410_761, "the same"),
         (403_350, "the newest lease was looked for while it was renewed, and an old one found: two held it"),
+        (406_839, "a reader was given a deleted number that a node which had slept was about to take back"),
     ] {
         let outcome = run(&Scenario::of(seed), How { twice: true, ..How::default() });
         assert!(outcome.wrong.is_empty(), "seed {seed} ({found}): {:?}", outcome.wrong);

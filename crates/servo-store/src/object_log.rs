@@ -5,6 +5,7 @@
 //! creating its object, and takes it back if the name turns out to be an old one. That costs one small
 //! request per append.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -194,11 +195,42 @@ impl ObjectLog {
         Err(ReadError::corrupt(self.batch(seq).as_ref(), 1, 0, Damage::Missing { seq }))
     }
 
-    fn fetch_from(&self, from: Seq) -> BoxStream<'_, Result<Option<Record>, ReadError>> {
-        stream::iter(from..=Seq::MAX)
-            .map(|seq| self.fetch(seq))
-            .buffered(self.options.read_ahead.max(1))
-            .boxed()
+    /// Batches from a number on, as many at once as there are.
+    fn fetch_from(&self, from: Seq) -> BoxStream<'_, Vec<Fetched>> {
+        let ahead = self.options.read_ahead.max(1);
+        stream::iter(from..=Seq::MAX).map(|seq| self.fetch(seq)).buffered(ahead).ready_chunks(ahead).boxed()
+    }
+
+    /// The next batch of a reading, if there is one.
+    ///
+    /// The boundary is looked at after batches were fetched: below it, somebody who slept may create a number again that
+    /// was deleted, and take it back only later.
+    async fn read_next<'a>(&'a self, reading: &mut Reading<'a>) -> Result<Option<Record>, ReadError> {
+        let Reading { seq, fetching, fetched } = reading;
+        loop {
+            match fetched.pop_front() {
+                Some(Ok(Some(record))) => {
+                    *seq = seq.saturating_add(1);
+                    return Ok(Some(record));
+                }
+                Some(Err(error)) => return Err(error),
+                Some(Ok(None)) => match self.check_end(*seq).await? {
+                    End::Reached => return Ok(None),
+                    End::Moved => {
+                        fetched.clear();
+                        *fetching = self.fetch_from(*seq);
+                    }
+                },
+                None => {
+                    *fetched = fetching.next().await.unwrap_or_default().into();
+                    let boundary = self.newest_boundary().await?.boundary;
+                    if *seq < boundary {
+                        let location = self.describe();
+                        return Err(ReadError::BelowBoundary { asked: *seq, boundary, location });
+                    }
+                }
+            }
+        }
     }
 
     async fn delete_range(&self, from: Seq, to: Seq) -> Result<(), AppendError> {
@@ -218,6 +250,18 @@ impl ObjectLog {
         let below = |n: u64| async move { Ok(n < boundary && self.batch_exists(boundary - n).await?) };
         Ok(boundary - probe::last_dense(0, below).await?)
     }
+}
+
+/// A batch, or none with that number.
+type Fetched = Result<Option<Record>, ReadError>;
+
+/// Where a reader is.
+struct Reading<'a> {
+    /// The number of the next batch.
+    seq: Seq,
+    fetching: BoxStream<'a, Vec<Fetched>>,
+    /// Batches from there on.
+    fetched: VecDeque<Fetched>,
 }
 
 /// What is behind the last batch that a reader found.
@@ -254,29 +298,9 @@ impl Log for ObjectLog {
     }
 
     fn read(&self, from: Seq) -> BoxStream<'_, Result<Record, ReadError>> {
-        type State<'a> = (Seq, Option<BoxStream<'a, Result<Option<Record>, ReadError>>>);
-        let start: State<'_> = (from, None);
-        stream::try_unfold(start, move |(seq, fetching)| async move {
-            let mut fetching = match fetching {
-                Some(fetching) => fetching,
-                None => {
-                    let boundary = self.newest_boundary().await?.boundary;
-                    if seq < boundary {
-                        let location = self.describe();
-                        return Err(ReadError::BelowBoundary { asked: seq, boundary, location });
-                    }
-                    self.fetch_from(seq)
-                }
-            };
-            loop {
-                match fetching.next().await.transpose()?.flatten() {
-                    Some(record) => return Ok(Some((record, (seq.saturating_add(1), Some(fetching))))),
-                    None => match self.check_end(seq).await? {
-                        End::Reached => return Ok(None),
-                        End::Moved => fetching = self.fetch_from(seq),
-                    },
-                }
-            }
+        let start = Reading { seq: from, fetching: self.fetch_from(from), fetched: VecDeque::new() };
+        stream::try_unfold(start, move |mut reading| async move {
+            Ok(self.read_next(&mut reading).await?.map(|record| (record, reading)))
         })
         .boxed()
     }

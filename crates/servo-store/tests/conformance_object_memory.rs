@@ -102,6 +102,27 @@ async fn a_lost_object_is_not_taken_for_the_end() {
 }
 
 #[tokio::test]
+async fn a_reader_is_not_given_a_deleted_number_that_somebody_is_about_to_take_back() {
+    let bucket = fresh().await;
+    let log = bucket.log();
+    for seq in 1..=20 {
+        log.append(batch(seq, 1)).await.unwrap();
+    }
+    let fifth = object(&bucket, &layout().batch(5));
+    let bytes = bucket.store.get(&fifth).await.unwrap().bytes().await.unwrap();
+    let reader = bucket.log();
+    let mut reading = reader.read(1);
+    assert_eq!(reading.try_next().await.unwrap().unwrap().seq, 1);
+    log.truncate_before(15).await.unwrap();
+    bucket.store.put(&fifth, PutPayload::from(bytes)).await.unwrap();
+    for seq in 2..=4 {
+        assert_eq!(reading.try_next().await.unwrap().unwrap().seq, seq, "fetched before it was deleted");
+    }
+    let error = reading.try_next().await.unwrap_err();
+    assert!(matches!(error, ReadError::BelowBoundary { asked: 5, boundary: 15, .. }), "{error}");
+}
+
+#[tokio::test]
 async fn an_interrupted_deletion_is_finished_by_the_next() {
     let bucket = fresh().await;
     let log = bucket.log();
