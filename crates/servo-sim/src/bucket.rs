@@ -101,7 +101,10 @@ impl Bucket {
         let now = self.world.now();
         let mut state = self.lock();
         let weather = state.weather.entry(lane).or_default();
-        (weather.outage_began, weather.outage) = (now, now + micros);
+        if weather.outage < now {
+            weather.outage_began = now;
+        }
+        weather.outage = weather.outage.max(now + micros);
     }
 
     /// Whether most requests are refused.

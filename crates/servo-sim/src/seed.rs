@@ -19,8 +19,8 @@ use crate::site::Site;
 use crate::strangers;
 use crate::world::{Lane, Remains, World};
 
-/// Steps after which a world that has not come to rest never will.
-const MOST_STEPS: u64 = 400_000;
+/// Steps after which a world that has not come to rest never will. Hours without a worker take half of them.
+const MOST_STEPS: u64 = 1_000_000;
 
 /// How long after healing everything must have ended.
 const REST: u64 = 100 * HOUR;
