@@ -227,10 +227,12 @@ impl Blobs for Gated {
     }
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
         let mut gate = self.gate.clone();
-        if !*gate.borrow() {
+        // Looked at once: whoever is held back is counted.
+        let is_open = *gate.borrow();
+        if !is_open {
             self.held.send_modify(|held| *held += 1);
+            gate.wait_for(|open| *open).await.unwrap();
         }
-        gate.wait_for(|open| *open).await.unwrap();
         self.inner.put(name, bytes).await
     }
     async fn get(&self, name: &str) -> Result<Bytes, BlobError> {

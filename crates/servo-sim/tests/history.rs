@@ -131,8 +131,8 @@ fn numbers_have_no_holes() {
 #[test]
 fn epochs_never_go_down() {
     let mut draft = good();
-    draft.batches[1].1 = 2;
-    assert_noticed(&draft, "batch 3 is of epoch 1, after epoch 2");
+    draft.batches[0].1 = 2;
+    assert_noticed(&draft, "batch 2 is of epoch 1, after epoch 2");
 }
 
 #[test]
@@ -147,8 +147,9 @@ fn an_epoch_begins_with_a_batch_that_holds_nothing() {
     let mut draft = good();
     draft.batch();
     draft.batches[4].1 = 2;
-    assert_eq!(draft.problems(1), Vec::<String>::new());
-    draft.batches.iter_mut().skip(2).for_each(|batch| batch.1 = 3);
+    assert_eq!(draft.problems(2), Vec::<String>::new());
+    draft.batches[2..4].iter_mut().for_each(|batch| batch.1 = 3);
+    draft.batches[4].1 = 4;
     assert_noticed(&draft, "batch 3 is not empty, and begins epoch 3");
 }
 
