@@ -5,7 +5,6 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,7 +13,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use servo_projections::{Limits, Projection};
 use servo_runtime::Config;
-use servo_store::{BlobError, Blobs, PutOutcome};
+use servo_store::testing::WrapsBlobs;
+use servo_store::{BlobError, Blobs};
 use support::*;
 
 /// Shows manifests as they were until a file is asked for that they name and that is gone.
@@ -37,7 +37,7 @@ impl SlowlyRead {
 
     /// What it was, if that is what is shown.
     fn as_it_was(&self, name: &str) -> Option<Result<Bytes, BlobError>> {
-        let missing = || BlobError::NotFound { name: name.to_owned(), location: self.describe() };
+        let missing = || BlobError::NotFound { name: name.to_owned(), location: self.inner.describe() };
         let is_shown = name.starts_with("manifests/") && !self.awake.load(Ordering::SeqCst);
         is_shown.then(|| self.manifests.get(name).cloned().ok_or_else(missing))
     }
@@ -51,13 +51,9 @@ impl SlowlyRead {
 }
 
 #[async_trait]
-impl Blobs for SlowlyRead {
-    async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
-        self.inner.put_if_absent(name, bytes).await
-    }
-
-    async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
-        self.inner.put(name, bytes).await
+impl WrapsBlobs for SlowlyRead {
+    fn inside(&self) -> &Arc<dyn Blobs> {
+        &self.inner
     }
 
     async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
@@ -67,27 +63,11 @@ impl Blobs for SlowlyRead {
         }
     }
 
-    async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, BlobError> {
-        self.noticed(self.inner.get_range(name, range).await)
-    }
-
     async fn size(&self, name: &str) -> Result<u64, BlobError> {
         match self.as_it_was(name) {
             Some(answer) => answer.map(|bytes| bytes.len() as u64),
             None => self.noticed(self.inner.size(name).await),
         }
-    }
-
-    async fn delete(&self, name: &str) -> Result<(), BlobError> {
-        self.inner.delete(name).await
-    }
-
-    async fn list(&self, dir: &str) -> Result<Vec<(String, u64)>, BlobError> {
-        self.inner.list(dir).await
-    }
-
-    fn describe(&self) -> String {
-        self.inner.describe()
     }
 }
 

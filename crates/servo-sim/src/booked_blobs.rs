@@ -1,10 +1,10 @@
 //! Files with somebody looking over their shoulder.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use servo_store::testing::WrapsBlobs;
 use servo_store::{BlobError, Blobs, PutOutcome};
 
 use crate::audit::Audit;
@@ -29,7 +29,11 @@ impl BookedBlobs {
 }
 
 #[async_trait]
-impl Blobs for BookedBlobs {
+impl WrapsBlobs for BookedBlobs {
+    fn inside(&self) -> &Arc<dyn Blobs> {
+        &self.inner
+    }
+
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
         let outcome = self.inner.put_if_absent(name, bytes.clone()).await?;
         if outcome == PutOutcome::Created {
@@ -44,28 +48,8 @@ impl Blobs for BookedBlobs {
         Ok(())
     }
 
-    async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
-        self.inner.get(name).await
-    }
-
-    async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, BlobError> {
-        self.inner.get_range(name, range).await
-    }
-
-    async fn size(&self, name: &str) -> Result<u64, BlobError> {
-        self.inner.size(name).await
-    }
-
     async fn delete(&self, name: &str) -> Result<(), BlobError> {
         self.audit.deleted(&self.path(name));
         self.inner.delete(name).await
-    }
-
-    async fn list(&self, dir: &str) -> Result<Vec<(String, u64)>, BlobError> {
-        self.inner.list(dir).await
-    }
-
-    fn describe(&self) -> String {
-        self.inner.describe()
     }
 }

@@ -444,13 +444,11 @@ impl Process {
     /// A turn of one of its tasks is taken: what has to happen after it.
     fn take_turn(&mut self) -> Option<Happening> {
         let (turns, happening) = self.doom.take()?;
-        match turns.checked_sub(1) {
-            Some(left) if left > 0 => {
-                self.doom = Some((left, happening));
-                None
-            }
-            Some(_) | None => Some(happening),
+        if turns <= 1 {
+            return Some(happening);
         }
+        self.doom = Some((turns - 1, happening));
+        None
     }
 }
 

@@ -145,13 +145,19 @@ impl Leases {
     /// As [`Self::renew`], with this epoch or a higher one. Whoever comes next has a higher one still.
     pub async fn raise(&self, now: Timestamp, least: u64) -> Result<Option<Lease>, LeaseError> {
         let mut seen = self.seen.lock().await;
-        match seen.as_ref().map(|seen| &seen.record) {
-            Some(record) if record.holder == self.holder && record.is_held(now) => {
-                let epoch = record.epoch.max(least);
-                self.write(&mut seen, epoch, now, false).await
+        for _ in 0..TRIES {
+            let epoch = match seen.as_ref().map(|seen| &seen.record) {
+                Some(record) if record.holder == self.holder && record.is_held(now) => {
+                    record.epoch.max(least)
+                }
+                Some(_) | None => return Ok(None),
+            };
+            // None also if the next record is there and ours, from a try that failed after it was written.
+            if let Some(lease) = self.write(&mut seen, epoch, now, false).await? {
+                return Ok(Some(lease));
             }
-            Some(_) | None => Ok(None),
         }
+        Err(LeaseError::Busy { name: self.name.clone() })
     }
 
     /// Gives the lease up, so that another need not wait until it expires.

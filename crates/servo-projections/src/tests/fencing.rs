@@ -1,12 +1,12 @@
 //! Several writers, crashes between steps, stores that fail.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use servo_core::RunId;
 use servo_engine::rows::{Delta, RunRow};
+use servo_store::testing::WrapsBlobs;
 use servo_store::{BlobError, Blobs, ErrorKind, PutOutcome};
 
 use super::generate::Generator;
@@ -142,7 +142,11 @@ impl Failing {
 }
 
 #[async_trait::async_trait]
-impl Blobs for Failing {
+impl WrapsBlobs for Failing {
+    fn inside(&self) -> &Arc<dyn Blobs> {
+        &self.inner
+    }
+
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {
         self.check(name)?;
         self.inner.put_if_absent(name, bytes).await
@@ -151,30 +155,6 @@ impl Blobs for Failing {
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), BlobError> {
         self.check(name)?;
         self.inner.put(name, bytes).await
-    }
-
-    async fn get(&self, name: &str) -> Result<Bytes, BlobError> {
-        self.inner.get(name).await
-    }
-
-    async fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes, BlobError> {
-        self.inner.get_range(name, range).await
-    }
-
-    async fn size(&self, name: &str) -> Result<u64, BlobError> {
-        self.inner.size(name).await
-    }
-
-    async fn delete(&self, name: &str) -> Result<(), BlobError> {
-        self.inner.delete(name).await
-    }
-
-    async fn list(&self, dir: &str) -> Result<Vec<(String, u64)>, BlobError> {
-        self.inner.list(dir).await
-    }
-
-    fn describe(&self) -> String {
-        "failing".to_owned()
     }
 }
 
