@@ -234,7 +234,8 @@ fn ranges_include_both_ends_and_may_be_open() {
 
 #[test]
 fn partitions_are_named_by_what_lies_in_them_and_by_what_they_lie_in() {
-    let weeks = valid(&PartitionsDef::Weekly { weekday: 1, span: Span::new("2013-01-01").until("2013-12-31") });
+    let weeks =
+        valid(&PartitionsDef::Weekly { weekday: 1, span: Span::new("2013-01-01").until("2013-12-31") });
     let span = Span::new("2013-01-01T00:00").until("2013-12-31T00:00").in_zone("Europe/Amsterdam");
     let quarters = valid(&PartitionsDef::Cron { cron: "*/15 * * * *".to_owned(), span: span.clone() });
     let mornings = valid(&PartitionsDef::Cron { cron: "0 6 * * *".to_owned(), span });
@@ -269,7 +270,11 @@ fn partitions_are_named_by_what_lies_in_them_and_by_what_they_lie_in() {
         (&weeks, "week=d:2013-01-10", "no partition starts there; the one around it is 2013-01-07"),
         (&weeks, "2012-12-20", "the first partition is 2013-01-07"),
         (&days(), "2014-01", "the last partition is 2013-12-31"),
-        (&amsterdam, "2013-03-31T02", "that time did not exist in Europe/Amsterdam; keys look like 2012-12-31T23:00:00Z"),
+        (
+            &amsterdam,
+            "2013-03-31T02",
+            "that time did not exist in Europe/Amsterdam; keys look like 2012-12-31T23:00:00Z",
+        ),
         (&days(), "yesterday", "found 'y', expected a digit; keys look like 2013-01-01"),
     ] {
         let error = partitions.parse_named(text, FOREVER).unwrap_err();
@@ -277,7 +282,8 @@ fn partitions_are_named_by_what_lies_in_them_and_by_what_they_lie_in() {
     }
     let noon = "2013-01-15T12:00:00Z".parse::<Timestamp>().unwrap();
     assert_eq!(hours("UTC").parse_named("2013-01-15", noon).unwrap().len(), 12, "those that exist");
-    for (text, count) in [("date=2013-01,region=eu", 31), ("2013-01-15", 3), ("eu", 31), ("2013-01-15,eu", 1)] {
+    for (text, count) in [("date=2013-01,region=eu", 31), ("2013-01-15", 3), ("eu", 31), ("2013-01-15,eu", 1)]
+    {
         assert_eq!(cube().parse_named(text, FOREVER).unwrap().len(), count, "{text}");
     }
     assert_eq!(cube().parse_range("2013-01-30..", FOREVER).unwrap().len(), 6);
@@ -290,7 +296,10 @@ fn a_day_that_a_zone_skipped_names_only_what_it_begins() {
     let error = days.parse_named("2011-12-30", FOREVER).unwrap_err();
     assert_eq!(error.to_string(), "no partition 2011-12-30: that day did not exist in Pacific/Apia");
     let weeks = valid(&PartitionsDef::Weekly { weekday: 5, span });
-    assert_eq!(weeks.parse_named("2011-12-30", FOREVER).unwrap(), weeks.parse_named("2012-01-02", FOREVER).unwrap());
+    assert_eq!(
+        weeks.parse_named("2011-12-30", FOREVER).unwrap(),
+        weeks.parse_named("2012-01-02", FOREVER).unwrap()
+    );
 }
 
 #[test]

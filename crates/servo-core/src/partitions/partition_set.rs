@@ -49,7 +49,8 @@ impl PartitionSet {
     pub fn contains(&self, index: &[u64]) -> bool {
         let [digit] = index else { return self.0.iter().any(|block| block.contains(index)) };
         // Along one dimension the blocks ascend.
-        let after = self.0.partition_point(|block| block.ranges().first().is_some_and(|range| range.start <= *digit));
+        let after =
+            self.0.partition_point(|block| block.ranges().first().is_some_and(|range| range.start <= *digit));
         self.0[..after].last().is_some_and(|block| block.contains(index))
     }
 

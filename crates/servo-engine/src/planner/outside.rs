@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use servo_core::MaterializationId;
+use servo_core::partitions::{Block, PartitionSet};
 
 use super::PlanContext;
 use super::lookup::Lookup;
@@ -26,6 +27,12 @@ impl<'a> Outside<'a> {
     pub(super) fn of(&self, asset: u32) -> Rc<Lookup<MaterializationId>> {
         let mut known = self.known.borrow_mut();
         Rc::clone(known.entry(asset).or_insert_with(|| Rc::new(self.read(asset))))
+    }
+
+    /// Those of a set that were never materialized.
+    pub(super) fn never_materialized(&self, asset: u32, set: &PartitionSet) -> PartitionSet {
+        let known = self.of(asset);
+        set.iter().filter(|digits| !known.contains(digits)).map(|digits| Block::one(&digits)).collect()
     }
 
     fn read(&self, asset: u32) -> Lookup<MaterializationId> {

@@ -66,10 +66,16 @@ impl<'a> Follower<'a> {
             });
             let outputs = self.outputs(&unit);
             let inside = |dep: &Dep| outputs.contains(&dep.asset);
-            let own = outputs.iter().flat_map(|output| self.own_deps(*output));
-            let earlier = self.own(&own.collect::<Vec<_>>(), &set, Direction::Upstream);
-            unit.iter().for_each(|asset| walk.add(*asset, &earlier, false));
+            let own: Vec<_> = outputs.iter().flat_map(|output| self.own_deps(*output)).collect();
+            let earlier = self.own(&own, &set, Direction::Upstream);
             let set = set.union(&earlier);
+            let mut read_back = earlier;
+            // One output may be meant for partitions of which another is read.
+            for (output, dep) in own.iter().filter(|_| outputs.len() > 1) {
+                let read = dep.mapping.upstream(&set, self.context.at).set;
+                read_back = read_back.union(&self.outside.never_materialized(*output, &read));
+            }
+            unit.iter().for_each(|asset| walk.add(*asset, &read_back, false));
             let deps = outputs.iter().flat_map(|output| &self.definitions.asset(*output).deps);
             for dep in deps.filter(|dep| !inside(dep)) {
                 let read = if set.is_empty() || !walk.is_within(dep.asset) {

@@ -158,7 +158,8 @@ fn read(asset: &Asset, text: &Text) -> Result<Vec<Part>, bool> {
                 if is_before { 0 } else { dim.slots.len() }
             };
             let first = from.map_or(0, |from| named(dim, from).first().copied().unwrap_or(beyond(from)));
-            let last = to.map_or(dim.slots.len(), |to| named(dim, to).last().map_or(beyond(to), |last| last + 1));
+            let last =
+                to.map_or(dim.slots.len(), |to| named(dim, to).last().map_or(beyond(to), |last| last + 1));
             existing(dim, (first..last).collect()).map(|slots| with(timed, slots)).ok_or(false)
         }
         Text::Key(key) => {
@@ -235,7 +236,8 @@ impl Brute<'_> {
                     if same_function && dep.of != *asset && planned.contains_key(&dep.of) {
                         continue;
                     }
-                    let (read, is_missing) = reads(&dep.map, &self.assets[*asset], part, &self.assets[dep.of]);
+                    let (read, is_missing) =
+                        reads(&dep.map, &self.assets[*asset], part, &self.assets[dep.of]);
                     if is_missing {
                         return None;
                     }
@@ -306,7 +308,8 @@ impl Brute<'_> {
                 let start = self.matching(of);
                 let reads = |from: usize, to: usize| self.assets[from].deps.iter().any(|dep| dep.of == to);
                 let up = up.map(|steps| self.within(&start, steps, reads)).unwrap_or_default();
-                let down = down.map(|steps| self.within(&start, steps, |a, b| reads(b, a))).unwrap_or_default();
+                let down =
+                    down.map(|steps| self.within(&start, steps, |a, b| reads(b, a))).unwrap_or_default();
                 &(&start | &up) | &down
             }
         }
@@ -402,7 +405,8 @@ impl Brute<'_> {
             false => reads_any(to, from),
         };
         let within = self.within(&start.keys().copied().collect(), steps, leads);
-        let mut found: Meaning = within.iter().map(|asset| (*asset, start.get(asset).cloned().unwrap_or_default())).collect();
+        let mut found: Meaning =
+            within.iter().map(|asset| (*asset, start.get(asset).cloned().unwrap_or_default())).collect();
         // What leads where does not depend on partitions, so it is settled first.
         loop {
             let before = found.clone();
@@ -427,8 +431,10 @@ impl Brute<'_> {
                 } else {
                     vec![from]
                 };
-                let parts: BTreeSet<Part> = sources.iter().flat_map(|source| found[source].0.clone()).collect();
-                let is_open = !sources.iter().any(|source| found[source].1 || self.assets[*source].has_partitions());
+                let parts: BTreeSet<Part> =
+                    sources.iter().flat_map(|source| found[source].0.clone()).collect();
+                let is_open =
+                    !sources.iter().any(|source| found[source].1 || self.assets[*source].has_partitions());
                 if parts.is_empty() {
                     continue;
                 }
@@ -438,11 +444,15 @@ impl Brute<'_> {
                     parts.iter().flat_map(|part| reads(&dep.map, down, part, up).0).collect()
                 } else {
                     let readers = down.parts().into_iter();
-                    readers.filter(|reader| reads(&dep.map, down, reader, up).0.iter().any(|part| parts.contains(part))).collect()
+                    readers
+                        .filter(|reader| {
+                            reads(&dep.map, down, reader, up).0.iter().any(|part| parts.contains(part))
+                        })
+                        .collect()
                 };
-                let led_to = led_to.into_iter().filter(|part| {
-                    !own || self.materialized.contains(&(asset, part.clone())) != is_up
-                });
+                let led_to = led_to
+                    .into_iter()
+                    .filter(|part| !own || self.materialized.contains(&(asset, part.clone())) != is_up);
                 let led_to: Vec<Part> = led_to.collect();
                 let targets = if own && is_up { sources } else { vec![to] };
                 for target in targets.into_iter().filter(|target| within.contains(target)) {
@@ -465,7 +475,10 @@ impl Brute<'_> {
         for reader in readers {
             for dep in &self.assets[reader].deps {
                 let same_function = self.assets[dep.of].function == self.assets[reader].function;
-                let inside = is_up && same_function && dep.of != reader && (within.contains(&dep.of) || !self.assets[reader].can_subset);
+                let inside = is_up
+                    && same_function
+                    && dep.of != reader
+                    && (within.contains(&dep.of) || !self.assets[reader].can_subset);
                 if (within.contains(&dep.of) || dep.of == reader) && !inside {
                     deps.push((reader, dep));
                 }

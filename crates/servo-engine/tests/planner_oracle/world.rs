@@ -253,7 +253,8 @@ impl Asset {
 
     /// The canonical key of a partition.
     pub(crate) fn key(&self, part: &Part) -> Option<String> {
-        let values = self.dims.iter().zip(part).map(|(dim, slot)| format!("{}={}", dim.name, dim.slots[*slot].value));
+        let values =
+            self.dims.iter().zip(part).map(|(dim, slot)| format!("{}={}", dim.name, dim.slots[*slot].value));
         self.has_partitions().then(|| values.collect::<Vec<_>>().join(","))
     }
 }
@@ -314,7 +315,8 @@ fn slots(map: &Map, from: Option<&Slot>, dim: &Dim, is_missing: &mut bool) -> Ve
             take((at + first..=at + last).filter_map(|slot| usize::try_from(slot).ok()).collect())
         }
         (Map::Overlap, Some(from)) => {
-            let overlaps = |slot: &Slot| slot.start < from.end && from.start < slot.end && slot.state != State::Never;
+            let overlaps =
+                |slot: &Slot| slot.start < from.end && from.start < slot.end && slot.state != State::Never;
             let found: Vec<usize> = (0..dim.slots.len()).filter(|slot| overlaps(&dim.slots[*slot])).collect();
             let none = found.is_empty();
             let taken = take(found);

@@ -20,7 +20,8 @@ pub(super) fn named(windows: &Windows, text: &str) -> Result<Range<i64>, Unnamed
         return Ok(windows.named(from, to));
     }
     // A day that the zone skipped is still the name of a week or a month that it begins.
-    let day = PartitionValue::parse(&format!("d:{text}")).map_err(|error| Unnamed::Unreadable(error.problem))?;
+    let day =
+        PartitionValue::parse(&format!("d:{text}")).map_err(|error| Unnamed::Unreadable(error.problem))?;
     let number = windows.number("", &day).map_err(Unnamed::Nothing)?;
     Ok(number..number + 1)
 }

@@ -70,7 +70,9 @@ fn keep_known(partitions: &Partitions, bounds: &mut Vec<Bounds>) -> Result<(), R
     let (Some((name, dimension)), None) = (timed.next(), timed.next()) else {
         return Err(partitions.other_dimensions());
     };
-    bounds.retain(|bounds| [&bounds.from, &bounds.to].into_iter().flatten().all(|word| clock::reads(dimension, word)));
+    bounds.retain(|bounds| {
+        [&bounds.from, &bounds.to].into_iter().flatten().all(|word| clock::reads(dimension, word))
+    });
     bounds.iter_mut().for_each(|bounds| bounds.dim = Some(name.clone()));
     if bounds.is_empty() { Err(partitions.other_dimensions()) } else { Ok(()) }
 }
@@ -84,7 +86,9 @@ fn ends(partitions: &Partitions, bounds: Vec<Bounds>) -> Result<Vec<(Option<Word
             let position = partitions.position_of(dim.as_deref(), &word)?;
             let end = if is_start { &mut ends[position].0 } else { &mut ends[position].1 };
             if end.replace(word).is_some() {
-                return Err(partitions.unreadable(format!("{} is given twice", partitions.dims()[position].0)));
+                return Err(
+                    partitions.unreadable(format!("{} is given twice", partitions.dims()[position].0))
+                );
             }
         }
     }
