@@ -160,8 +160,10 @@ pub struct CancelRun {
 /// Work with these definitions from now on.
 #[derive(Debug, Clone)]
 pub struct Deploy {
-    /// Digest of the manifest: the same as the deployed one is no deployment.
+    /// Digest of the manifest: the same as the deployed one, with the same time zones, is no deployment.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// All its assets, checked before, in any order.

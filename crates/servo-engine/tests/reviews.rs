@@ -79,6 +79,7 @@ fn what_is_approved_counts_from_then_on() {
     assert_eq!(status(&world), (DataStatus::NeverMaterialized, AttemptOutcome::Failed));
     world
         .ask(Input::Deploy(servo_engine::Deploy {
+            time_zones: "2026e".into(),
             digest: "d1".into(),
             project: "tests".to_owned(),
             assets: vec![definition("a", "v7")],

@@ -28,7 +28,13 @@ fn definition(name: &str, description: &str) -> Arc<AssetDef> {
 }
 
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
-    Deploy { digest: digest.into(), project: "shop".to_owned(), assets, actor: "test".to_owned() }
+    Deploy {
+        time_zones: "2026e".into(),
+        digest: digest.into(),
+        project: "shop".to_owned(),
+        assets,
+        actor: "test".to_owned(),
+    }
 }
 
 fn customers(add: &[&str], remove: &[&str]) -> ChangePartitions {

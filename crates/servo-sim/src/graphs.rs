@@ -56,6 +56,7 @@ pub fn project(version: u8) -> Deploy {
         })
     });
     Deploy {
+        time_zones: "2026e".into(),
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
         assets: assets.collect(),

@@ -16,6 +16,8 @@ pub struct Deployment {
     pub number: u64,
     /// Digest of the manifest.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
@@ -135,6 +137,7 @@ impl Deployed {
         self.deployment = Some(Deployment {
             number: payload.number,
             digest: payload.digest.clone(),
+            time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
             actor: payload.actor.clone(),
             deployed_at: at,
@@ -149,6 +152,7 @@ impl Deployed {
         self.deployment.as_ref().map(|deployment| DeploymentRow {
             number: deployment.number,
             digest: deployment.digest.to_string(),
+            time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
             actor: deployment.actor.clone(),
             assets: deployment.assets,
@@ -174,6 +178,7 @@ impl Deployed {
             deployed.deployment = Some(Deployment {
                 number: row.number,
                 digest: row.digest.into(),
+                time_zones: row.time_zones.into(),
                 project: row.project,
                 actor: row.actor,
                 deployed_at: row.deployed_at,

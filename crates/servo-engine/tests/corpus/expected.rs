@@ -232,6 +232,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             let first = AssetsDeployed {
                 number: 1,
                 digest: "sha256:00ff".into(),
+                time_zones: "2026e".into(),
                 project: "shop".to_owned(),
                 actor: "zoë@example.org".to_owned(),
                 upsert: vec![asset(1, full), asset(2, plain)],

@@ -403,7 +403,13 @@ fn deploy(whom: u16) -> Input {
         assets.push(definition("no key", "1"));
     }
     let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
-    Input::Deploy(Deploy { digest: digest.into(), project: "sim".to_owned(), assets, actor: "me".to_owned() })
+    Input::Deploy(Deploy {
+        time_zones: "2026e".into(),
+        digest: digest.into(),
+        project: "sim".to_owned(),
+        assets,
+        actor: "me".to_owned(),
+    })
 }
 
 /// Four keys, each added or removed or neither; now and then what is refused.
