@@ -30,11 +30,17 @@ pub enum Mistake {
     LateResultPromoted,
     /// The fold reads a clock instead of the event's time.
     FoldReadsClock,
+    /// An output counts although a check blocks it.
+    GateIgnored,
+    /// A dispatch does not record what its attempt reads.
+    InputNotRecorded,
+    /// A materialization is recorded with the code that is deployed when it is reported, not with the code that ran.
+    CodeVersionOfAnotherDeployment,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -47,6 +53,9 @@ impl Mistake {
         Self::TombstoneForgotten,
         Self::LateResultPromoted,
         Self::FoldReadsClock,
+        Self::GateIgnored,
+        Self::InputNotRecorded,
+        Self::CodeVersionOfAnotherDeployment,
     ];
 }
 

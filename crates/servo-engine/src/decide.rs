@@ -18,6 +18,7 @@ use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
 use crate::refusal::Refusal;
 use crate::state::{Run, State, Task};
+use crate::work;
 
 /// Heartbeats that the log holds of a worker until it could be taken for dead.
 const HEARTBEATS_PER_TIMEOUT: u64 = 4;
@@ -126,6 +127,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
                 run_id,
                 plan_id,
                 fingerprint: command.plan.fingerprint().clone(),
+                deployment: state.definitions.number(),
                 tasks: command.plan.tasks().clone(),
             }),
             EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: command.timeout }),
@@ -312,7 +314,12 @@ fn workers_lost(state: &State, prefix: &str) -> Decision {
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
             let theirs = task.worker.as_ref().is_some_and(|worker| worker.starts_with(prefix));
-            if let (TaskState::Running, true, Some(attempt_id)) = (task.state, theirs, task.attempt_id) {
+            // An attempt that a queue may have lost is handed out again, unless it cannot read the same data any more.
+            let is_lost = (task.state == TaskState::Running && theirs)
+                || (task.has_open_attempt()
+                    && task.state != TaskState::Running
+                    && !work::can_be_repeated(state, run, task));
+            if let (true, Some(attempt_id)) = (is_lost, task.attempt_id) {
                 let attempt =
                     Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id };
                 events.push(ended(&attempt, &interrupted));

@@ -10,7 +10,9 @@ mod partitions;
 
 pub use definitions::{AssetDefinitionRow, DeploymentRow};
 pub use delta::{Delta, GoneKeys, Head, HotRows};
-pub use materializations::{CheckResultRow, Discard, MaterializationRow, QuarantineRow};
+pub use materializations::{
+    CheckResultRow, Discard, MaterializationInputRow, MaterializationRow, QuarantineRow,
+};
 pub use partitions::{DynamicPartitionRow, PartitionSetRow, PartitionStatusRow};
 
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
@@ -31,6 +33,12 @@ pub struct RunRow {
     pub request_fingerprint: String,
     pub plan_id: Option<PlanId>,
     pub plan_fingerprint: Option<String>,
+    /// Number of the deployment that it was planned with; 0 if nothing was deployed.
+    pub deployment_number: u64,
+    /// Whether some task ran other code than was planned.
+    pub code_changed: bool,
+    /// Failed checks of severity error and above, of all its attempts.
+    pub checks_failed: u32,
     pub state: RunState,
     pub transition_reason: RunTransitionReason,
     /// JSON of the trigger.
@@ -82,6 +90,10 @@ pub struct TaskRow {
     /// JSON of the task's options (priority, retry rules, timeouts, queue).
     pub options: String,
     pub ready_at: Option<Timestamp>,
+    /// JSON of the code and the data of the newest attempt.
+    pub provenance: Option<String>,
+    /// The dispatch event: the newest attempt reads what was newest then.
+    pub inputs_as_of: Option<EventId>,
     pub dispatched_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub last_heartbeat_at: Option<Timestamp>,

@@ -155,6 +155,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
         attempt: attempt + 1,
         attempt_id: AttemptId::from_parts(4, 4),
         worker_queue: None,
+        provenance: Arc::default(),
     };
     add("DispatchRequested, next", EventData::DispatchRequested(next), now);
     let enqueued = DispatchEnqueued { run_id, task_key: task_key.clone(), attempt, attempt_id };

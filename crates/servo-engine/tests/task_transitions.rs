@@ -195,6 +195,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             attempt,
             attempt_id,
             worker_queue: None,
+            provenance: Arc::default(),
         })
     };
     let mut list: Vec<(String, EventData, Timestamp)> = vec![

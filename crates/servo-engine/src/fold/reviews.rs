@@ -14,7 +14,9 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
     let Some(waiting) = take(state, &payload.asset_key, payload.materialization_id) else {
         return Applied::No(Ignored::Duplicate);
     };
-    let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, .. } = waiting;
+    let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, provenance, inputs_as_of, .. } =
+        waiting;
+    let provenance = provenance.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let unknown = || OutputReport::new(asset_key.clone(), OutputState::Quarantined);
     let output: OutputReport = serde_json::from_str(&output).unwrap_or_else(|_| unknown());
     let made = Made {
@@ -23,10 +25,12 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
         attempt,
         attempt_id: AttemptId::from_u128(payload.materialization_id.to_u128()),
         materialization_id: payload.materialization_id,
+        provenance,
+        inputs_as_of,
     };
-    let latest = promote(state, at, made, &output);
+    let latest = promote(state, at, &made, 0, &output);
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
-    if state.statuses.record(&asset_key, partition_key.as_ref(), Some(latest), last) {
+    if state.statuses.record(&asset_key, partition_key.as_ref(), Some(&latest), last) {
         state.changes.statuses.insert((asset_key, partition_key));
     }
     Applied::Yes

@@ -4,7 +4,7 @@ use servo_core::{AssetKey, EventId, MaterializationId, RunId, TaskKey, Timestamp
 
 use super::{
     AssetDefinitionRow, CheckResultRow, DeploymentRow, Discard, DynamicPartitionRow, EdgeRow,
-    IdempotencyEntry, IdempotencyRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow,
+    IdempotencyEntry, IdempotencyRow, MaterializationInputRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow,
     QuarantineRow, RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow, TaskRow, TimerRow,
 };
 
@@ -104,6 +104,8 @@ pub struct Delta {
     pub idempotency: Vec<IdempotencyRow>,
     /// New materializations.
     pub materializations: Vec<MaterializationRow>,
+    /// What was read to make them.
+    pub materialization_inputs: Vec<MaterializationInputRow>,
     /// New results of checks.
     pub check_results: Vec<CheckResultRow>,
     /// Files that will never count. Not part of any table: they are removed before the tables say that they are gone.
@@ -135,6 +137,7 @@ impl Delta {
             run_key_conflicts: Vec::new(),
             idempotency: Vec::new(),
             materializations: Vec::new(),
+            materialization_inputs: Vec::new(),
             check_results: Vec::new(),
             discards: Vec::new(),
         }
@@ -160,6 +163,7 @@ impl Delta {
             && self.run_key_conflicts.is_empty()
             && self.idempotency.is_empty()
             && self.materializations.is_empty()
+            && self.materialization_inputs.is_empty()
             && self.check_results.is_empty()
             && self.discards.is_empty()
     }

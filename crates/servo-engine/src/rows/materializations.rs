@@ -2,6 +2,7 @@
 
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 
+use crate::lifecycle::GatingDecision;
 use crate::outputs::DataFormat;
 
 /// One row of `materializations`. Written once.
@@ -28,8 +29,40 @@ pub struct MaterializationRow {
     pub schema: Option<String>,
     /// JSON object: what the function said about it, as JSON texts by name.
     pub metadata: Option<String>,
-    /// Version of the code that was deployed.
+    /// The version of the code that made it: as the worker reported it, or else as it was dispatched.
     pub code_version: Option<String>,
+    /// Number of the deployment that it was dispatched with.
+    pub deployment_number: u64,
+    /// The event that decided what its attempt reads.
+    pub inputs_as_of: Option<EventId>,
+    pub checks_passed: u32,
+    pub checks_failed: u32,
+    pub gating_decision: GatingDecision,
+    pub row_version: EventId,
+}
+
+/// One row of `materialization_inputs`: something that was read to make a materialization. Written once.
+///
+/// A row names one materialization, or, of very many partitions, the first and the last: then the newest
+/// materializations at `inputs_as_of` were read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct MaterializationInputRow {
+    /// What was made.
+    pub materialization_id: MaterializationId,
+    pub asset_key: AssetKey,
+    pub partition_key: Option<PartitionKey>,
+    pub upstream_asset_key: AssetKey,
+    pub upstream_partition_key: Option<PartitionKey>,
+    pub upstream_materialization_id: Option<MaterializationId>,
+    /// The last of very many partitions, of which `upstream_partition_key` is the first.
+    pub upstream_last_partition_key: Option<PartitionKey>,
+    /// How many materializations the row stands for.
+    pub upstream_count: u64,
+    /// The event that decided what was read.
+    pub inputs_as_of: Option<EventId>,
+    pub run_id: RunId,
+    pub materialized_at: Timestamp,
     pub row_version: EventId,
 }
 
@@ -70,6 +103,10 @@ pub struct QuarantineRow {
     pub quarantined_at: Timestamp,
     /// JSON of the output as its worker reported it.
     pub output: String,
+    /// JSON of the code and the data of the attempt that made it.
+    pub provenance: Option<String>,
+    /// The event that decided what that attempt reads.
+    pub inputs_as_of: Option<EventId>,
     pub row_version: EventId,
 }
 

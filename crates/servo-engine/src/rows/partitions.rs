@@ -45,6 +45,10 @@ pub struct PartitionStatusRow {
     pub last_materialization_at: Option<Timestamp>,
     pub last_materialization_run_id: Option<RunId>,
     pub last_materialization_event_id: Option<EventId>,
+    /// The event that decided what its attempt reads.
+    pub last_materialization_inputs_as_of: Option<EventId>,
+    /// The version of the code that made it.
+    pub last_materialization_code_version: Option<String>,
     pub last_attempt_outcome: AttemptOutcome,
     pub last_attempt_at: Timestamp,
     pub last_attempt_run_id: RunId,

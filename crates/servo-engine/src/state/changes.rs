@@ -8,7 +8,8 @@ use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationRow,
+    CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationInputRow,
+    MaterializationRow,
     RunKeyConflictRow, RunKeyRow,
 };
 
@@ -31,6 +32,7 @@ pub(crate) struct Changes {
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     pub(crate) materializations: Vec<MaterializationRow>,
+    pub(crate) materialization_inputs: Vec<MaterializationInputRow>,
     pub(crate) check_results: Vec<CheckResultRow>,
     /// What came to wait for review, or was reviewed.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
@@ -106,6 +108,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         run_key_conflicts: changes.conflicts,
         idempotency: changes.idempotency,
         materializations: changes.materializations,
+        materialization_inputs: changes.materialization_inputs,
         check_results: changes.check_results,
         discards: changes.discards,
         ..Delta::empty(state.head)

@@ -13,6 +13,7 @@ use super::{
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
 use crate::rows::{EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
+use crate::provenance::Provenance;
 use crate::settings::Settings;
 
 /// Name of the queue a task goes to unless it names another.
@@ -46,6 +47,9 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         request_fingerprint: run.fingerprint.to_string(),
         plan_id: run.plan,
         plan_fingerprint: run.plan_fingerprint.as_ref().map(ToString::to_string),
+        deployment_number: run.deployment,
+        code_changed: run.code_changed,
+        checks_failed: run.checks_failed,
         state: run.state,
         transition_reason: run.reason,
         trigger: json(&run.trigger),
@@ -89,6 +93,8 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         deps_satisfied_at: task.deps_satisfied_at,
         options: json(&task.options),
         ready_at: task.ready_at,
+        provenance: (*task.provenance != Provenance::default()).then(|| json(&task.provenance)),
+        inputs_as_of: task.inputs_as_of,
         dispatched_at: task.dispatched_at,
         started_at: task.started_at,
         last_heartbeat_at: task.heartbeat_at,
@@ -325,6 +331,9 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         fingerprint: fingerprint(&row.request_fingerprint)?,
         plan: row.plan_id,
         plan_fingerprint: row.plan_fingerprint.as_deref().map(fingerprint).transpose()?,
+        deployment: row.deployment_number,
+        code_changed: row.code_changed,
+        checks_failed: row.checks_failed,
         state: row.state,
         reason: row.transition_reason,
         trigger: serde_json::from_str(&row.trigger).map_err(|e| misfit(format!("trigger: {e}")))?,
@@ -380,6 +389,8 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
     let outputs = parsed(row.outputs.as_deref()).map_err(|e| misfit("outputs", e.to_string()))?;
     let usage = parsed(row.usage.as_deref()).map_err(|e| misfit("usage", e.to_string()))?;
     let past = parsed(row.past_attempts.as_deref()).map_err(|e| misfit("past_attempts", e.to_string()))?;
+    let provenance =
+        parsed(row.provenance.as_deref()).map_err(|e| misfit("provenance", e.to_string()))?;
     Ok(Task {
         options: serde_json::from_str(&row.options)
             .map(Arc::new)
@@ -395,6 +406,8 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         deps_satisfied: row.deps_satisfied_count,
         deps_satisfied_at: row.deps_satisfied_at,
         ready_at: row.ready_at,
+        provenance: provenance.map(Arc::new).unwrap_or_default(),
+        inputs_as_of: row.inputs_as_of,
         dispatched_at: row.dispatched_at,
         started_at: row.started_at,
         heartbeat_at: row.last_heartbeat_at,

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId,
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef, PlanId,
+    RunId,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
@@ -15,8 +16,8 @@ use servo_engine::event::{
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, Outcome, OutputState, Progress, RetryPolicy, TaskError,
-    TaskOptions, Trigger,
+    DataFormat, ErrorCode, EventData, EventKind, InputRead, Outcome, OutputState, PieceRead, PiecesRead,
+    Progress, Provenance, RetryPolicy, TaskError, TaskOptions, Trigger,
 };
 
 use super::AT;
@@ -93,6 +94,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 run_id,
                 plan_id,
                 fingerprint: fingerprint("b"),
+                deployment: 0,
                 tasks: plan.tasks().clone(),
             })]
         }
@@ -117,8 +119,30 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
         }
         EventKind::DispatchRequested => {
-            let bare = DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None };
-            let full = DispatchRequested { worker_queue: Some("big".into()), ..bare.clone() };
+            let provenance = Arc::default();
+            let bare =
+                DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None, provenance };
+            let day = |day: u32| PartitionKey::parse(&format!("date=d:2024-01-{day:02}")).expect("a key");
+            let id = MaterializationId::from_parts(7, 7);
+            let piece = |partition| PieceRead { partition, id };
+            let input = |asset: &str, pieces| InputRead { asset: asset.parse().expect("an asset"), pieces };
+            let counted = PiecesRead::Counted {
+                count: 300,
+                first: day(1),
+                last: day(31),
+                digest: format!("sha256:{}", "0".repeat(64)),
+            };
+            let provenance = Arc::new(Provenance {
+                deployment: 3,
+                code_versions: vec![Some("sha256:1".into()), None],
+                definition_changed: true,
+                inputs: vec![
+                    input("raw/flights", PiecesRead::Named(vec![piece(Some(day(5))), piece(Some(day(6)))])),
+                    input("raw/planes", PiecesRead::Named(vec![piece(None)])),
+                    input("raw/weather", counted),
+                ],
+            });
+            let full = DispatchRequested { worker_queue: Some("big".into()), provenance, ..bare.clone() };
             vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]
         }
         EventKind::DispatchEnqueued => {
@@ -311,6 +335,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         run_id,
         plan_id: plan_id(),
         fingerprint: fingerprint("d"),
+        deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
@@ -350,6 +375,7 @@ fn finished_with_outputs() -> Vec<EventData> {
         byte_size: Some(18_446_744_073_709_551_615),
         content_hash: Some("sha256:00ff".to_owned()),
         schema_hash: Some("sha256:01".to_owned()),
+        code_version: Some("sha256:02".into()),
         schema: Some(texts(&[("carrier", "string"), ("delay", "double")])),
         metadata: texts(&[("note", "\"a \\\"good\\\" day\""), ("skipped", "3")]),
         checks: CHECKS
