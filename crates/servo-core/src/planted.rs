@@ -32,6 +32,8 @@ pub enum Mistake {
     FoldReadsClock,
     /// An output counts although a check blocks it.
     GateIgnored,
+    /// An output counts although its commit marker is not there.
+    PromotedWithoutMarker,
     /// A dispatch does not record what its attempt reads.
     InputNotRecorded,
     /// A materialization is recorded with the code that is deployed when it is reported, not with the code that ran.
@@ -40,7 +42,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -54,6 +56,7 @@ impl Mistake {
         Self::LateResultPromoted,
         Self::FoldReadsClock,
         Self::GateIgnored,
+        Self::PromotedWithoutMarker,
         Self::InputNotRecorded,
         Self::CodeVersionOfAnotherDeployment,
     ];

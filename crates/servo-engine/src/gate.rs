@@ -12,6 +12,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 
 use crate::definitions::{CheckDef, Severity};
+use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{GatingDecision, OutputState};
 use crate::outputs::{CheckReport, OutputReport};
 use crate::state::{State, Task};
@@ -48,18 +49,21 @@ fn effect(check: &CheckReport) -> GatingDecision {
     }
 }
 
-/// The outputs of an attempt as far as they count, and why one of them was blocked although a worker calls it committed.
+/// The outputs of an attempt as far as they count, and why the attempt fails although its worker calls them committed.
 ///
 /// How bad a failed check is follows from its declaration, as long as that is what the attempt was told.
 pub(crate) fn enforce(
     state: &State,
     task: &Task,
     reported: &Arc<[OutputReport]>,
-) -> (Arc<[OutputReport]>, Option<String>) {
+) -> (Arc<[OutputReport]>, Option<TaskError>) {
     let mut outputs = reported.clone();
-    let mut reason = None;
+    let mut error = None;
     for position in 0..reported.len() {
         let output = &reported[position];
+        if !task.assets().any(|asset| asset == output.asset) {
+            continue;
+        }
         let declared = declared(state, task, output);
         let differs = |check: &CheckReport| trusted(check, declared) != (check.severity, check.blocking);
         if output.checks.iter().any(differs) {
@@ -72,9 +76,17 @@ pub(crate) fn enforce(
         if blocked.is_some() {
             Arc::make_mut(&mut outputs)[position].state = OutputState::Discarded;
         }
-        reason = reason.or(blocked);
+        let blocked = blocked.map(|reason| TaskError::new(ErrorCode::CheckFailed, reason));
+        error = error.or(blocked).or_else(|| missing(output));
     }
-    (outputs, reason)
+    (outputs, error)
+}
+
+fn missing(output: &OutputReport) -> Option<TaskError> {
+    (output.state == OutputState::Missing).then(|| {
+        let problem = "was reported as stored, but its storage does not have it; does the worker write to the same storage?";
+        TaskError::new(ErrorCode::OutputMissing, format!("{} {problem}", output.asset))
+    })
 }
 
 /// The checks that the attempt was told to run; none if the definition has changed since.

@@ -269,5 +269,7 @@ named_enum! {
         Quarantined = "QUARANTINED",
         /// A check blocked it, and nobody keeps it.
         Discarded = "DISCARDED",
+        /// Its worker calls it committed, but storage does not have it.
+        Missing = "MISSING",
     }
 }

@@ -129,3 +129,30 @@ fn a_check_that_was_deployed_after_the_dispatch_is_not_missed() {
     report(&mut world, &attempt, vec![check("rows", true, Severity::Critical, None)]);
     assert_eq!(state_of(&world, &attempt), TaskState::Succeeded);
 }
+
+#[test]
+fn an_output_that_storage_does_not_have_fails_the_attempt() {
+    let (mut world, attempt) = world();
+    let output =
+        OutputReport { format: Some(DataFormat::Json), ..OutputReport::new(x(), OutputState::Missing) };
+    let report = Report { outputs: [output].into(), ..Report::succeeded() };
+    world.ask(Input::Finished(attempt.clone(), report)).expect("taken");
+    let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
+    assert_eq!(task.state, TaskState::RetryWait, "worth another try");
+    assert_eq!(task.error.as_ref().map(|error| error.code), Some(ErrorCode::OutputMissing));
+    assert!(world.state().latest(&x(), None).is_none());
+}
+
+#[test]
+fn what_a_report_says_of_assets_of_others_does_not_matter() {
+    let (mut world, attempt) = world();
+    let own = OutputReport {
+        format: Some(DataFormat::Json),
+        checks: vec![check("rows", true, Severity::Critical, None), check("unique", true, Severity::Error, None)],
+        ..OutputReport::new(x(), OutputState::Committed)
+    };
+    let other = OutputReport::new("raw/other".parse().expect("an asset"), OutputState::Missing);
+    let report = Report { outputs: [own, other].into(), ..Report::succeeded() };
+    world.ask(Input::Finished(attempt.clone(), report)).expect("taken");
+    assert_eq!(state_of(&world, &attempt), TaskState::Succeeded);
+}

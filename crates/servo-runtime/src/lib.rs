@@ -17,6 +17,7 @@ mod engine_loop;
 mod error;
 mod ground;
 mod host;
+mod markers;
 mod messages;
 mod ownership;
 mod presence;

@@ -296,6 +296,10 @@ impl Workspace {
     /// A worker ended an attempt. Safe to repeat until it is answered.
     pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
         let attempt = self.attempt(token)?;
+        let report = match &self.inner.data {
+            Some(data) => data.confirm(&attempt, report).await.map_err(|error| Error::Data(Arc::new(error)))?,
+            None => report,
+        };
         self.ask(Input::Finished(attempt, report)).await
     }
 

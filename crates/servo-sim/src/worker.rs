@@ -258,7 +258,7 @@ async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<V
                 site.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
                 "_reason.json",
             ),
-            OutputState::Committed | OutputState::Discarded => (
+            OutputState::Committed | OutputState::Discarded | OutputState::Missing => (
                 site.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
                 "_commit.json",
             ),

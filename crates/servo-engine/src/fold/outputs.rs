@@ -84,7 +84,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
                     row_version: at.id,
                 },
             ),
-            OutputState::Committed | OutputState::Discarded => {}
+            OutputState::Committed | OutputState::Discarded | OutputState::Missing => {}
         }
     }
 }

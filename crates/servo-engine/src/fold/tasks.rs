@@ -85,9 +85,9 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
-    let (outputs, blocked) = gate::enforce(state, task, &payload.outputs);
+    let (outputs, refused) = gate::enforce(state, task, &payload.outputs);
     let end = match payload.outcome {
-        Outcome::Succeeded => match blocked {
+        Outcome::Succeeded => match refused {
             None => End::Succeeded(materializations::named(
                 task,
                 payload.attempt_id,
@@ -95,10 +95,7 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
                 payload.materialization_id,
             )),
             // Its worker should have said so.
-            Some(reason) => {
-                let error = TaskError::new(ErrorCode::CheckFailed, reason);
-                End::Failed(Some(Arc::new(error)), TransitionReason::ExecutionFailed)
-            }
+            Some(error) => End::Failed(Some(Arc::new(error)), TransitionReason::ExecutionFailed),
         },
         Outcome::Failed => End::Failed(payload.error.clone(), TransitionReason::ExecutionFailed),
         Outcome::TimedOut => {

@@ -63,7 +63,7 @@ class Function:
         return frozenset(field["name"] for field in entry.get("config", {}).get("fields", ()))
 
     def code_version(self, asset: str, versions: CodeVersions) -> str | None:
-        """Give the version of the code that makes an asset: as declared, or of the function that is loaded."""
+        """Give the version of the code that makes an asset: as declared, or of the loaded function."""
         definition = next((each for each in self.definitions if each.key == asset), None)
         if definition is None:
             return None
