@@ -11,8 +11,8 @@ use servo_core::{Millis, RunId, Timestamp};
 use crate::command::{Attempt, CancelRun, Input, Reply, Report, TriggerRun};
 use crate::derive::{fingerprint_prefix, idempotency_hash, plan_id};
 use crate::event::{
-    DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    ClockStepped, DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested,
+    RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
 };
 use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
@@ -75,6 +75,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
         Input::WorkersLost(prefix) => workers_lost(state, prefix),
+        Input::ClockStepped { expected, by_ms } => clock_stepped(state, *expected, *by_ms),
         Input::Sweep => Decision::reply(Reply::Done),
     }
 }
@@ -306,6 +307,15 @@ fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &R
 
 fn reported_before(state: &State, event: &EventData) -> bool {
     state.idempotency.contains(idempotency_hash(&event.idempotency_key()))
+}
+
+/// Nothing waits in a workspace without a run at work, so there is nothing to move.
+fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
+    if state.active_runs() == 0 {
+        return Decision::reply(Reply::Done);
+    }
+    let event = EventData::ClockStepped(ClockStepped { expected, by_ms });
+    Decision { events: vec![event], answer: Answer::Now(Ok(Reply::Done)) }
 }
 
 fn workers_lost(state: &State, prefix: &str) -> Decision {

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
 
-use crate::definitions::{CheckDef, Severity};
+use crate::definitions::Severity;
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{GatingDecision, OutputState};
 use crate::outputs::{CheckReport, OutputReport};
-use crate::state::{State, Task};
+use crate::provenance::ExpectedCheck;
+use crate::state::Task;
 
 /// The sum of the checks of one output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +52,8 @@ fn effect(check: &CheckReport) -> GatingDecision {
 
 /// The outputs of an attempt as far as they count, and why the attempt fails although its worker calls them committed.
 ///
-/// How bad a failed check is follows from its declaration, as long as that is what the attempt was told.
+/// How bad a failed check is follows from its declaration at the dispatch.
 pub(crate) fn enforce(
-    state: &State,
     task: &Task,
     reported: &Arc<[OutputReport]>,
 ) -> (Arc<[OutputReport]>, Option<TaskError>) {
@@ -61,18 +61,17 @@ pub(crate) fn enforce(
     let mut error = None;
     for position in 0..reported.len() {
         let output = &reported[position];
-        if !task.assets().any(|asset| asset == output.asset) {
-            continue;
-        }
-        let declared = declared(state, task, output);
-        let differs = |check: &CheckReport| trusted(check, declared) != (check.severity, check.blocking);
+        let Some(made) = (0..).zip(task.assets()).find(|(_, asset)| *asset == output.asset) else { continue };
+        let declared: Vec<&ExpectedCheck> =
+            task.provenance.checks.iter().filter(|check| check.output == made.0).collect();
+        let differs = |check: &CheckReport| trusted(check, &declared) != (check.severity, check.blocking);
         if output.checks.iter().any(differs) {
             for check in &mut Arc::make_mut(&mut outputs)[position].checks {
-                (check.severity, check.blocking) = trusted(check, declared);
+                (check.severity, check.blocking) = trusted(check, &declared);
             }
         }
         let is_committed = output.state == OutputState::Committed && !planted::has(Mistake::GateIgnored);
-        let blocked = is_committed.then(|| reason_to_block(&outputs[position], declared)).flatten();
+        let blocked = is_committed.then(|| reason_to_block(&outputs[position], &declared)).flatten();
         if blocked.is_some() {
             Arc::make_mut(&mut outputs)[position].state = OutputState::Discarded;
         }
@@ -89,22 +88,15 @@ fn missing(output: &OutputReport) -> Option<TaskError> {
     })
 }
 
-/// The checks that the attempt was told to run; none if the definition has changed since.
-fn declared<'a>(state: &'a State, task: &Task, output: &OutputReport) -> &'a [CheckDef] {
-    let is_unchanged = state.definitions.changed_in(&output.asset) <= task.provenance.deployment;
-    let asset = state.definitions.get(&output.asset).filter(|_| is_unchanged);
-    asset.map_or(&[], |asset| &asset.checks)
-}
-
-fn trusted(check: &CheckReport, declared: &[CheckDef]) -> (Severity, Option<bool>) {
+fn trusted(check: &CheckReport, declared: &[&ExpectedCheck]) -> (Severity, Option<bool>) {
     declared
         .iter()
         .find(|declared| declared.name == check.name)
         .map_or((check.severity, check.blocking), |declared| (declared.severity, declared.blocking))
 }
 
-fn reason_to_block(output: &OutputReport, declared: &[CheckDef]) -> Option<String> {
-    let is_reported = |check: &&CheckDef| output.checks.iter().any(|report| report.name == check.name);
+fn reason_to_block(output: &OutputReport, declared: &[&ExpectedCheck]) -> Option<String> {
+    let is_reported = |check: &&&ExpectedCheck| output.checks.iter().any(|report| report.name == check.name);
     if let Some(missing) = declared.iter().find(|check| !is_reported(check)) {
         return Some(format!("{}: no result of check {} was reported", output.asset, missing.name));
     }

@@ -59,7 +59,7 @@ pub use lifecycle::{
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
-pub use provenance::{InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
+pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
 pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};

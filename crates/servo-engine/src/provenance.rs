@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId, PartitionKey, sha256_hex};
 
+use crate::definitions::Severity;
 use crate::work::WorkPiece;
 
 /// The most partitions of inputs that a dispatch names one by one; an event stays far below 64 kB.
@@ -26,9 +27,26 @@ pub struct Provenance {
     /// Whether a definition changed between the plan of the run and this dispatch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub definition_changed: bool,
+    /// The checks that the attempt has to report, as they were declared at the dispatch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<ExpectedCheck>,
     /// One entry for each dependency that has data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputRead>,
+}
+
+/// A check that an attempt has to report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ExpectedCheck {
+    /// Position of the asset among those of the task.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub output: u32,
+    pub name: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub severity: Severity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocking: Option<bool>,
 }
 
 /// The data of one dependency.
@@ -114,6 +132,14 @@ fn digest<'a>(pieces: impl Iterator<Item = (&'a WorkPiece, MaterializationId)>) 
         text.push('\n');
     }
     format!("sha256:{}", sha256_hex(text.as_bytes()))
+}
+
+fn is_first(position: &u32) -> bool {
+    *position == 0
+}
+
+fn is_default(severity: &Severity) -> bool {
+    *severity == Severity::default()
 }
 
 fn is_zero(value: &u64) -> bool {

@@ -31,8 +31,12 @@ fn check(name: &str, passed: bool, severity: Severity, blocking: Option<bool>) -
 /// An asset with a critical check `rows` and a check of severity error, `unique`.
 fn world() -> (World, Attempt) {
     let mut world = World::new(Settings::default());
-    deploy(&mut world, "d1", &json!([{ "name": "rows", "type": "row_count", "severity": "critical" },
-                                     { "name": "unique", "type": "unique" }]));
+    deploy(
+        &mut world,
+        "d1",
+        &json!([{ "name": "rows", "type": "row_count", "severity": "critical" },
+                                     { "name": "unique", "type": "unique" }]),
+    );
     let key = TaskKey::parse("raw/x:materialize").expect("a key");
     let options = TaskOptions { retry: Some(RetryPolicy::default()), ..TaskOptions::default() };
     let plan = plan_of(vec![TaskRequest { key, upstream: vec![], options }]);
@@ -97,10 +101,8 @@ fn committed_with_a_failed_critical_check_does_not_count() {
 
 #[test]
 fn a_worker_cannot_play_a_check_down_or_leave_it_out() {
-    let played_down = vec![
-        check("rows", false, Severity::Info, Some(false)),
-        check("unique", true, Severity::Error, None),
-    ];
+    let played_down =
+        vec![check("rows", false, Severity::Info, Some(false)), check("unique", true, Severity::Error, None)];
     let left_out = vec![check("unique", true, Severity::Error, None)];
     for checks in [played_down, left_out] {
         let (mut world, attempt) = world();
@@ -126,7 +128,8 @@ fn a_failed_check_of_severity_error_flags_the_run_and_the_materialization() {
 fn a_check_that_was_deployed_after_the_dispatch_is_not_missed() {
     let (mut world, attempt) = world();
     deploy(&mut world, "d2", &json!([{ "name": "new", "type": "row_count", "severity": "critical" }]));
-    report(&mut world, &attempt, vec![check("rows", true, Severity::Critical, None)]);
+    let passed = ["rows", "unique"].map(|name| check(name, true, Severity::Error, None));
+    report(&mut world, &attempt, passed.into());
     assert_eq!(state_of(&world, &attempt), TaskState::Succeeded);
 }
 
@@ -148,7 +151,10 @@ fn what_a_report_says_of_assets_of_others_does_not_matter() {
     let (mut world, attempt) = world();
     let own = OutputReport {
         format: Some(DataFormat::Json),
-        checks: vec![check("rows", true, Severity::Critical, None), check("unique", true, Severity::Error, None)],
+        checks: vec![
+            check("rows", true, Severity::Critical, None),
+            check("unique", true, Severity::Error, None),
+        ],
         ..OutputReport::new(x(), OutputState::Committed)
     };
     let other = OutputReport::new("raw/other".parse().expect("an asset"), OutputState::Missing);

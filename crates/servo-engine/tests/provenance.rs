@@ -31,7 +31,8 @@ fn asset(key: &str, version: &str, more: Value) -> Value {
 /// `raw/days`, daily for a year; `raw/one`; `day/same` reads one day; `all/days` reads them all, and waits for `raw/one`.
 fn project(version: &str) -> Vec<Value> {
     let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-12-31" } });
-    let reads = |mapping: &str| json!({ "asset": "raw/days", "parameter": "days", "mapping": { "kind": mapping } });
+    let reads =
+        |mapping: &str| json!({ "asset": "raw/days", "parameter": "days", "mapping": { "kind": mapping } });
     vec![
         asset("raw/days", "days 1", json!({ "partitions": daily })),
         asset("raw/one", "one 1", json!({})),
@@ -221,9 +222,13 @@ fn very_many_inputs_are_counted_and_an_attempt_that_cannot_be_repeated_is_replac
         materialize(&mut world, &day(number));
     }
     let (attempt, work) = dispatched(&mut world, "all/days");
-    let provenance = world.state().task(attempt.run_id, &attempt.task_key).expect("a task").provenance.clone();
+    let provenance =
+        world.state().task(attempt.run_id, &attempt.task_key).expect("a task").provenance.clone();
     let [read] = provenance.inputs.as_slice() else { panic!("{provenance:?}") };
-    assert!(matches!(&read.pieces, PiecesRead::Counted { count, .. } if *count == u64::from(many)), "{read:?}");
+    assert!(
+        matches!(&read.pieces, PiecesRead::Counted { count, .. } if *count == u64::from(many)),
+        "{read:?}"
+    );
     let size = serde_json::to_string(&*provenance).expect("plain data").len();
     assert!(size < 1_000, "{size} bytes");
     // The same data is there: the attempt is handed out again as it was.

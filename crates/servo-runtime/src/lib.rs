@@ -8,6 +8,7 @@
 //! writes tables behind both. What they run on is a [`Ground`]: a simulation brings its own.
 
 mod clock;
+mod clock_steps;
 mod committer;
 mod compaction;
 mod config;

@@ -297,7 +297,9 @@ impl Workspace {
     pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
         let attempt = self.attempt(token)?;
         let report = match &self.inner.data {
-            Some(data) => data.confirm(&attempt, report).await.map_err(|error| Error::Data(Arc::new(error)))?,
+            Some(data) => {
+                data.confirm(&attempt, report).await.map_err(|error| Error::Data(Arc::new(error)))?
+            }
             None => report,
         };
         self.ask(Input::Finished(attempt, report)).await

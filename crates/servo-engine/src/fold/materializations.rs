@@ -22,8 +22,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     if task.state != TaskState::Succeeded || task.key.operation() == Operation::Check {
         return;
     }
-    let last =
-        LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
+    let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,

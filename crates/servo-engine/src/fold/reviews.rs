@@ -14,8 +14,17 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
     let Some(waiting) = take(state, &payload.asset_key, payload.materialization_id) else {
         return Applied::No(Ignored::Duplicate);
     };
-    let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, provenance, inputs_as_of, .. } =
-        waiting;
+    let QuarantineRow {
+        asset_key,
+        partition_key,
+        run_id,
+        task_key,
+        attempt,
+        output,
+        provenance,
+        inputs_as_of,
+        ..
+    } = waiting;
     let provenance = provenance.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let unknown = || OutputReport::new(asset_key.clone(), OutputState::Quarantined);
     let output: OutputReport = serde_json::from_str(&output).unwrap_or_else(|_| unknown());

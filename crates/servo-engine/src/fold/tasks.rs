@@ -85,7 +85,7 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
-    let (outputs, refused) = gate::enforce(state, task, &payload.outputs);
+    let (outputs, refused) = gate::enforce(task, &payload.outputs);
     let end = match payload.outcome {
         Outcome::Succeeded => match refused {
             None => End::Succeeded(materializations::named(

@@ -4,8 +4,9 @@ use servo_core::{AssetKey, EventId, MaterializationId, RunId, TaskKey, Timestamp
 
 use super::{
     AssetDefinitionRow, CheckResultRow, DeploymentRow, Discard, DynamicPartitionRow, EdgeRow,
-    IdempotencyEntry, IdempotencyRow, MaterializationInputRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow,
-    QuarantineRow, RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow, TaskRow, TimerRow,
+    IdempotencyEntry, IdempotencyRow, MaterializationInputRow, MaterializationRow, OutboxRow,
+    PartitionSetRow, PartitionStatusRow, QuarantineRow, RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow,
+    TaskRow, TimerRow,
 };
 
 /// How far the fold has come.

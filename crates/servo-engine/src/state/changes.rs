@@ -9,8 +9,7 @@ use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
     CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationInputRow,
-    MaterializationRow,
-    RunKeyConflictRow, RunKeyRow,
+    MaterializationRow, RunKeyConflictRow, RunKeyRow,
 };
 
 #[derive(Debug, Clone, Default)]

@@ -238,21 +238,19 @@ pub(super) fn restore(
         row.last_materialization_at,
         row.last_materialization_event_id,
     ) {
-        (Some(id), Some(run_id), Some(at), Some(event)) => {
-            Some(Materialized {
-                id: id.to_u128().to_be_bytes(),
-                run_id: run_id.to_u128().to_be_bytes(),
-                event_id: event.to_u128().to_be_bytes(),
-                inputs_as_of: row
-                    .last_materialization_inputs_as_of
-                    .unwrap_or(EventId::NIL)
-                    .to_u128()
-                    .to_be_bytes(),
-                at,
-                code_version: code_versions.intern_str(row.last_materialization_code_version.as_deref()),
-                format: row.last_materialization_format,
-            })
-        }
+        (Some(id), Some(run_id), Some(at), Some(event)) => Some(Materialized {
+            id: id.to_u128().to_be_bytes(),
+            run_id: run_id.to_u128().to_be_bytes(),
+            event_id: event.to_u128().to_be_bytes(),
+            inputs_as_of: row
+                .last_materialization_inputs_as_of
+                .unwrap_or(EventId::NIL)
+                .to_u128()
+                .to_be_bytes(),
+            at,
+            code_version: code_versions.intern_str(row.last_materialization_code_version.as_deref()),
+            format: row.last_materialization_format,
+        }),
         (None, None, None, None) => None,
         _ => {
             let partition = row.partition_key.as_ref().map_or("", PartitionKey::canonical);

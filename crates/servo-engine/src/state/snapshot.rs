@@ -12,8 +12,8 @@ use super::{
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
-use crate::rows::{EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
 use crate::provenance::Provenance;
+use crate::rows::{EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
 use crate::settings::Settings;
 
 /// Name of the queue a task goes to unless it names another.
@@ -389,8 +389,7 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
     let outputs = parsed(row.outputs.as_deref()).map_err(|e| misfit("outputs", e.to_string()))?;
     let usage = parsed(row.usage.as_deref()).map_err(|e| misfit("usage", e.to_string()))?;
     let past = parsed(row.past_attempts.as_deref()).map_err(|e| misfit("past_attempts", e.to_string()))?;
-    let provenance =
-        parsed(row.provenance.as_deref()).map_err(|e| misfit("provenance", e.to_string()))?;
+    let provenance = parsed(row.provenance.as_deref()).map_err(|e| misfit("provenance", e.to_string()))?;
     Ok(Task {
         options: serde_json::from_str(&row.options)
             .map(Arc::new)

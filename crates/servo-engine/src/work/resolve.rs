@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use servo_core::planted::{self, Mistake};
 use servo_core::partitions::{Block, DimMapping, MappingDef, Moment, PartitionSet};
+use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, PartitionKey, Partitions, Timestamp};
 
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use crate::definitions::{Asset, Definitions, Dep};
 use crate::outputs::materialization_of;
-use crate::provenance::{InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
+use crate::provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 use crate::state::{Materialized, Run, State, Task};
 
 /// The provenance of an attempt that is about to be dispatched. Nothing is known of what is not deployed.
@@ -18,16 +18,32 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
     let mut inputs: Vec<InputRead> = Vec::new();
     let mut named = NAMED_INPUTS;
     for dep in task.deps().into_iter().filter(|_| !planted::has(Mistake::InputNotRecorded)) {
-        let input = InputRead::new(&task.definitions.asset(dep.asset).key, &task.pieces(dep, &task.upstream(dep)), named);
+        let input = InputRead::new(
+            &task.definitions.asset(dep.asset).key,
+            &task.pieces(dep, &task.upstream(dep)),
+            named,
+        );
         named -= input.as_ref().map_or(0, InputRead::named);
         inputs.extend(input);
     }
     Provenance {
         deployment: state.definitions.number(),
         code_versions: task.outputs().map(|asset| asset.def.code_version.as_deref().map(Arc::from)).collect(),
-        definition_changed: task.outputs().any(|asset| state.definitions.changed_in(&asset.key) > run.deployment),
+        definition_changed: task
+            .outputs()
+            .any(|asset| state.definitions.changed_in(&asset.key) > run.deployment),
+        checks: (0..).zip(task.outputs()).flat_map(|(output, asset)| expected(output, asset)).collect(),
         inputs,
     }
+}
+
+fn expected(output: u32, asset: &Asset) -> impl Iterator<Item = ExpectedCheck> {
+    asset.def.checks.iter().map(move |check| ExpectedCheck {
+        output,
+        name: check.name.clone(),
+        severity: check.severity,
+        blocking: check.blocking,
+    })
 }
 
 /// The work of an attempt that was dispatched. None if what it makes is not deployed (any more).
@@ -67,7 +83,9 @@ pub(crate) fn can_be_repeated(state: &State, run: &Run, task: &Task) -> bool {
         PiecesRead::Named(_) => true,
         PiecesRead::Counted { .. } => resolver.deps().into_iter().any(|dep| {
             let asset = &resolver.definitions.asset(dep.asset).key;
-            *asset == read.asset && InputRead::new(asset, &resolver.pieces(dep, &resolver.upstream(dep)), 0).as_ref() == Some(read)
+            *asset == read.asset
+                && InputRead::new(asset, &resolver.pieces(dep, &resolver.upstream(dep)), 0).as_ref()
+                    == Some(read)
         }),
     })
 }
@@ -203,7 +221,9 @@ impl<'a> Resolver<'a> {
             MappingDef::Dims { dims } => partitions.dimensions().all(|name| match dims.get(name) {
                 Some(DimMapping { mapping: Some(mapping), .. }) => self.is_one(mapping, partitions, set),
                 Some(DimMapping { mapping: None, .. }) => true,
-                None => self.asset().partitions.iter().flat_map(|own| own.dimensions()).any(|own| own == name),
+                None => {
+                    self.asset().partitions.iter().flat_map(|own| own.dimensions()).any(|own| own == name)
+                }
             }),
         }
     }

@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef, PlanId,
-    RunId,
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef,
+    PlanId, RunId,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
-    AssetsDeployed, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
-    MaterializationApproved, MaterializationRejected, PlanCreated, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested,
+    AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, PlanCreated,
+    RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued,
+    TimerFired, TimerKind, TimerRequested,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, InputRead, Outcome, OutputState, PieceRead, PiecesRead,
-    Progress, Provenance, RetryPolicy, TaskError, TaskOptions, Trigger,
+    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Outcome, OutputState, PieceRead,
+    PiecesRead, Progress, Provenance, RetryPolicy, TaskError, TaskOptions, Trigger,
 };
 
 use super::AT;
@@ -120,8 +120,14 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::DispatchRequested => {
             let provenance = Arc::default();
-            let bare =
-                DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None, provenance };
+            let bare = DispatchRequested {
+                run_id,
+                task_key,
+                attempt: 1,
+                attempt_id,
+                worker_queue: None,
+                provenance,
+            };
             let day = |day: u32| PartitionKey::parse(&format!("date=d:2024-01-{day:02}")).expect("a key");
             let id = MaterializationId::from_parts(7, 7);
             let piece = |partition| PieceRead { partition, id };
@@ -136,6 +142,12 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 deployment: 3,
                 code_versions: vec![Some("sha256:1".into()), None],
                 definition_changed: true,
+                checks: vec![ExpectedCheck {
+                    output: 1,
+                    name: "rows".to_owned(),
+                    severity: Severity::Critical,
+                    blocking: Some(false),
+                }],
                 inputs: vec![
                     input("raw/flights", PiecesRead::Named(vec![piece(Some(day(5))), piece(Some(day(6)))])),
                     input("raw/planes", PiecesRead::Named(vec![piece(None)])),
@@ -147,6 +159,9 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::DispatchEnqueued => {
             vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::ClockStepped => {
+            vec![EventData::ClockStepped(ClockStepped { expected: AT, by_ms: -86_400_000 })]
         }
         EventKind::TimerRequested => {
             let timer_type = TimerKind::Retry;
@@ -433,7 +448,7 @@ const CHECKS: [CheckKind; 8] = [
     CheckKind::Python,
 ];
 
-const CODES: [ErrorCode; 18] = [
+const CODES: [ErrorCode; 19] = [
     ErrorCode::NetworkError,
     ErrorCode::RateLimited,
     ErrorCode::ServiceUnavailable,
@@ -449,6 +464,7 @@ const CODES: [ErrorCode; 18] = [
     ErrorCode::MissingInput,
     ErrorCode::SchemaViolation,
     ErrorCode::DataCorruption,
+    ErrorCode::OutputMissing,
     ErrorCode::InvalidDefinition,
     ErrorCode::Cancelled,
     ErrorCode::InternalError,
