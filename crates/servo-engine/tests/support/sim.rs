@@ -196,7 +196,7 @@ impl Sim {
                 self.now = self.now.saturating_add(Millis::from_secs(seconds));
                 None
             }
-            31 if how % 16 == 1 => {
+            31 if how % 32 == 1 => {
                 let by_ms = (i64::from(whom) - 32_768) * 1_000;
                 let expected = self.now;
                 self.flush();
