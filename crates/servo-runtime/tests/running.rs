@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
+use servo_engine::rows::Name;
 use servo_engine::{
-    CancelRun, EventData, Plan, Refusal, Reply, Report, RunState, TaskOptions, TaskState, TransitionReason,
-    TriggerRun,
+    CancelRun, ErrorCode, EventData, Plan, Refusal, Reply, Report, RunState, TaskOptions, TaskState,
+    TransitionReason, TriggerRun,
 };
 use servo_projections::Projection;
 use servo_queue::{Envelope, Keyring, Message, TaskClaims, TaskQueue};
@@ -43,7 +44,7 @@ async fn inv_10_a_failure_skips_what_is_downstream_and_names_its_cause() {
     let detail = stage.run("failing", plan(tasks)).await;
     assert_eq!(detail.run.state, RunState::Failed);
     assert_eq!(task_row(&detail, "bad").state, TaskState::Failed);
-    assert_eq!(task_row(&detail, "bad").error_code.as_deref(), Some("USER_CODE_EXCEPTION"));
+    assert_eq!(task_row(&detail, "bad").error_code, Some(Name(ErrorCode::UserCodeException)));
     assert_eq!(task_row(&detail, "apart").state, TaskState::Succeeded);
     for name in ["next", "last", "both"] {
         let row = task_row(&detail, name);
@@ -90,7 +91,7 @@ async fn a_panic_is_a_failure_of_the_task_and_not_of_the_executor() {
         let detail = stage.run(&format!("wild {round}"), one("wild")).await;
         assert_eq!(detail.run.state, RunState::Failed);
         let error = task_row(&detail, "wild").error.clone().unwrap();
-        assert!(error.contains("panic"), "{error}");
+        assert!(error.message.contains("panic"), "{error:?}");
     }
     let detail = stage.run("tame", one("tame")).await;
     assert_eq!(detail.run.state, RunState::Succeeded, "more panics than slots, and it still works");
@@ -106,7 +107,7 @@ async fn an_attempt_that_takes_too_long_times_out() {
     let detail = stage.run("slow", plan_of(vec![request("slow", &[], options)])).await;
     let row = task_row(&detail, "slow");
     assert_eq!((detail.run.state, row.state, row.attempt), (RunState::Failed, TaskState::Failed, 2));
-    assert_eq!(row.error_code.as_deref(), Some("TIMEOUT"), "{row:?}");
+    assert_eq!(row.error_code, Some(Name(ErrorCode::Timeout)), "{row:?}");
     assert_eq!(stage.script.stopped().len(), 2, "the work itself was stopped, both times");
     stage.close().await;
 }

@@ -8,12 +8,12 @@ use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::At;
-use super::outputs::{json, output_of};
+use super::outputs::output_of;
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
-use crate::rows::{MaterializationInputRow, MaterializationRow};
+use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
 use crate::state::{LastAttempt, Materialization, State, Task};
 
 /// A task ended for good.
@@ -121,8 +121,8 @@ pub(super) fn promote(
         byte_size: output.byte_size,
         content_hash: output.content_hash.clone(),
         schema_hash: output.schema_hash.clone(),
-        schema: output.schema.as_ref().map(json),
-        metadata: (!output.metadata.is_empty()).then(|| json(&output.metadata)),
+        schema: output.schema.clone().map(Json),
+        metadata: (!output.metadata.is_empty()).then(|| Json(output.metadata.clone())),
         code_version: code_version.as_ref().map(ToString::to_string),
         deployment_number: made.provenance.deployment,
         inputs_as_of: made.inputs_as_of,
