@@ -4,6 +4,7 @@
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
+use crate::definitions::Severity;
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};

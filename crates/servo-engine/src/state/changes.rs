@@ -8,8 +8,8 @@ use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, Discard, EndedRows, GoneKeys, IdempotencyRow, MaterializationInputRow,
-    MaterializationRow,     RunKeyConflictRow, RunKeyRow,
+    CheckResultRow, Delta, DeploymentRow, Discard, EndedRows, GoneKeys, IdempotencyRow,
+    MaterializationInputRow, MaterializationRow, RunKeyConflictRow, RunKeyRow,
 };
 
 #[derive(Debug, Clone, Default)]
