@@ -38,6 +38,13 @@ pub enum Input {
     Finished(Attempt, Report),
     /// Workers whose id starts with this are gone, and what they ran with them.
     WorkersLost(Arc<str>),
+    /// The clock does not show the time that has passed.
+    ClockStepped {
+        /// The time at which it would be had it gone on evenly.
+        expected: Timestamp,
+        /// By how many milliseconds it differs; negative if it went back.
+        by_ms: i64,
+    },
     /// Look at everything, not only at what the indexes say (anti-entropy).
     Sweep,
 }

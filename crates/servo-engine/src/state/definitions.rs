@@ -79,6 +79,11 @@ impl Deployed {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
 
+    /// Number of the deployment that last changed or removed an asset; 0 if it was never deployed.
+    pub(crate) fn changed_in(&self, key: &AssetKey) -> u64 {
+        self.assets.get(key).map_or(0, |asset| asset.number)
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
