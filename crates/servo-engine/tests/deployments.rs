@@ -74,7 +74,9 @@ fn a_deployment_writes_only_what_differs_from_the_one_before() {
 fn the_same_definitions_with_newer_time_zones_are_another_deployment() {
     let mut world = World::new(Settings::default());
     let with_zones = |zones: &str| {
-        let Input::Deploy(deploy) = deploy("d1", vec![definition("a", "1")]) else { unreachable!("a deployment") };
+        let Input::Deploy(deploy) = deploy("d1", vec![definition("a", "1")]) else {
+            unreachable!("a deployment")
+        };
         Input::Deploy(Deploy { time_zones: zones.into(), ..deploy })
     };
     world.ask(with_zones("2026e")).expect("deployed");
