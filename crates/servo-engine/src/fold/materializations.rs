@@ -79,7 +79,7 @@ pub(super) fn promote(state: &mut State, at: At, made: Made, output: &OutputRepo
     let definition = state.definitions.get(&output.asset);
     let code_version = definition.and_then(|definition| definition.code_version.clone());
     let latest = Materialized::new(made.materialization_id, output.format, made.run_id, at.time, at.id);
-    state.changes.materializations.push(MaterializationRow {
+    state.changes.appended.materializations.push(MaterializationRow {
         materialization_id: made.materialization_id,
         asset_key: output.asset.clone(),
         partition_key: made.task_key.partition(),

@@ -13,7 +13,7 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::TimerKind;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
-use servo_engine::rows::{ColumnSource, Json, Name, ReadFrom, RowSource};
+use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
     AttemptOutcome, DataFormat, DataStatus, ErrorCode, OutboxStatus, Outcome, OutputState, PastAttempt,
     Resolution, RetryPolicy, RunState, RunTransitionReason, TaskError, TaskOptions, TaskState, TimerState,
@@ -92,7 +92,7 @@ impl RowSource for Generator {
 impl<F: Make> ColumnSource<F> for Generator {
     type Column = Generator;
 
-    fn column(&self, _name: &'static str) -> Result<Generator, Infallible> {
+    fn column(&self, _column: Column) -> Result<Generator, Infallible> {
         let column = Generator::new(self.number());
         column.batch.set(self.batch.get());
         Ok(column)
