@@ -29,6 +29,7 @@
 
 mod asset_id;
 mod asset_key;
+mod backoff;
 mod base32;
 pub mod canonical;
 mod civil;
@@ -55,6 +56,7 @@ mod zone;
 
 pub use asset_id::AssetId;
 pub use asset_key::AssetKey;
+pub use backoff::Backoff;
 pub use canonical::{canonicalize_str, to_canonical_bytes, to_canonical_string};
 pub use clock::{Clock, ManualClock};
 pub use cron::Cron;
@@ -69,3 +71,4 @@ pub use queue_id::{cloud_task_id, dispatch_id, timer_id};
 pub use run_id::RunId;
 pub use task_key::{Operation, TaskKey};
 pub use time::{Millis, Timestamp};
+pub use zone::TimeZones;

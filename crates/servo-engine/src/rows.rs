@@ -16,6 +16,7 @@ mod edges;
 mod for_each;
 mod idempotency;
 mod json;
+mod materialization_inputs;
 mod materializations;
 mod outbox;
 mod partition_status;
@@ -35,6 +36,7 @@ pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, Name};
+pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
@@ -76,6 +78,7 @@ macro_rules! tables {
             // Rows are written once.
             append_only {
                 materializations: MaterializationRow,
+                materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,

@@ -19,8 +19,8 @@ use servo_core::{
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason,
-    TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Resolution, RunState,
+    RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -155,6 +155,7 @@ named_values!(
     AttemptOutcome,
     DataStatus,
     DataFormat,
+    GatingDecision,
 );
 
 /// Keys that are shown in another form than they are stored in.

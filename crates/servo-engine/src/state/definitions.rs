@@ -16,6 +16,8 @@ pub struct Deployment {
     pub number: u64,
     /// Digest of the manifest.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
@@ -77,6 +79,11 @@ impl Deployed {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
 
+    /// Number of the deployment that last changed or removed an asset; 0 if it was never deployed.
+    pub(crate) fn changed_in(&self, key: &AssetKey) -> u64 {
+        self.assets.get(key).map_or(0, |asset| asset.number)
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
@@ -135,6 +142,7 @@ impl Deployed {
         self.deployment = Some(Deployment {
             number: payload.number,
             digest: payload.digest.clone(),
+            time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
             actor: payload.actor.clone(),
             deployed_at: at,
@@ -149,6 +157,7 @@ impl Deployed {
         self.deployment.as_ref().map(|deployment| DeploymentRow {
             number: deployment.number,
             digest: deployment.digest.to_string(),
+            time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
             actor: deployment.actor.clone(),
             assets: deployment.assets,
@@ -174,6 +183,7 @@ impl Deployed {
             deployed.deployment = Some(Deployment {
                 number: row.number,
                 digest: row.digest.into(),
+                time_zones: row.time_zones.into(),
                 project: row.project,
                 actor: row.actor,
                 deployed_at: row.deployed_at,

@@ -7,6 +7,7 @@ use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
 use super::{Cancel, Counts, RestoreError, Run, Task};
 use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
+use crate::provenance::Provenance;
 use crate::rows::{Delta, EdgeRow, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 
 /// Name of the queue a task goes to unless it names another.
@@ -20,6 +21,9 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         request_fingerprint: run.fingerprint.to_string(),
         plan_id: run.plan,
         plan_fingerprint: run.plan_fingerprint.as_ref().map(ToString::to_string),
+        deployment_number: run.deployment,
+        code_changed: run.code_changed,
+        checks_failed: run.checks_failed,
         state: run.state,
         transition_reason: run.reason,
         trigger: Json(run.trigger.clone()),
@@ -63,6 +67,8 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         deps_satisfied_at: task.deps_satisfied_at,
         options: Json(task.options.clone()),
         ready_at: task.ready_at,
+        provenance: (*task.provenance != Provenance::default()).then(|| Json(task.provenance.clone())),
+        inputs_as_of: task.inputs_as_of,
         dispatched_at: task.dispatched_at,
         started_at: task.started_at,
         last_heartbeat_at: task.heartbeat_at,
@@ -207,6 +213,9 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         fingerprint: fingerprint(&row.request_fingerprint)?,
         plan: row.plan_id,
         plan_fingerprint: row.plan_fingerprint.as_deref().map(fingerprint).transpose()?,
+        deployment: row.deployment_number,
+        code_changed: row.code_changed,
+        checks_failed: row.checks_failed,
         state: row.state,
         reason: row.transition_reason,
         trigger: row.trigger.0,
@@ -253,6 +262,8 @@ pub(super) fn restore_task(row: TaskRow) -> Task {
         deps_satisfied: row.deps_satisfied_count,
         deps_satisfied_at: row.deps_satisfied_at,
         ready_at: row.ready_at,
+        provenance: row.provenance.map(|json| json.0).unwrap_or_default(),
+        inputs_as_of: row.inputs_as_of,
         dispatched_at: row.dispatched_at,
         started_at: row.started_at,
         heartbeat_at: row.last_heartbeat_at,
