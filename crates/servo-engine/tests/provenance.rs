@@ -47,7 +47,15 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         Arc::new(def)
     });
     let (digest, project, assets) = (digest.into(), "flights".to_owned(), assets.collect());
-    world.ask(Input::Deploy(Deploy { digest, project, assets, actor: "me".to_owned() })).expect("deployed");
+    world
+        .ask(Input::Deploy(Deploy {
+            digest,
+            project,
+            assets,
+            time_zones: "2026e".into(),
+            actor: "me".to_owned(),
+        }))
+        .expect("deployed");
 }
 
 fn world() -> World {
