@@ -35,7 +35,7 @@ impl Data {
     /// Does what follows from changes that are durable in the log.
     pub(crate) async fn follow(&self, delta: &Delta) -> Result<(), DataError> {
         let made = |row: &MaterializationRow| (row.asset_key.clone(), row.materialization_id);
-        let news: BTreeSet<_> = delta.materializations.iter().map(made).collect();
+        let news: BTreeSet<_> = delta.appended.materializations.iter().map(made).collect();
         self.point(&delta.partition_status, |made| news.contains(made)).await?;
         for discard in &delta.discards {
             self.discard(discard).await?;
