@@ -46,6 +46,7 @@ impl From<Error> for Problem {
             | Error::Batch { .. }
             | Error::LogBehind { .. }
             | Error::Restore(_)
+            | Error::Data(_)
             | Error::NotLeader { .. } => Problem::internal(&error),
         }
     }
@@ -101,13 +102,7 @@ impl From<RequestError> for Problem {
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
-            RequestError::Review(error) => {
-                tracing::warn!(error, "api.review_failed");
-                Problem::new(
-                    Code::ReviewFailed,
-                    "the data that was to be reviewed cannot be moved; the log of the server says why",
-                )
-            }
+            RequestError::NothingToRelease { .. } => Problem::new(Code::ReviewFailed, detail),
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod controllers;
 mod decide;
 pub mod definitions;
 mod derive;
+pub mod effect;
 pub mod event;
 mod failure;
 mod fold;
@@ -48,6 +49,7 @@ pub use command::{
     Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, Review, TriggerRun, Verdict,
 };
 pub use derive::{fingerprint_prefix, idempotency_hash};
+pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
@@ -64,4 +66,4 @@ pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
     PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
 };
-pub use step::{Dispatch, Effect, Engine, Step};
+pub use step::{Engine, Step};

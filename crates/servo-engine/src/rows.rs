@@ -10,7 +10,7 @@ mod partitions;
 
 pub use definitions::{AssetDefinitionRow, DeploymentRow};
 pub use delta::{Delta, GoneKeys, Head, HotRows};
-pub use materializations::{CheckResultRow, Discard, MaterializationRow, QuarantineRow};
+pub use materializations::{CheckResultRow, MaterializationRow, QuarantineRow};
 pub use partitions::{DynamicPartitionRow, PartitionSetRow, PartitionStatusRow};
 
 use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};

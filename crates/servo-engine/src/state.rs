@@ -8,7 +8,6 @@ mod changes;
 mod dedup;
 mod definitions;
 mod dynamic;
-mod given_up;
 mod index;
 mod partition_status;
 mod quarantine;
@@ -182,7 +181,12 @@ impl State {
 
     /// What waits for review, by asset and materialization: at most one for each partition.
     pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
-        self.quarantine.rows()
+        self.quarantine.rows().filter(|row| row.approved_event_id.is_none())
+    }
+
+    /// What was approved and is not released yet, by asset and materialization.
+    pub fn approved(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
+        self.quarantine.approved()
     }
 
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId};
+use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::planner::PlanningError;
 use servo_engine::{Refusal, RestoreError};
 use servo_queue::AuthError;
-use servo_store::{AppendError, ReadError};
+use servo_store::{AppendError, DataError, ReadError};
 
 /// Why a request for a run makes no sense. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,8 +22,10 @@ pub enum RequestError {
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
-    #[error("what was to be reviewed cannot be moved: {0}")]
-    Review(String),
+    #[error(
+        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
+    )]
+    NothingToRelease { asset: AssetKey, materialization_id: MaterializationId },
 }
 
 /// Why there is no answer, or why the answer is no.
@@ -79,6 +81,9 @@ pub enum Error {
     /// The tables do not fit together.
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    /// Data could not follow the log.
+    #[error(transparent)]
+    Data(Arc<DataError>),
     /// Another node runs this workspace.
     #[error("{workspace} is run by another node; stop that node, or wait until its lease of {ttl} runs out")]
     NotLeader {
@@ -100,6 +105,7 @@ impl Error {
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
+            | Error::Data(_)
             | Error::Lease(_) => true,
             Error::Refused(_)
             | Error::Request(_)
@@ -122,5 +128,11 @@ impl From<ReadError> for Error {
 impl From<servo_projections::Error> for Error {
     fn from(error: servo_projections::Error) -> Self {
         Error::Projection(Arc::new(error))
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Error::Data(Arc::new(error))
     }
 }

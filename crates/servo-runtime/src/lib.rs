@@ -17,6 +17,7 @@ mod engine_loop;
 mod error;
 mod ground;
 mod host;
+mod log_retention;
 mod messages;
 mod ownership;
 mod presence;

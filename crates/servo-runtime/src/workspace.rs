@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, EventId, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
-    State, TriggerRun, Verdict,
+    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Release, Reply, Report,
+    Review, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
-use crate::effects::Effects;
+use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::{Error, RequestError};
-use crate::ground::{Crew, Work};
+use crate::ground::{Crew, Ground, Work, within};
 use crate::messages::Message;
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
@@ -39,11 +41,13 @@ pub(crate) struct Inner {
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
     clock: Arc<dyn Clock>,
+    ground: Arc<dyn Ground>,
     ids: Arc<dyn PutIds>,
     keys: Keyring,
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
+    /// To see whether there is something to approve.
     data: Option<Data>,
     work: Work,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
@@ -51,6 +55,9 @@ pub(crate) struct Inner {
     /// Closes when the lease was given up, after the work has ended.
     leased: flume::Receiver<()>,
 }
+
+/// How long whoever approves waits until the data is where readers look for it.
+const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
 /// Batches that a slow follower may be behind before it misses some.
 const FOLLOWED: usize = 64;
@@ -132,14 +139,15 @@ impl Workspace {
         let stopping = Arc::new(AtomicBool::new(false));
         let failed = Arc::new(Failed::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (deltas, delta_queue) = flume::unbounded();
-        let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let (flushes, flush_queue) = flume::unbounded();
+        let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(FOLLOWED);
         let weak_followers = followers.downgrade();
         let config = Arc::new(config);
         let ground = config.ground.clone();
 
-        let effects = Arc::new(Effects {
+        let seed = || config.put_ids.next().to_u128() as u64;
+        let enqueuer = Arc::new(Enqueuer {
             queue: config.queue.clone(),
             keys: config.keys.clone(),
             clock: config.clock.clone(),
@@ -148,28 +156,38 @@ impl Workspace {
             token_lifetime: config.token_lifetime,
             ground: ground.clone(),
             engine: inputs.downgrade(),
+            seed: seed(),
         });
-        ground.spawn(effects.clone().run(effect_queue).boxed());
+        ground.spawn(enqueuer.clone().run(dispatch_queue).boxed());
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
+        let file_effects = FileEffects {
+            data: data.clone(),
+            ground: ground.clone(),
+            linger: config.flush_every,
+            stopping: stopping.clone(),
+            engine: inputs.downgrade(),
+            seed: seed(),
+        };
+        let (files, following) = file_effects.start();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             ground: ground.clone(),
             failed: failed.clone(),
-            effects,
-            waiting,
-            deltas,
+            effects: Effects { enqueuer, waiting, files: files.clone() },
+            flushes,
             published: published.clone(),
             engine: inputs.downgrade(),
             followers,
         });
-        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
             blobs: stores.blobs.clone(),
             shared: config.ownership == Ownership::ByLog,
             engine: inputs.downgrade(),
-            data: data.clone(),
+            effects: files,
+            seed: seed(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
             ground: ground.clone(),
@@ -209,13 +227,15 @@ impl Workspace {
             engine.run().await;
         });
         crew.thread("servo-commit", committing);
-        crew.thread("servo-compact", compaction.run(delta_queue));
+        crew.thread("servo-files", following);
+        crew.thread("servo-compact", compaction.run(flush_queue));
         Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
                 cache,
                 clock: config.clock.clone(),
+                ground,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
                 stopping,
@@ -256,20 +276,54 @@ impl Workspace {
         self.ask(Input::ChangePartitions(request)).await
     }
 
-    /// Decides about what a check had blocked; answers when the decision is durable.
+    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then, unless
+    /// its data cannot be moved for the moment: then it counts as soon as it was.
     pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+        match review.verdict {
+            Verdict::Approve => self.approve(review).await,
+            Verdict::Reject => self.ask(Input::Review(review)).await,
+        }
+    }
+
+    async fn approve(&self, review: Review) -> Result<Reply, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
+        let of = asset.clone();
         let waiting = self.read(move |state| {
-            let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
+            let found = state.quarantine().find(|row| row.asset_key == of && row.materialization_id == id);
             found.map(|row| row.partition_key.clone())
         });
-        if let (Verdict::Approve, Some(partition), Some(data)) =
-            (review.verdict, waiting.await?, &self.inner.data)
-        {
-            let approved = data.approve(&review.asset, partition.as_ref(), id).await;
-            approved.map_err(|error| RequestError::Review(error.to_string()))?;
+        if let (Some(partition), Some(data)) = (waiting.await?, &self.inner.data) {
+            let release = Release { asset: asset.clone(), partition, materialization_id: id };
+            if !release::is_there(data, &release).await? {
+                return Err(RequestError::NothingToRelease { asset, materialization_id: id }.into());
+            }
         }
-        self.ask(Input::Review(review)).await
+        let followed = self.subscribe();
+        let reply = self.ask(Input::Review(review)).await?;
+        let _counts =
+            within(self.inner.ground.as_ref(), LONGEST_RELEASE, self.released(followed, asset, id)).await;
+        Ok(reply)
+    }
+
+    /// Waits until what was approved is released.
+    async fn released(
+        &self,
+        mut followed: broadcast::Receiver<Arc<[Event]>>,
+        asset: AssetKey,
+        id: MaterializationId,
+    ) -> Result<(), Error> {
+        loop {
+            let of = asset.clone();
+            let waits = self.read(move |state| {
+                state.approved().any(|row| row.asset_key == of && row.materialization_id == id)
+            });
+            if !waits.await? {
+                return Ok(());
+            }
+            if followed.recv().await == Err(RecvError::Closed) {
+                return Err(Error::Stopped);
+            }
+        }
     }
 
     /// A worker is about to begin; an error means that it must not.

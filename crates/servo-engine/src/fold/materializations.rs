@@ -2,10 +2,11 @@
 //!
 //! Only results that count make a materialization. Cancelled tasks say nothing about data.
 
-use servo_core::{AttemptId, MaterializationId, Operation, RunId, TaskKey};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::At;
 use super::outputs::{json, output_of};
+use crate::effect::{Effect, Promotion};
 use crate::event::TaskFinished;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
@@ -46,10 +47,25 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         let unknown = OutputReport::new(asset.clone(), OutputState::Committed);
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
-        let latest = made.clone().zip(committed).map(|(made, output)| promote(state, at, made, output));
-        if state.statuses.record(&asset, partition.as_ref(), latest, last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+        let latest = made.clone().zip(committed).map(|(made, output)| materialize(state, at, made, output));
+        record(state, asset, partition.clone(), latest, last);
+    }
+}
+
+/// Notes the end of an attempt, and promotes what has become the latest by it.
+pub(super) fn record(
+    state: &mut State,
+    asset: AssetKey,
+    partition: Option<PartitionKey>,
+    latest: Option<Materialized>,
+    last: LastAttempt,
+) {
+    if state.statuses.record(&asset, partition.as_ref(), latest, last) {
+        state.changes.statuses.insert((asset.clone(), partition.clone()));
+    }
+    let promoted = state.latest(&asset, partition.as_ref()).filter(|known| Some(**known) == latest).copied();
+    if let Some(materialized) = promoted.filter(Materialized::has_data) {
+        state.changes.effect(Effect::Promote(Promotion { asset, partition, materialized }));
     }
 }
 
@@ -75,7 +91,7 @@ pub(super) struct Made {
 }
 
 /// Writes a materialization that counts from now on.
-pub(super) fn promote(state: &mut State, at: At, made: Made, output: &OutputReport) -> Materialized {
+pub(super) fn materialize(state: &mut State, at: At, made: Made, output: &OutputReport) -> Materialized {
     let definition = state.definitions.get(&output.asset);
     let code_version = definition.and_then(|definition| definition.code_version.clone());
     let latest = Materialized::new(made.materialization_id, output.format, made.run_id, at.time, at.id);

@@ -6,6 +6,7 @@ use servo_core::RunId;
 
 use super::At;
 use crate::derive::idempotency_hash;
+use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
 use crate::state::State;
 
@@ -14,6 +15,7 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     run.finished_event = Some(run.version);
     state.recent.insert((run.version, id));
     state.changes.run_ended(id);
+    state.changes.effect(Effect::ClearStaging(id));
     state.recent_tasks += run.tasks.len();
     while state.recent.len() > 1
         && (state.recent.len() > state.settings.recent_runs

@@ -3,9 +3,9 @@
 use servo_core::{AssetKey, EventId, MaterializationId, RunId, TaskKey, Timestamp};
 
 use super::{
-    AssetDefinitionRow, CheckResultRow, DeploymentRow, Discard, DynamicPartitionRow, EdgeRow,
-    IdempotencyEntry, IdempotencyRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow,
-    QuarantineRow, RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow, TaskRow, TimerRow,
+    AssetDefinitionRow, CheckResultRow, DeploymentRow, DynamicPartitionRow, EdgeRow, IdempotencyEntry,
+    IdempotencyRow, MaterializationRow, OutboxRow, PartitionSetRow, PartitionStatusRow, QuarantineRow,
+    RunKeyConflictRow, RunKeyEntry, RunKeyRow, RunRow, TaskRow, TimerRow,
 };
 
 /// How far the fold has come.
@@ -106,8 +106,6 @@ pub struct Delta {
     pub materializations: Vec<MaterializationRow>,
     /// New results of checks.
     pub check_results: Vec<CheckResultRow>,
-    /// Files that will never count. Not part of any table: they are removed before the tables say that they are gone.
-    pub discards: Vec<Discard>,
 }
 
 impl Delta {
@@ -136,7 +134,6 @@ impl Delta {
             idempotency: Vec::new(),
             materializations: Vec::new(),
             check_results: Vec::new(),
-            discards: Vec::new(),
         }
     }
 
@@ -161,6 +158,5 @@ impl Delta {
             && self.idempotency.is_empty()
             && self.materializations.is_empty()
             && self.check_results.is_empty()
-            && self.discards.is_empty()
     }
 }

@@ -6,10 +6,11 @@ use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, disp
 
 use super::task::SideRows;
 use super::{Run, State, snapshot};
+use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationRow,
-    RunKeyConflictRow, RunKeyRow,
+    CheckResultRow, Delta, DeploymentRow, GoneKeys, IdempotencyRow, MaterializationRow, RunKeyConflictRow,
+    RunKeyRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,6 @@ pub(crate) struct Changes {
     pub(crate) check_results: Vec<CheckResultRow>,
     /// What came to wait for review, or was reviewed.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
-    pub(crate) discards: Vec<Discard>,
     /// Ended runs that left memory.
     pub(crate) ended: Vec<Run>,
     pub(crate) run_keys: Vec<RunKeyRow>,
@@ -42,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) idempotency: Vec<IdempotencyRow>,
     /// Runs that ended since a step last asked.
     just_ended: Vec<RunId>,
+    /// Effects without an acknowledgement that followed from what was folded since a step last asked.
+    effects: Vec<Effect>,
 }
 
 impl Changes {
@@ -80,6 +82,14 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
     /// Notes the outbox and timer rows that a task no longer has.
     pub(crate) fn replaced(&mut self, run: RunId, key: &TaskKey, old: SideRows, new: SideRows) {
         if let Some(attempt) = old.outbox.filter(|_| old.outbox != new.outbox) {
@@ -100,6 +110,7 @@ impl Changes {
 pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
+    state.changes.effects = changes.take_effects();
     let mut delta = Delta {
         gone: GoneKeys { outbox: changes.outbox_gone, timers: changes.timers_gone, ..GoneKeys::default() },
         run_keys: changes.run_keys,
@@ -107,7 +118,6 @@ pub(super) fn take(state: &mut State) -> Delta {
         idempotency: changes.idempotency,
         materializations: changes.materializations,
         check_results: changes.check_results,
-        discards: changes.discards,
         ..Delta::empty(state.head)
     };
     delta.asset_definitions.extend(changes.definitions.iter().filter_map(|key| state.definitions.row(key)));

@@ -57,7 +57,7 @@ table! {
 }
 
 table! {
-    /// One row per output that waits for review.
+    /// One row per output that waits for review, or was approved and is not released yet.
     Quarantine = "quarantine", QuarantineRow, placed by row_version, at |row| row.quarantined_at; columns {
         asset_key: AssetKey;
         materialization_id: MaterializationId, unique;
@@ -67,6 +67,8 @@ table! {
         attempt: u32;
         quarantined_at: Timestamp, unique;
         output: String, unique;
+        approved_event_id: Option<EventId>, unique;
+        approved_at: Option<Timestamp>, unique;
         row_version: EventId, unique;
     }
 }

@@ -380,6 +380,8 @@ impl Generator {
             attempt: self.int(),
             quarantined_at: self.at(),
             output: self.text(),
+            approved_event_id: self.maybe(Self::event),
+            approved_at: self.maybe(Self::at),
             row_version: self.event(),
         }
     }

@@ -50,6 +50,16 @@ pub struct Waiting {
     pub event: EventId,
 }
 
+/// What somebody has approved, and whose data is to be moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Approved {
+    pub place: Place,
+    pub run: String,
+    pub at: Timestamp,
+    pub event: EventId,
+}
+
 /// Something came to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -66,6 +76,8 @@ pub struct Promotion {
 pub struct Data {
     pub statuses: BTreeMap<Place, Status>,
     pub quarantine: BTreeMap<Place, Waiting>,
+    /// What was approved and is not released, by asset and id.
+    pub approved: BTreeMap<(String, String), Approved>,
     /// Everything that ever came to count, in order.
     pub promotions: Vec<Promotion>,
 }
@@ -111,15 +123,15 @@ impl Data {
             let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
-            self.ended(place, id, last, false);
+            self.ended(place, id, last);
         }
     }
 
-    fn ended(&mut self, place: Place, id: Option<&str>, last: LastAttempt, approved: bool) {
+    fn ended(&mut self, place: Place, id: Option<&str>, last: LastAttempt) {
         let made =
             id.map(|id| Made { id: id.to_owned(), run: last.run.clone(), at: last.at, event: last.event });
         if let Some(made) = made.clone() {
-            self.promotions.push(Promotion { place: place.clone(), made, approved });
+            self.promotions.push(Promotion { place: place.clone(), made, approved: false });
         }
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
         self.statuses.insert(place, Status { latest: made.or(before), last });
@@ -133,9 +145,26 @@ impl Data {
         let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
         let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
         if approves {
-            let last = LastAttempt { succeeded: true, run: waiting.run, at: event.at, event: event.id };
-            self.ended(place, Some(id), last, true);
+            let approved = Approved { place, run: waiting.run, at: event.at, event: event.id };
+            self.approved.insert((asset.to_owned(), id.to_owned()), approved);
         }
+        Ok(())
+    }
+
+    /// What was approved is where readers look for it: it counts, as of its approval.
+    pub(super) fn released(&mut self, event: &Event) -> Judged {
+        let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
+        let Some(approved) = self.approved.remove(&(asset.to_owned(), id.to_owned())) else {
+            let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
+            return Err(No::Ignored(if waits { "not in that state" } else { "duplicate" }));
+        };
+        let Approved { place, run, at, event: by } = approved;
+        let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };
+        let made = Made { id: id.to_owned(), run, at, event: by };
+        self.promotions.push(Promotion { place: place.clone(), made: made.clone(), approved: true });
+        let before = self.statuses.remove(&place).and_then(|status| status.latest);
+        let newer = before.filter(|before| before.event > by);
+        self.statuses.insert(place, Status { latest: Some(newer.unwrap_or(made)), last });
         Ok(())
     }
 }
