@@ -64,6 +64,7 @@ pub use rows::{Delta, HotRows};
 pub use settings::Settings;
 pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, SharedItems, SharedMap, SharedVec, Snapshot, State, Task,
+    TaskRef,
 };
 pub use step::{Engine, Step};

@@ -11,10 +11,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use servo_core::Backoff;
 use servo_core::planted::{self, Mistake};
-use servo_engine::Event;
 use servo_engine::event::encode_batch;
+use servo_engine::{Event, Snapshot};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::compaction::{Flush, Published};
 use crate::effects::Effects;
@@ -67,6 +67,8 @@ pub(crate) struct Committer {
     pub(crate) published: Arc<Published>,
     /// To wake the engine thread after a failure.
     pub(crate) engine: flume::WeakSender<Message>,
+    /// For readers: the newest durable state.
+    pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
     /// Those who follow what becomes durable.
     pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
 }
@@ -162,6 +164,10 @@ impl Committer {
         // First of all: whoever is answered below may look for what left memory with these changes.
         if let Some(delta) = &commit.delta {
             self.published.begin(delta);
+        }
+        // Then whoever is answered below reads what it has written.
+        if let Some(snapshot) = commit.snapshot {
+            self.snapshots.send_replace(snapshot);
         }
         // Then the work that can go on, which matters more than the news that some has ended.
         self.effects.begin(commit.effects);

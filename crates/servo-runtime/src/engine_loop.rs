@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use servo_core::{Backoff, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{Engine, Input, effect};
+use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
 
 use crate::committer::{Failed, Pipeline};
@@ -252,6 +252,7 @@ impl EngineLoop {
         let replies =
             reply_to.into_iter().zip(step.replies).filter_map(|(to, reply)| Some((to?, reply))).collect();
         let mut commit = self.empty_commit();
+        commit.snapshot = (!step.events.is_empty()).then(|| self.snapshot());
         commit.events = step.events;
         commit.effects = step.effects;
         commit.replies = replies;
@@ -263,6 +264,10 @@ impl EngineLoop {
             }
         }
         self.send(commit).await;
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::new(self.engine.state().snapshot())
     }
 
     fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
@@ -277,7 +282,7 @@ impl EngineLoop {
     /// The row of a run that is in memory, or has just left it.
     fn row(&self, run: RunId) -> Option<RunRow> {
         let state = self.engine.state();
-        let leaving = || state.ended_unwritten().iter().find(|ended| ended.id == run);
+        let leaving = || state.ended_unwritten().find(|ended| ended.id == run);
         state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
@@ -348,7 +353,8 @@ impl EngineLoop {
             }
         }
         let effects = self.engine.recovered_effects();
-        self.send(Commit { effects, ..self.empty_commit() }).await;
+        let snapshot = Some(self.snapshot());
+        self.send(Commit { effects, snapshot, ..self.empty_commit() }).await;
         true
     }
 
@@ -378,6 +384,7 @@ impl EngineLoop {
             effects: Vec::new(),
             replies: Vec::new(),
             deliveries: Vec::new(),
+            snapshot: None,
             delta: None,
         }
     }

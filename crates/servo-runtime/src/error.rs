@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::planner::PlanningError;
-use servo_engine::{Refusal, RestoreError};
+use servo_engine::{Refusal, RefusalKind, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, DataError, ReadError};
 
@@ -97,24 +97,56 @@ pub enum Error {
     Lease(String),
 }
 
+/// What kind of answer an error is. It alone decides whether to ask again, the HTTP status and the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request was understood and refused. Nothing changed.
+    Refused(RefusalKind),
+    /// The caller may not say this. Nothing changed.
+    Denied,
+    /// Nothing was acknowledged. Asking again is safe, and can succeed.
+    Transient,
+    /// The workspace is closed. Whoever runs it next can be asked.
+    Stopped,
+    /// Nothing was acknowledged, and asking again does not help: somebody has to see to it first.
+    Fatal,
+}
+
 impl Error {
-    /// Whether the same request may be made again and can succeed.
-    pub fn is_transient(&self) -> bool {
+    /// What kind of answer it is.
+    pub fn kind(&self) -> ErrorKind {
         match self {
+            Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),
+            Error::Request(request) => ErrorKind::Refused(request.kind()),
+            Error::Denied(_) => ErrorKind::Denied,
             Error::NotDurable(_)
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
             | Error::Data(_)
-            | Error::Lease(_) => true,
-            Error::Refused(_)
-            | Error::Request(_)
-            | Error::Denied(_)
-            | Error::Stopped
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => false,
+            | Error::Lease(_) => ErrorKind::Transient,
+            Error::Stopped => ErrorKind::Stopped,
+            Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
+                ErrorKind::Fatal
+            }
+        }
+    }
+
+    /// Whether the same request may be made again and can succeed.
+    pub fn is_transient(&self) -> bool {
+        self.kind() == ErrorKind::Transient
+    }
+}
+
+impl RequestError {
+    /// What kind of no it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
+            RequestError::NothingDeployed
+            | RequestError::StillRunning { .. }
+            | RequestError::NothingToRetry { .. }
+            | RequestError::NothingToRelease { .. } => RefusalKind::Conflict,
         }
     }
 }

@@ -9,13 +9,13 @@ use servo_core::{AssetKey, Clock, EventId, MaterializationId, PutId, RunId, Time
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Release, Reply, Report,
-    Review, State, TriggerRun, Verdict,
+    Review, Snapshot, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     /// To see whether there is something to approve.
     data: Option<Data>,
     work: Work,
+    /// The newest durable state.
+    snapshots: watch::Receiver<Arc<Snapshot>>,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
     followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
@@ -142,6 +144,7 @@ impl Workspace {
         let (flushes, flush_queue) = flume::unbounded();
         let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(FOLLOWED);
+        let (snapshots, newest) = watch::channel(Arc::new(state.snapshot()));
         let weak_followers = followers.downgrade();
         let config = Arc::new(config);
         let ground = config.ground.clone();
@@ -179,6 +182,7 @@ impl Workspace {
             flushes,
             published: published.clone(),
             engine: inputs.downgrade(),
+            snapshots,
             followers,
         });
         let compaction = Compaction {
@@ -242,6 +246,7 @@ impl Workspace {
                 data,
                 closed,
                 work,
+                snapshots: newest,
                 followers: weak_followers,
                 leased,
                 stores,
@@ -365,8 +370,23 @@ impl Workspace {
         }
     }
 
-    /// Reads the state in memory. What is read is durable when it is answered.
-    pub async fn read<T: Send + 'static>(
+    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what they
+    /// have asked for.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.snapshots.borrow().clone()
+    }
+
+    /// Reads the newest durable state, see [`Workspace::snapshot`].
+    pub async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        if !self.is_open() {
+            return Err(Error::Stopped);
+        }
+        Ok(read(self.snapshot().state()))
+    }
+
+    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for before
+    /// is durable: for those who want to know whether the engine answers, or whether it is sound. Others read snapshots.
+    pub async fn inspect<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Error> {

@@ -7,7 +7,7 @@ use crate::state::{Run, State, Task};
 /// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8),
 /// so it may be removed at any time, and again.
 pub fn abandoned(state: &State) -> Vec<Effect> {
-    state.runs.values().flat_map(of_run).collect()
+    state.runs().flat_map(of_run).collect()
 }
 
 fn of_run(run: &Run) -> Vec<Effect> {

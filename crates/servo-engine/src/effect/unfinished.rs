@@ -20,8 +20,7 @@ pub fn unfinished(state: &State) -> Vec<Effect> {
 /// lost it (ADR-046). Sorted by run and task.
 pub fn outstanding(state: &State) -> Vec<Dispatch> {
     state
-        .runs
-        .values()
+        .runs()
         .filter(|run| !run.state.is_terminal())
         .flat_map(|run| run.tasks.iter().filter_map(|task| in_a_queue(state, run, task)))
         .collect()

@@ -1,9 +1,11 @@
 //! What changed since the compactor last asked. Bookkeeping beside the state: it takes no part in comparisons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
 
+use super::shared::SharedVec;
 use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::effect::Effect;
@@ -15,8 +17,8 @@ use crate::rows::{
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    /// Runs with a dirty row of any kind, each once.
-    runs: Vec<RunId>,
+    /// Runs with a changed row of any kind.
+    runs: BTreeMap<RunId, ChangedRun>,
     outbox_gone: Vec<String>,
     timers_gone: Vec<String>,
     /// Assets whose definition changed or was removed.
@@ -36,7 +38,7 @@ pub(crate) struct Changes {
     /// What came to wait for review, or was reviewed.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Ended runs that left memory.
-    pub(crate) ended: Vec<Run>,
+    pub(crate) ended: SharedVec<Arc<Run>>,
     pub(crate) run_keys: Vec<RunKeyRow>,
     pub(crate) conflicts: Vec<RunKeyConflictRow>,
     pub(crate) idempotency: Vec<IdempotencyRow>,
@@ -46,32 +48,25 @@ pub(crate) struct Changes {
     effects: Vec<Effect>,
 }
 
+/// What changed of a run; positions may be there more than once.
+#[derive(Debug, Clone, Default)]
+struct ChangedRun {
+    row: bool,
+    tasks: Vec<u32>,
+    edges: Vec<u32>,
+}
+
 impl Changes {
-    fn touch(&mut self, run: &Run) {
-        if !run.dirty && run.dirty_tasks.is_empty() && run.dirty_edges.is_empty() {
-            self.runs.push(run.id);
-        }
+    pub(crate) fn run(&mut self, run: RunId) {
+        self.runs.entry(run).or_default().row = true;
     }
 
-    pub(crate) fn run(&mut self, run: &mut Run) {
-        self.touch(run);
-        run.dirty = true;
+    pub(crate) fn task(&mut self, run: RunId, task: u32) {
+        self.runs.entry(run).or_default().tasks.push(task);
     }
 
-    pub(crate) fn task(&mut self, run: &mut Run, task: u32) {
-        self.touch(run);
-        let subject = &mut run.tasks[task as usize];
-        if !std::mem::replace(&mut subject.dirty, true) {
-            run.dirty_tasks.push(task);
-        }
-    }
-
-    pub(crate) fn edge(&mut self, run: &mut Run, edge: u32) {
-        self.touch(run);
-        let subject = &mut run.edges[edge as usize];
-        if !std::mem::replace(&mut subject.dirty, true) {
-            run.dirty_edges.push(edge);
-        }
+    pub(crate) fn edge(&mut self, run: RunId, edge: u32) {
+        self.runs.entry(run).or_default().edges.push(edge);
     }
 
     pub(crate) fn run_ended(&mut self, run: RunId) {
@@ -80,6 +75,11 @@ impl Changes {
 
     pub(crate) fn take_just_ended(&mut self) -> Vec<RunId> {
         std::mem::take(&mut self.just_ended)
+    }
+
+    /// What readers find here: ended runs that left memory and are not in the tables yet.
+    pub(crate) fn for_readers(&self) -> Self {
+        Self { ended: self.ended.clone(), ..Self::default() }
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {
@@ -141,23 +141,21 @@ pub(super) fn take(state: &mut State) -> Delta {
     delta
         .partition_status
         .extend(statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref())));
-    for id in changes.runs {
-        let Some(run) = state.runs.get_mut(&id) else { continue };
-        if std::mem::take(&mut run.dirty) {
+    for (id, mut changed) in changes.runs {
+        let Some(run) = state.runs.get(&id) else { continue };
+        if changed.row {
             delta.runs.push(snapshot::run_row(run));
         }
-        let mut tasks = std::mem::take(&mut run.dirty_tasks);
-        tasks.sort_unstable();
-        for position in tasks {
-            run.tasks[position as usize].dirty = false;
+        changed.tasks.sort_unstable();
+        changed.tasks.dedup();
+        for position in changed.tasks {
             delta.tasks.push(snapshot::task_row(run, position));
             delta.outbox.extend(snapshot::outbox_row(run, position));
             delta.timers.extend(snapshot::timer_row(run, position));
         }
-        let mut edges = std::mem::take(&mut run.dirty_edges);
-        edges.sort_unstable();
-        for position in edges {
-            run.edges[position as usize].dirty = false;
+        changed.edges.sort_unstable();
+        changed.edges.dedup();
+        for position in changed.edges {
             delta.edges.push(snapshot::edge_row(run, position as usize));
         }
     }

@@ -2,23 +2,24 @@
 //! there is never more to look at, and to remember, than there are partitions (ADR-062). What was approved stays until its
 //! data is released, beside what may wait again (ADR-075).
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, Timestamp};
 
+use super::shared::SharedMap;
 use crate::rows::QuarantineRow;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Quarantine {
-    rows: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
+    rows: SharedMap<(AssetKey, MaterializationId), Arc<QuarantineRow>>,
     /// Which one waits for each partition.
-    newest: BTreeMap<(AssetKey, Option<PartitionKey>), MaterializationId>,
+    newest: SharedMap<(AssetKey, Option<PartitionKey>), MaterializationId>,
 }
 
 impl Quarantine {
     /// All rows, whether they wait or are approved.
     pub(crate) fn rows(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
-        self.rows.values()
+        self.rows.values().map(|row| &**row)
     }
 
     /// What was approved and is not released.
@@ -28,7 +29,7 @@ impl Quarantine {
 
     /// A row, whether it waits or is approved.
     pub(crate) fn get(&self, asset: &AssetKey, id: MaterializationId) -> Option<&QuarantineRow> {
-        self.rows.get(&(asset.clone(), id))
+        self.rows.get(&(asset.clone(), id)).map(|row| &**row)
     }
 
     /// A row that waits for review.
@@ -48,9 +49,9 @@ impl Quarantine {
         {
             return Some(row);
         }
-        let replaced = known.and_then(|key| self.rows.remove(&key));
+        let replaced = known.and_then(|key| self.rows.remove(&key)).map(Arc::unwrap_or_clone);
         self.newest.insert(place, row.materialization_id);
-        self.rows.insert((row.asset_key.clone(), row.materialization_id), row);
+        self.rows.insert((row.asset_key.clone(), row.materialization_id), Arc::new(row));
         replaced
     }
 
@@ -62,7 +63,7 @@ impl Quarantine {
         by: EventId,
         at: Timestamp,
     ) -> bool {
-        let Some(row) = self.rows.get_mut(&(asset.clone(), id)) else { return false };
+        let Some(row) = self.rows.get_mut(&(asset.clone(), id)).map(Arc::make_mut) else { return false };
         if row.approved_event_id.is_some() {
             return false;
         }
@@ -75,7 +76,7 @@ impl Quarantine {
 
     /// Removes one, whether it waits or is approved.
     pub(crate) fn take(&mut self, asset: &AssetKey, id: MaterializationId) -> Option<QuarantineRow> {
-        let row = self.rows.remove(&(asset.clone(), id))?;
+        let row = Arc::unwrap_or_clone(self.rows.remove(&(asset.clone(), id))?);
         if row.approved_event_id.is_none() {
             self.newest.remove(&(row.asset_key.clone(), row.partition_key.clone()));
         }
@@ -86,7 +87,7 @@ impl Quarantine {
         let mut quarantine = Self::default();
         for row in rows {
             if row.approved_event_id.is_some() {
-                quarantine.rows.insert((row.asset_key.clone(), row.materialization_id), row);
+                quarantine.rows.insert((row.asset_key.clone(), row.materialization_id), Arc::new(row));
             } else {
                 quarantine.insert(row);
             }

@@ -8,7 +8,7 @@ use servo_core::{Fingerprint, RunId, TaskKey, TenantId, WorkspaceId, cloud_task_
 use super::task::Outbox;
 use super::{
     Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer,
-    Run, RunKeyIndex, State, Statuses, Task, TaskRef, index,
+    Run, RunKeyIndex, SharedItems, SharedVec, State, Statuses, Task, TaskRef, index,
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
@@ -226,8 +226,8 @@ impl State {
     ) -> Result<State, RestoreError> {
         let mut state = State::new(tenant, workspace, settings);
         state.head = rows.head;
-        state.definitions = Deployed::restore(rows.deployments, rows.asset_definitions)?;
-        state.dynamic = DynamicPartitions::restore(rows.partition_sets, rows.dynamic_partitions)?;
+        state.definitions = Arc::new(Deployed::restore(rows.deployments, rows.asset_definitions)?);
+        state.dynamic = Arc::new(DynamicPartitions::restore(rows.partition_sets, rows.dynamic_partitions)?);
         state.run_keys = RunKeyIndex::restore(rows.run_keys);
         state.idempotency = IdempotencyIndex::restore(rows.idempotency);
         state.statuses = Statuses::restore(rows.partition_status)?;
@@ -238,15 +238,18 @@ impl State {
             runs.insert(run.id, run);
         }
         let mut causes: Vec<(RunId, TaskKey, TaskKey)> = Vec::new();
+        let mut tasks: BTreeMap<RunId, Vec<Task>> = BTreeMap::new();
+        let mut edges: BTreeMap<RunId, Vec<Edge>> = BTreeMap::new();
         for row in rows.tasks {
             if let Some(cause) = &row.caused_by {
                 causes.push((row.run_id, row.task_key.clone(), cause.clone()));
             }
-            let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?;
-            run.tasks.push(restore_task(row)?);
+            let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?.id;
+            tasks.entry(run).or_default().push(restore_task(row)?);
         }
-        for run in runs.values_mut() {
-            run.tasks.sort_by(|a, b| a.key.cmp(&b.key));
+        for (run, mut tasks) in tasks {
+            tasks.sort_by(|a, b| a.key.cmp(&b.key));
+            owner(&mut runs, "tasks", run, "")?.tasks = tasks.into_iter().collect();
         }
         for (run, task, cause) in causes {
             let run = owner(&mut runs, "tasks", run, task.as_str())?;
@@ -272,14 +275,13 @@ impl State {
                 at: row.satisfied_at,
                 attempt: row.satisfying_attempt,
                 version: row.row_version,
-                dirty: false,
             };
-            run.edges.push(edge);
+            edges.entry(run.id).or_default().push(edge);
         }
         for (id, mut run) in runs {
-            run.index_edges();
+            run.set_edges(edges.remove(&id).unwrap_or_default());
             if let Some(ended) = run.finished_event {
-                state.recent.insert((ended, id));
+                state.recent.insert((ended, id), ());
                 state.recent_tasks += run.tasks.len();
             }
             for position in 0..run.tasks.len() as u32 {
@@ -288,7 +290,7 @@ impl State {
             }
             let due = run.deadline(&state.settings);
             state.index.replace_deadline(Deadline::Run(id), None, due);
-            state.runs.insert(id, run);
+            state.runs.insert(id, Arc::new(run));
         }
         Ok(state)
     }
@@ -348,12 +350,9 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
             timed_out: row.transition_reason == RunTransitionReason::TimedOut,
         }),
         version: row.row_version,
-        tasks: Vec::with_capacity(row.tasks_total as usize),
-        edges: Vec::new(),
-        out_start: Vec::new(),
-        dirty: false,
-        dirty_tasks: Vec::new(),
-        dirty_edges: Vec::new(),
+        tasks: SharedItems::default(),
+        edges: SharedVec::default(),
+        out_start: [0].into(),
     })
 }
 
@@ -414,7 +413,6 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         outbox: None,
         timer: None,
         version: row.row_version,
-        dirty: false,
         key: row.task_key,
     })
 }

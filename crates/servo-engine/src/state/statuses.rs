@@ -1,25 +1,27 @@
 //! The status of every partition of every asset, by key.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use servo_core::{AssetKey, PartitionKey};
 
 use super::RestoreError;
 use super::partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus, restore, row};
+use super::shared::{SharedMap, SharedVec};
 use crate::rows::PartitionStatusRow;
 
 /// The partitions of one asset. Nothing is ever removed.
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
-    index: BTreeMap<Box<str>, u32>,
-    statuses: Vec<PartitionStatus>,
+    index: SharedMap<Box<str>, u32>,
+    statuses: SharedVec<PartitionStatus>,
     counts: PartitionCounts,
 }
 
 /// The partitions of all assets, deployed or not.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Statuses(BTreeMap<AssetKey, AssetPartitions>);
+pub(crate) struct Statuses(SharedMap<AssetKey, Arc<AssetPartitions>>);
 
 impl Statuses {
     pub(crate) fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&PartitionStatus> {
@@ -53,9 +55,9 @@ impl Statuses {
         last: LastAttempt,
     ) -> bool {
         if !self.0.contains_key(asset) {
-            self.0.insert(asset.clone(), AssetPartitions::default());
+            self.0.insert(asset.clone(), Arc::default());
         }
-        let Some(asset) = self.0.get_mut(asset) else { return false };
+        let Some(asset) = self.0.get_mut(asset).map(Arc::make_mut) else { return false };
         let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
             asset.push(text(partition), PartitionStatus::of(latest, last));
             return true;
@@ -72,7 +74,7 @@ impl Statuses {
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
         let mut rows = Vec::with_capacity(self.0.values().map(|asset| asset.statuses.len()).sum());
-        for (key, asset) in &self.0 {
+        for (key, asset) in self.0.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
                 let partition = canonical(partition)
                     .map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
@@ -91,38 +93,36 @@ impl Statuses {
     }
 
     pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
-        let mut statuses = Self::default();
-        for asset in rows.chunk_by(|a, b| a.asset_key == b.asset_key) {
-            let known = statuses.0.entry(asset[0].asset_key.clone()).or_default();
-            known.statuses.reserve(asset.len());
-            // Of keys in order the index is built at once, without room for more.
-            let mut index = Vec::with_capacity(asset.len());
-            for row in asset {
-                let status = restore(row)?;
-                *known.counts.of(status.status()) += 1;
-                index.push((Box::from(text(row.partition_key.as_ref())), known.position()));
-                known.statuses.push(status);
+        let mut assets =
+            BTreeMap::<AssetKey, (Vec<(Box<str>, u32)>, Vec<PartitionStatus>, PartitionCounts)>::new();
+        for row in rows {
+            if !assets.contains_key(&row.asset_key) {
+                assets.insert(row.asset_key.clone(), Default::default());
             }
-            if known.index.is_empty() {
-                known.index = index.into_iter().collect();
-            } else {
-                known.index.extend(index);
-            }
+            let Some((index, statuses, counts)) = assets.get_mut(&row.asset_key) else { continue };
+            let status = restore(&row)?;
+            *counts.of(status.status()) += 1;
+            index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
+            statuses.push(status);
         }
-        Ok(statuses)
+        let asset = |(key, (index, statuses, counts)): (AssetKey, (Vec<_>, Vec<_>, _))| {
+            let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
+            (key, Arc::new(AssetPartitions { index, statuses, counts }))
+        };
+        Ok(Self(assets.into_iter().map(asset).collect()))
     }
 }
 
 impl AssetPartitions {
-    fn position(&self) -> u32 {
-        u32::try_from(self.statuses.len()).expect("an asset has fewer than four billion partitions")
-    }
-
     fn push(&mut self, partition: &str, status: PartitionStatus) {
         *self.counts.of(status.status()) += 1;
-        self.index.insert(partition.into(), self.position());
+        self.index.insert(partition.into(), position(self.statuses.len()));
         self.statuses.push(status);
     }
+}
+
+fn position(len: usize) -> u32 {
+    u32::try_from(len).expect("an asset has fewer than four billion partitions")
 }
 
 /// The text by which a partition is found. That of a partition key is never empty.

@@ -119,7 +119,6 @@ pub struct Task {
     pub(crate) timer: Option<RetryTimer>,
     /// Newest event that changed it.
     pub version: EventId,
-    pub(crate) dirty: bool,
 }
 
 impl Task {
@@ -161,7 +160,6 @@ impl Task {
             outbox: None,
             timer: None,
             version,
-            dirty: false,
         }
     }
 
