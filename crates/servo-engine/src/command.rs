@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use servo_core::{
     AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp,
     fingerprint,
@@ -41,6 +41,13 @@ pub enum Input {
     Finished(Attempt, Report),
     /// Workers whose id starts with this are gone, and what they ran with them.
     WorkersLost(Arc<str>),
+    /// The clock does not show the time that has passed.
+    ClockStepped {
+        /// The time at which it would be had it gone on evenly.
+        expected: Timestamp,
+        /// By how many milliseconds it differs; negative if it went back.
+        by_ms: i64,
+    },
     /// Look at everything, not only at what the indexes say (anti-entropy).
     Sweep,
 }
@@ -55,14 +62,19 @@ pub struct Attempt {
     pub attempt_id: AttemptId,
 }
 
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How an attempt ended, from the worker to the engine: also on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Report {
     pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<TaskError>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialization_id: Option<MaterializationId>,
+    #[serde(default, skip_serializing_if = "<[OutputReport]>::is_empty")]
     pub outputs: Arc<[OutputReport]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
@@ -158,8 +170,10 @@ pub struct CancelRun {
 /// Work with these definitions from now on.
 #[derive(Debug, Clone)]
 pub struct Deploy {
-    /// Digest of the manifest: the same as the deployed one is no deployment.
+    /// Digest of the manifest: the same as the deployed one, with the same time zones, is no deployment.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// All its assets, checked before, in any order.

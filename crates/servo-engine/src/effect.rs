@@ -15,11 +15,13 @@ pub use unfinished::{outstanding, unfinished};
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{
+    AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp,
+};
 
 use crate::command::Attempt;
+use crate::lifecycle::DataFormat;
 use crate::rows::PartitionStatusRow;
-use crate::state::Materialized;
 use crate::work::Work;
 
 /// An act in the outside world.
@@ -75,22 +77,26 @@ pub struct Release {
 pub struct Promotion {
     pub asset: AssetKey,
     pub partition: Option<PartitionKey>,
-    pub materialized: Materialized,
+    pub materialization_id: MaterializationId,
+    pub run_id: RunId,
+    pub at: Timestamp,
+    /// The event that made it count: of two promotions of a partition the one with the greater event is the newer.
+    pub event_id: EventId,
 }
 
 impl Promotion {
     /// The promotion of what a row of `partition_status` says is the latest; none if that has no data.
     pub fn of_row(row: &PartitionStatusRow) -> Option<Self> {
-        let materialized = Materialized::new(
-            row.last_materialization_id?,
-            row.last_materialization_format,
-            row.last_materialization_run_id?,
-            row.last_materialization_at?,
-            row.last_materialization_event_id?,
-        );
-        let promotion =
-            Self { asset: row.asset_key.clone(), partition: row.partition_key.clone(), materialized };
-        materialized.has_data().then_some(promotion)
+        let has_data = row.last_materialization_format.is_some_and(|format| format != DataFormat::None);
+        let promotion = Self {
+            asset: row.asset_key.clone(),
+            partition: row.partition_key.clone(),
+            materialization_id: row.last_materialization_id?,
+            run_id: row.last_materialization_run_id?,
+            at: row.last_materialization_at?,
+            event_id: row.last_materialization_event_id?,
+        };
+        has_data.then_some(promotion)
     }
 }
 

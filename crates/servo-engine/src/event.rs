@@ -3,6 +3,7 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod clock;
 mod definitions;
 mod dispatch;
 mod materializations;
@@ -12,6 +13,7 @@ mod tasks;
 mod timers;
 mod wire;
 
+pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
@@ -143,6 +145,8 @@ events! {
     TimerEnqueued = 13,
     /// A timer or deadline came due.
     TimerFired = 14,
+    /// The clock was set, or nobody ran the workspace: deadlines move along.
+    ClockStepped = 15,
     /// A worker began an attempt.
     TaskStarted = 20,
     /// A worker is still at it.

@@ -31,10 +31,12 @@ pub mod effect;
 pub mod event;
 mod failure;
 mod fold;
+mod gate;
 mod lifecycle;
 pub mod outputs;
 mod plan;
 pub mod planner;
+mod provenance;
 mod refusal;
 mod retry;
 pub mod rows;
@@ -53,11 +55,13 @@ pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
+pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, OutputState, Resolution, RunState,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, OutputState, Resolution, RunState,
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
 pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};

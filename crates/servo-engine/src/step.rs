@@ -175,6 +175,7 @@ impl Engine {
             | EventData::TimerRequested(_)
             | EventData::TimerEnqueued(_)
             | EventData::TimerFired(_)
+            | EventData::ClockStepped(_)
             | EventData::TaskStarted(_)
             | EventData::TaskHeartbeat(_)
             | EventData::TaskFinished(_)

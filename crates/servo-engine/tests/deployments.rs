@@ -14,6 +14,7 @@ use support::{World, definition, fold, plan, tenant, workspace};
 
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Input {
     Input::Deploy(Deploy {
+        time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),
         assets,
@@ -67,6 +68,24 @@ fn a_deployment_writes_only_what_differs_from_the_one_before() {
         .collect();
     assert_eq!(live, [("a", Some("2")), ("c", Some("1"))]);
     assert_eq!(world.state().definition(&asset("b")), None);
+}
+
+#[test]
+fn the_same_definitions_with_newer_time_zones_are_another_deployment() {
+    let mut world = World::new(Settings::default());
+    let with_zones = |zones: &str| {
+        let Input::Deploy(deploy) = deploy("d1", vec![definition("a", "1")]) else {
+            unreachable!("a deployment")
+        };
+        Input::Deploy(Deploy { time_zones: zones.into(), ..deploy })
+    };
+    world.ask(with_zones("2026e")).expect("deployed");
+    assert_eq!(world.ask(with_zones("2026e")), Ok(Reply::Duplicate));
+    world.ask(with_zones("2026f")).expect("deployed");
+    let log = deployed(&world);
+    let zones: Vec<&str> = log.iter().map(|deployment| &*deployment.time_zones).collect();
+    assert_eq!(zones, ["2026e", "2026f"]);
+    assert_eq!(&*world.state().deployment().expect("deployed").time_zones, "2026f");
 }
 
 #[test]
@@ -170,14 +189,14 @@ fn a_delta_has_what_changed_and_history_gets_what_was_followed() {
     world.ask(deploy("1", vec![definition("a", "1"), definition("b", "1")])).expect("deployed");
     let first = world.engine.state_mut().take_delta();
     assert_eq!((first.asset_definitions.len(), first.deployments.len()), (2, 1));
-    assert!(first.ended_deployments.is_empty() && first.gone.deployments.is_empty());
+    assert!(first.ended.deployments.is_empty() && first.gone.deployments.is_empty());
     world.ask(deploy("2", vec![definition("a", "1"), definition("b", "2")])).expect("deployed");
     world.ask(deploy("3", vec![definition("a", "1")])).expect("deployed");
     let delta = world.engine.state_mut().take_delta();
     let changed: Vec<&str> = delta.asset_definitions.iter().map(|row| row.asset_key.name()).collect();
     assert_eq!(changed, ["b"], "once, and not what stayed the same");
     let numbers: Vec<u64> = delta.deployments.iter().map(|row| row.number).collect();
-    let ended: Vec<u64> = delta.ended_deployments.iter().map(|row| row.number).collect();
+    let ended: Vec<u64> = delta.ended.deployments.iter().map(|row| row.number).collect();
     assert_eq!((numbers, ended, delta.gone.deployments), (vec![3], vec![1, 2], vec![1, 2]));
     assert!(world.engine.state_mut().take_delta().is_empty());
 }

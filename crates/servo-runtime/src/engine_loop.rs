@@ -13,6 +13,7 @@ use servo_engine::rows::RunRow;
 use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
 
+use crate::clock_steps::ClockSteps;
 use crate::committer::{Failed, Pipeline};
 use crate::compaction::Published;
 use crate::config::{Config, Ownership, Stores};
@@ -54,6 +55,7 @@ pub(crate) struct EngineLoop {
     last_flush: Duration,
     last_sweep: Duration,
     presence: Presence,
+    clock_steps: ClockSteps,
 }
 
 /// What one round of the loop works on.
@@ -82,6 +84,7 @@ impl EngineLoop {
         let now = config.ground.elapsed();
         let presence =
             Presence::new(config.heartbeat_interval, config.clock.as_ref(), config.ground.as_ref());
+        let clock_steps = ClockSteps::new(engine.state().head().last_event_at, config.ground.as_ref());
         Self {
             engine,
             stores,
@@ -100,6 +103,7 @@ impl EngineLoop {
             last_flush: now,
             last_sweep: now,
             presence,
+            clock_steps,
         }
     }
 
@@ -198,8 +202,13 @@ impl EngineLoop {
     }
 
     async fn round(&mut self, messages: Vec<Message>, stop: bool) {
-        let now = self.config.clock.now();
         let mut round = Round::default();
+        // First, so that everything else is judged by the clock as it is now.
+        if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.ground.as_ref()) {
+            round.inputs.push(step);
+            round.reply_to.push(None);
+        }
+        let now = self.config.clock.now();
         for message in messages {
             match message {
                 Message::Input(input, reply_to) => {

@@ -78,12 +78,12 @@ pub enum Error {
     /// The tables could not be read or written.
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
+    /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
+    #[error("the data cannot be reached: {0}; ask again")]
+    Data(Arc<DataError>),
     /// The tables do not fit together.
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    /// Data could not follow the log.
-    #[error(transparent)]
-    Data(Arc<DataError>),
     /// Another node runs this workspace.
     #[error("{workspace} is run by another node; stop that node, or wait until its lease of {ttl} runs out")]
     NotLeader {

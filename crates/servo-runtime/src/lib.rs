@@ -7,7 +7,9 @@
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
 //! writes tables behind both. What they run on is a [`Ground`]: a simulation brings its own.
 
+mod callbacks;
 mod clock;
+mod clock_steps;
 mod committer;
 mod compaction;
 mod config;
@@ -18,6 +20,7 @@ mod error;
 mod ground;
 mod host;
 mod log_retention;
+mod markers;
 mod messages;
 mod ownership;
 mod presence;

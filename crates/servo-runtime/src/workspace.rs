@@ -8,8 +8,8 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, EventId, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Release, Reply, Report,
-    Review, Snapshot, State, TriggerRun, Verdict,
+    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Release, Reply, Review, Snapshot, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -43,12 +43,11 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     ground: Arc<dyn Ground>,
     ids: Arc<dyn PutIds>,
-    keys: Keyring,
+    pub(crate) keys: Keyring,
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
-    /// To see whether there is something to approve.
-    data: Option<Data>,
+    pub(crate) data: Option<Data>,
     work: Work,
     /// The newest durable state.
     snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -159,7 +158,6 @@ impl Workspace {
             token_lifetime: config.token_lifetime,
             ground: ground.clone(),
             engine: inputs.downgrade(),
-            seed: seed(),
         });
         ground.spawn(enqueuer.clone().run(dispatch_queue).boxed());
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
@@ -331,33 +329,6 @@ impl Workspace {
         }
     }
 
-    /// A worker is about to begin; an error means that it must not.
-    pub async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Started(attempt, worker.into())).await
-    }
-
-    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
-    /// worker and whatever it has begun.
-    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Early(Input::Started(attempt, worker.into()), reply_to)).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
-    }
-
-    /// A worker is still at it; the answer says whether to go on.
-    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Heartbeat(attempt, self.inner.clock.now(), progress)).await
-    }
-
-    /// A worker ended an attempt. Safe to repeat until it is answered.
-    pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Finished(attempt, report)).await
-    }
-
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
     pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         loop {
@@ -443,7 +414,7 @@ impl Workspace {
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    async fn ask(&self, input: Input) -> Result<Reply, Error> {
+    pub(crate) async fn ask(&self, input: Input) -> Result<Reply, Error> {
         let (reply_to, answer) = oneshot::channel();
         self.send(Message::Input(input, Some(reply_to))).await?;
         self.answered(answer).await.ok_or(Error::Stopped)?
@@ -457,7 +428,7 @@ impl Workspace {
     }
 
     /// The answer to a message that was sent, or none if nobody is left to give it.
-    async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+    pub(crate) async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         if !self.inner.closed.load(Ordering::SeqCst) {
             return answer.await.ok();
         }
@@ -472,20 +443,6 @@ impl Workspace {
     /// Why a question was dropped: its state was thrown away, or there is nobody left.
     fn unanswered(&self) -> Error {
         if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
-    }
-
-    fn attempt(&self, token: &str) -> Result<Attempt, Error> {
-        let claims = self.inner.keys.verify_token(token, self.inner.clock.now())?;
-        let layout = &self.inner.stores.layout;
-        if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
-            return Err(Error::Denied(servo_queue::AuthError::BadSignature { what: "task token" }));
-        }
-        Ok(Attempt {
-            run_id: claims.run_id,
-            task_key: claims.task_key,
-            attempt: claims.attempt,
-            attempt_id: claims.attempt_id,
-        })
     }
 }
 

@@ -8,8 +8,7 @@ use servo_core::{AssetKey, AttemptId, MaterializationId};
 use super::materializations::{Made, materialize, record};
 use super::{Applied, At, Ignored, outputs};
 use crate::event::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
-use crate::lifecycle::{AttemptOutcome, OutputState};
-use crate::outputs::OutputReport;
+use crate::lifecycle::AttemptOutcome;
 use crate::rows::QuarantineRow;
 use crate::state::{LastAttempt, State};
 
@@ -32,19 +31,29 @@ pub(super) fn released(state: &mut State, at: At, payload: &MaterializationRelea
     let Some(row) = take(state, &payload.asset_key, payload.materialization_id) else {
         return Applied::No(Ignored::Duplicate);
     };
-    let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, .. } = row;
-    let unknown = || OutputReport::new(asset_key.clone(), OutputState::Quarantined);
-    let output: OutputReport = serde_json::from_str(&output).unwrap_or_else(|_| unknown());
+    let QuarantineRow {
+        asset_key,
+        partition_key,
+        run_id,
+        task_key,
+        attempt,
+        output,
+        provenance,
+        inputs_as_of,
+        ..
+    } = row;
     let made = Made {
         run_id,
         task_key,
         attempt,
         attempt_id: AttemptId::from_u128(payload.materialization_id.to_u128()),
         materialization_id: payload.materialization_id,
+        provenance: provenance.0,
+        inputs_as_of,
     };
-    let latest = materialize(state, At { id, time }, made, &output);
+    let latest = materialize(state, At { id, time }, &made, 0, &output.0);
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
-    record(state, asset_key, partition_key, Some(latest), last);
+    record(state, asset_key, partition_key, Some(&latest), last);
     Applied::Yes
 }
 

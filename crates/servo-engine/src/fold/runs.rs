@@ -54,6 +54,9 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
             fingerprint: payload.request_fingerprint.clone(),
             plan: None,
             plan_fingerprint: None,
+            deployment: 0,
+            code_changed: false,
+            checks_failed: 0,
             state: RunState::Pending,
             reason: RunTransitionReason::Created,
             trigger: payload.trigger.clone(),
@@ -88,6 +91,7 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     }
     run.plan = Some(payload.plan_id);
     run.plan_fingerprint = Some(payload.fingerprint.clone());
+    run.deployment = payload.deployment;
     // Most tasks of a plan run under the same options: share them.
     let mut shared: Option<Arc<TaskOptions>> = None;
     let (mut tasks, mut edges) = (Vec::with_capacity(payload.tasks.len()), Vec::new());

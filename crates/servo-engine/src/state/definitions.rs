@@ -5,10 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 
-use super::RestoreError;
 use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
-use crate::rows::{AssetDefinitionRow, DeploymentRow};
+use crate::rows::{AssetDefinitionRow, DeploymentRow, Json};
 
 /// A deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +16,8 @@ pub struct Deployment {
     pub number: u64,
     /// Digest of the manifest.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
@@ -78,6 +79,11 @@ impl Deployed {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
 
+    /// Number of the deployment that last changed or removed an asset; 0 if it was never deployed.
+    pub(crate) fn changed_in(&self, key: &AssetKey) -> u64 {
+        self.assets.get(key).map_or(0, |asset| asset.number)
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
@@ -136,6 +142,7 @@ impl Deployed {
         self.deployment = Some(Deployment {
             number: payload.number,
             digest: payload.digest.clone(),
+            time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
             actor: payload.actor.clone(),
             deployed_at: at,
@@ -150,6 +157,7 @@ impl Deployed {
         self.deployment.as_ref().map(|deployment| DeploymentRow {
             number: deployment.number,
             digest: deployment.digest.to_string(),
+            time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
             actor: deployment.actor.clone(),
             assets: deployment.assets,
@@ -168,16 +176,14 @@ impl Deployed {
         self.assets.get(key).map(|asset| row(key, asset))
     }
 
-    pub(crate) fn restore(
-        deployments: Vec<DeploymentRow>,
-        rows: Vec<AssetDefinitionRow>,
-    ) -> Result<Self, RestoreError> {
+    pub(crate) fn restore(deployments: Vec<DeploymentRow>, rows: Vec<AssetDefinitionRow>) -> Self {
         let mut deployed = Self::default();
         // There is one; of more, the newest counts.
         if let Some(row) = deployments.into_iter().max_by_key(|row| row.number) {
             deployed.deployment = Some(Deployment {
                 number: row.number,
                 digest: row.digest.into(),
+                time_zones: row.time_zones.into(),
                 project: row.project,
                 actor: row.actor,
                 deployed_at: row.deployed_at,
@@ -189,11 +195,6 @@ impl Deployed {
         }
         let mut digests: BTreeMap<String, Arc<str>> = BTreeMap::new();
         for row in rows {
-            let definition = serde_json::from_str(&row.definition).map_err(|error| RestoreError {
-                table: "asset_definitions",
-                key: row.asset_key.canonical().to_owned(),
-                problem: format!("definition: {error}"),
-            })?;
             let digest = digests
                 .entry(row.deployment_digest)
                 .or_insert_with_key(|digest| Arc::from(digest.as_str()))
@@ -201,7 +202,7 @@ impl Deployed {
             deployed.live += u32::from(row.removed_at.is_none());
             let defined = Defined {
                 id: row.asset_id,
-                definition: Arc::new(definition),
+                definition: row.definition.0,
                 number: row.deployment_number,
                 digest,
                 deployed_at: row.deployed_at,
@@ -210,7 +211,7 @@ impl Deployed {
             };
             deployed.assets.insert(row.asset_key, defined);
         }
-        Ok(deployed)
+        deployed
     }
 }
 
@@ -218,7 +219,7 @@ fn row(key: &AssetKey, asset: &Defined) -> AssetDefinitionRow {
     AssetDefinitionRow {
         asset_key: key.clone(),
         asset_id: asset.id,
-        definition: serde_json::to_string(&asset.definition).expect("plain data serializes to JSON"),
+        definition: Json(asset.definition.clone()),
         code_version: asset.definition.code_version.clone(),
         group_name: asset.definition.group.clone(),
         deployment_number: asset.number,

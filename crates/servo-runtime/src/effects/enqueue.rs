@@ -4,20 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{Backoff, Clock, Millis, cloud_task_id, dispatch_id};
+use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
 use servo_engine::{Dispatch, Input};
-use servo_queue::{Envelope, Keyring, Message as QueueMessage, TaskClaims, TaskQueue};
+use servo_queue::{
+    EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Keyring, Message as QueueMessage, TaskClaims,
+    TaskQueue,
+};
 use servo_store::Layout;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::ground::Ground;
 use crate::messages::Message;
-
-/// Dispatches that are tried where the batch was committed before they are handed to another thread.
-const TRIED_AT_ONCE: usize = 16;
-
-const FIRST_DELAY: Duration = Duration::from_millis(50);
-const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
 /// Hands attempts to queues.
 pub(crate) struct Enqueuer {
@@ -29,16 +26,17 @@ pub(crate) struct Enqueuer {
     pub(crate) token_lifetime: Millis,
     pub(crate) ground: Arc<dyn Ground>,
     pub(crate) engine: flume::WeakSender<Message>,
-    /// Chance for delays.
-    pub(crate) seed: u64,
 }
+
+/// Dispatches that are tried where the batch was committed before they are handed to another thread.
+const TRIED_AT_ONCE: usize = 16;
 
 impl Enqueuer {
     /// Does what can be done without waiting; answers the rest.
     pub(super) fn begin(&self, mut dispatches: Vec<Dispatch>) -> Vec<Dispatch> {
         if dispatches.len() <= TRIED_AT_ONCE {
             dispatches.retain(|dispatch| {
-                let taken = self.queue.enqueue(self.message(dispatch)).now_or_never();
+                let taken = self.queue.enqueue(self.message(dispatch), self.options()).now_or_never();
                 let done = matches!(taken, Some(Ok(_))) && self.acknowledge(dispatch).is_ok();
                 !done
             });
@@ -51,25 +49,39 @@ impl Enqueuer {
         engine.try_send(Message::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
     }
 
-    /// Until the commit thread hangs up.
-    pub(crate) async fn run(self: Arc<Self>, mut waiting: UnboundedReceiver<Vec<Dispatch>>) {
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
-        while let Some(batch) = waiting.recv().await {
-            for dispatch in batch {
-                let message = self.message(&dispatch);
-                backoff.reset();
-                while let Err(error) = self.queue.enqueue(message.clone()).await {
-                    tracing::warn!(%error, "queue.enqueue failed, it will be tried again");
-                    if self.engine.upgrade().is_none() {
-                        return;
-                    }
-                    self.ground.sleep(backoff.next_delay()).await;
+    /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
+    pub(crate) async fn run(self: Arc<Self>, mut dispatches: UnboundedReceiver<Vec<Dispatch>>) {
+        let (requests, waiting) = unbounded_channel();
+        let lanes = EnqueueLanes::new(self.queue.clone(), self.ground.clone());
+        let feed = async {
+            // It ends with the requests.
+            let requests = requests;
+            while let Some(batch) = dispatches.recv().await {
+                for dispatch in batch {
+                    let message = self.message(&dispatch);
+                    let _closed = requests.send(EnqueueRequest {
+                        message,
+                        options: self.options(),
+                        tag: dispatch.attempt,
+                    });
                 }
-                let Some(engine) = self.engine.upgrade() else { return };
-                let _stopping =
-                    engine.send_async(Message::Input(Input::Enqueued(dispatch.attempt), None)).await;
             }
-        }
+        };
+        let taken = |attempt| {
+            let engine = self.engine.upgrade();
+            async move {
+                if let Some(engine) = engine {
+                    let _stopping = engine.send_async(Message::Input(Input::Enqueued(attempt), None)).await;
+                }
+            }
+        };
+        futures::join!(feed, lanes.run(waiting, taken));
+    }
+
+    /// Nobody believes an envelope whose token has expired.
+    fn options(&self) -> EnqueueOptions {
+        let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
+        EnqueueOptions { deadline, ..EnqueueOptions::default() }
     }
 
     fn message(&self, dispatch: &Dispatch) -> QueueMessage {

@@ -192,8 +192,8 @@ impl Pending {
             }
             Effect::Promote(promotion) => {
                 let partition = (promotion.asset.clone(), promotion.partition.clone());
-                let event = promotion.materialized.event_id();
-                if self.promotions.get(&partition).is_none_or(|known| known.materialized.event_id() < event) {
+                let event = promotion.event_id;
+                if self.promotions.get(&partition).is_none_or(|known| known.event_id < event) {
                     self.promotions.insert(partition, promotion);
                 }
             }

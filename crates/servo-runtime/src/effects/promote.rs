@@ -13,14 +13,15 @@ use crate::data::{Data, MARKER};
 pub(super) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<(), DataError> {
     let mut pointers = Vec::new();
     for promotion in promotions {
-        let Promotion { asset, partition, materialized } = promotion;
+        let Promotion { asset, partition, materialization_id, event_id, .. } = promotion;
         let partition = partition.as_ref();
-        let marker = format!("{}/{MARKER}", data.layout.materialization(asset, partition, materialized.id()));
+        let marker =
+            format!("{}/{MARKER}", data.layout.materialization(asset, partition, *materialization_id));
         let name = data.layout.latest(asset, partition);
         // Only what was committed is pointed at, whatever a worker says.
         if !data.root.has(&marker).await? {
             tracing::error!(marker, "a materialization was reported whose data is not there");
-        } else if !points_further(data, &name, materialized.event_id()).await? {
+        } else if !points_further(data, &name, *event_id).await? {
             pointers.push((name, pointer(promotion)));
         }
     }
@@ -39,16 +40,15 @@ async fn points_further(data: &Data, name: &str, event: EventId) -> Result<bool,
 }
 
 fn pointer(promotion: &Promotion) -> Bytes {
-    let Promotion { asset, partition, materialized } = promotion;
-    let id = materialized.id();
+    let Promotion { asset, partition, materialization_id: id, run_id, at, event_id } = promotion;
     let text = serde_json::json!({
         "asset_key": asset.canonical(),
-        "event_id": materialized.event_id().to_string(),
+        "event_id": event_id.to_string(),
         "materialization_id": id.to_string(),
         "partition_key": partition.as_ref().map(PartitionKey::canonical),
         "path": format!("materializations/{id}"),
-        "promoted_at": materialized.at().to_string(),
-        "run_id": materialized.run_id().to_string(),
+        "promoted_at": at.to_string(),
+        "run_id": run_id.to_string(),
     });
     text.to_string().into()
 }

@@ -202,7 +202,12 @@ fn compare_task(found: &mut Differences, run: &Run, task: &Task, row: &TaskRow) 
     found.compare(&about, "what it made", text(row.materialization_id), task.materialization.clone());
     found.compare(&about, "its cause", row.caused_by.as_ref().map(|key| key.as_str()), cause);
     found.compare(&about, "satisfied edges", row.deps_satisfied_count as usize, satisfied);
-    found.compare(&about, "its late outcome", row.late_outcome.clone(), task.late.clone());
+    found.compare(
+        &about,
+        "its late outcome",
+        row.late_outcome.map(|outcome| outcome.to_text()),
+        task.late.clone(),
+    );
     found.compare(&about, "when a queue took it", row.dispatched_at, task.dispatched_at);
     found.compare(&about, "its start", row.started_at, task.started_at);
     found.compare(&about, "its last sign of life", row.last_heartbeat_at, task.heard_at);
@@ -221,6 +226,10 @@ fn compare_status(found: &mut Differences, row: &PartitionStatusRow, status: &St
     found.compare(&about, "the event that reported it", row.last_materialization_event_id, made);
     let made = latest.map(|made| made.at);
     found.compare(&about, "when it was made", row.last_materialization_at, made);
+    let made = latest.and_then(|made| made.code.clone());
+    found.compare(&about, "the code that made it", row.last_materialization_code_version.clone(), made);
+    let made = latest.and_then(|made| made.as_of);
+    found.compare(&about, "what it read", row.last_materialization_inputs_as_of, made);
     let succeeded = row.last_attempt_outcome == AttemptOutcome::Succeeded;
     found.compare(&about, "whether its last attempt succeeded", succeeded, status.last.succeeded);
     found.compare(

@@ -8,6 +8,7 @@ use servo_core::{EventId, Operation, TaskKey, Timestamp};
 
 use super::follow::{Judged, No};
 use super::log::{list, text};
+use super::run::Dispatched;
 use super::{Event, Task, TaskIs};
 
 /// An asset, and one of its partitions if it has any.
@@ -21,6 +22,9 @@ pub struct Made {
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
+    /// The version of its code, and the event that decided what was read.
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
 }
 
 /// How the last task of a partition ended.
@@ -48,6 +52,8 @@ pub struct Waiting {
     pub id: String,
     pub run: String,
     pub event: EventId,
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
 }
 
 /// What somebody has approved, and whose data is to be moved.
@@ -58,6 +64,8 @@ pub struct Approved {
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
 }
 
 /// Something came to count.
@@ -99,19 +107,32 @@ pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
 
 impl Data {
     /// What a report puts aside, whatever becomes of its task.
-    pub(super) fn set_aside(&mut self, event: &Event, run: &str, key: &TaskKey, assets: &[String]) {
+    pub(super) fn set_aside(
+        &mut self,
+        event: &Event,
+        run: &str,
+        key: &TaskKey,
+        assets: &[String],
+        dispatched: &Dispatched,
+    ) {
         let id = text(&event.payload, "attempt_id").unwrap_or_default();
         for asset in assets {
             if output_state(&event.payload, asset) == Some("QUARANTINED") {
                 let place = (asset.clone(), key.partition_str().map(str::to_owned));
-                let waiting = Waiting { id: id.to_owned(), run: run.to_owned(), event: event.id };
+                let waiting = Waiting {
+                    id: id.to_owned(),
+                    run: run.to_owned(),
+                    event: event.id,
+                    code: dispatched.code.get(asset).cloned(),
+                    as_of: dispatched.event,
+                };
                 self.quarantine.insert(place, waiting);
             }
         }
     }
 
-    /// A task ended for good, well or not.
-    pub(super) fn task_ended(&mut self, event: &Event, run: &str, task: &Task) {
+    /// A task succeeded, or an attempt of it failed.
+    pub(super) fn attempt_ended(&mut self, event: &Event, run: &str, task: &Task) {
         match task.key.operation() {
             Operation::Check => return,
             Operation::Materialize | Operation::Backfill => {}
@@ -123,13 +144,20 @@ impl Data {
             let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
-            self.ended(place, id, last);
+            let code = task.dispatched.code.get(asset).cloned();
+            self.ended(place, id, last, (code, task.dispatched.event));
         }
     }
 
-    fn ended(&mut self, place: Place, id: Option<&str>, last: LastAttempt) {
-        let made =
-            id.map(|id| Made { id: id.to_owned(), run: last.run.clone(), at: last.at, event: last.event });
+    fn ended(
+        &mut self,
+        place: Place,
+        id: Option<&str>,
+        last: LastAttempt,
+        (code, as_of): (Option<String>, Option<EventId>),
+    ) {
+        let (run, at, event) = (last.run.clone(), last.at, last.event);
+        let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of });
         if let Some(made) = made.clone() {
             self.promotions.push(Promotion { place: place.clone(), made, approved: false });
         }
@@ -145,7 +173,8 @@ impl Data {
         let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
         let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
         if approves {
-            let approved = Approved { place, run: waiting.run, at: event.at, event: event.id };
+            let Waiting { run, code, as_of, .. } = waiting;
+            let approved = Approved { place, run, at: event.at, event: event.id, code, as_of };
             self.approved.insert((asset.to_owned(), id.to_owned()), approved);
         }
         Ok(())
@@ -158,9 +187,9 @@ impl Data {
             let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
             return Err(No::Ignored(if waits { "not in that state" } else { "duplicate" }));
         };
-        let Approved { place, run, at, event: by } = approved;
+        let Approved { place, run, at, event: by, code, as_of } = approved;
         let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };
-        let made = Made { id: id.to_owned(), run, at, event: by };
+        let made = Made { id: id.to_owned(), run, at, event: by, code, as_of };
         self.promotions.push(Promotion { place: place.clone(), made: made.clone(), approved: true });
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
         let newer = before.filter(|before| before.event > by);
