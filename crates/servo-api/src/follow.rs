@@ -223,6 +223,7 @@ pub(crate) fn run_of(event: &EventData) -> Option<RunId> {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
         | EventData::Unknown(_) => None,
     }
 }

@@ -172,6 +172,7 @@ fn ends(event: &Event, name: &LogName) -> bool {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
         | EventData::Unknown(_) => false,
     }
 }

@@ -10,6 +10,7 @@ use servo_core::{
 };
 
 use crate::definitions::AssetDef;
+use crate::effect::Release;
 use crate::event::{Outcome, Progress, Trigger};
 use crate::failure::TaskError;
 use crate::outputs::{OutputReport, Usage};
@@ -30,6 +31,8 @@ pub enum Input {
     Review(Review),
     /// The queue took an attempt.
     Enqueued(Attempt),
+    /// Approved data was moved out of quarantine.
+    Released(Release),
     /// A worker is about to begin an attempt.
     Started(Attempt, Arc<str>),
     /// A worker is still at it.

@@ -27,6 +27,7 @@ pub mod controllers;
 mod decide;
 pub mod definitions;
 mod derive;
+pub mod effect;
 pub mod event;
 mod failure;
 mod fold;
@@ -50,6 +51,7 @@ pub use command::{
     Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, Review, TriggerRun, Verdict,
 };
 pub use derive::{fingerprint_prefix, idempotency_hash};
+pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
@@ -66,6 +68,7 @@ pub use rows::{Delta, HotRows};
 pub use settings::Settings;
 pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, SharedItems, SharedMap, SharedVec, Snapshot, State, Task,
+    TaskRef,
 };
-pub use step::{Dispatch, Effect, Engine, Step};
+pub use step::{Engine, Step};

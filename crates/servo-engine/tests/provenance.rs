@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::AssetDef;
+use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::rows::MaterializationInputRow;
 use servo_engine::work::Work;
@@ -203,7 +203,7 @@ fn an_attempt_that_is_handed_out_again_reads_what_it_was_first_told() {
     let (attempt, work) = dispatched(&mut world, "day/same[date=d:2013-01-05]");
     let second = materialize(&mut world, &day(4));
     assert_ne!(first, second);
-    let again = dispatcher::outstanding(world.state());
+    let again = effect::outstanding(world.state());
     let [again] = again.as_slice() else { panic!("{again:?}") };
     assert_eq!(again.attempt, attempt);
     let again = again.work.clone().expect("there is work");

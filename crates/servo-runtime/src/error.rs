@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId};
+use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::planner::PlanningError;
-use servo_engine::{Refusal, RestoreError};
+use servo_engine::{Refusal, RefusalKind, RestoreError};
 use servo_queue::AuthError;
-use servo_store::{AppendError, ReadError};
+use servo_store::{AppendError, DataError, ReadError};
 
 /// Why a request for a run makes no sense. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,8 +22,10 @@ pub enum RequestError {
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
-    #[error("what was to be reviewed cannot be moved: {0}")]
-    Review(String),
+    #[error(
+        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
+    )]
+    NothingToRelease { asset: AssetKey, materialization_id: MaterializationId },
 }
 
 /// Why there is no answer, or why the answer is no.
@@ -77,8 +79,8 @@ pub enum Error {
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
     /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
-    #[error("the data cannot be looked at: {0}; ask again")]
-    Data(Arc<servo_store::DataError>),
+    #[error("the data cannot be reached: {0}; ask again")]
+    Data(Arc<DataError>),
     /// The tables do not fit together.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -95,24 +97,56 @@ pub enum Error {
     Lease(String),
 }
 
+/// What kind of answer an error is. It alone decides whether to ask again, the HTTP status and the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request was understood and refused. Nothing changed.
+    Refused(RefusalKind),
+    /// The caller may not say this. Nothing changed.
+    Denied,
+    /// Nothing was acknowledged. Asking again is safe, and can succeed.
+    Transient,
+    /// The workspace is closed. Whoever runs it next can be asked.
+    Stopped,
+    /// Nothing was acknowledged, and asking again does not help: somebody has to see to it first.
+    Fatal,
+}
+
 impl Error {
-    /// Whether the same request may be made again and can succeed.
-    pub fn is_transient(&self) -> bool {
+    /// What kind of answer it is.
+    pub fn kind(&self) -> ErrorKind {
         match self {
+            Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),
+            Error::Request(request) => ErrorKind::Refused(request.kind()),
+            Error::Denied(_) => ErrorKind::Denied,
             Error::NotDurable(_)
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
             | Error::Data(_)
-            | Error::Lease(_) => true,
-            Error::Refused(_)
-            | Error::Request(_)
-            | Error::Denied(_)
-            | Error::Stopped
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => false,
+            | Error::Lease(_) => ErrorKind::Transient,
+            Error::Stopped => ErrorKind::Stopped,
+            Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
+                ErrorKind::Fatal
+            }
+        }
+    }
+
+    /// Whether the same request may be made again and can succeed.
+    pub fn is_transient(&self) -> bool {
+        self.kind() == ErrorKind::Transient
+    }
+}
+
+impl RequestError {
+    /// What kind of no it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
+            RequestError::NothingDeployed
+            | RequestError::StillRunning { .. }
+            | RequestError::NothingToRetry { .. }
+            | RequestError::NothingToRelease { .. } => RefusalKind::Conflict,
         }
     }
 }
@@ -126,5 +160,11 @@ impl From<ReadError> for Error {
 impl From<servo_projections::Error> for Error {
     fn from(error: servo_projections::Error) -> Self {
         Error::Projection(Arc::new(error))
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Error::Data(Arc::new(error))
     }
 }

@@ -19,6 +19,7 @@ mod engine_loop;
 mod error;
 mod ground;
 mod host;
+mod log_retention;
 mod markers;
 mod messages;
 mod ownership;
@@ -31,7 +32,7 @@ mod workspace;
 
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
-pub use error::{Error, RequestError};
+pub use error::{Error, ErrorKind, RequestError};
 pub use ground::{Ground, Threads};
 pub use host::Host;
 pub use reconcile::{Reconciled, catch_up, reconcile_once};

@@ -53,8 +53,7 @@ impl Workspace {
     pub async fn run(&self, id: RunId) -> Result<Option<RunDetail>, Error> {
         let hot = self
             .read(move |state| {
-                let run =
-                    state.run(id).or_else(|| state.ended_unwritten().iter().find(|run| run.id == id))?;
+                let run = state.run(id).or_else(|| state.ended_unwritten().find(|run| run.id == id))?;
                 Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
             })
             .await?;

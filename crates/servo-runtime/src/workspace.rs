@@ -2,26 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, EventId, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Reply, Review, State, TriggerRun, Verdict,
+    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Release, Reply, Review, Snapshot, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
-use crate::effects::Effects;
+use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::{Error, RequestError};
-use crate::ground::{Crew, Work};
+use crate::ground::{Crew, Ground, Work, within};
 use crate::messages::Message;
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
@@ -38,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
     clock: Arc<dyn Clock>,
+    ground: Arc<dyn Ground>,
     ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
     stopping: Arc<AtomicBool>,
@@ -45,11 +49,16 @@ pub(crate) struct Inner {
     closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
     work: Work,
+    /// The newest durable state.
+    snapshots: watch::Receiver<Arc<Snapshot>>,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
     followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
     leased: flume::Receiver<()>,
 }
+
+/// How long whoever approves waits until the data is where readers look for it.
+const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
 /// Batches that a slow follower may be behind before it misses some.
 const FOLLOWED: usize = 64;
@@ -131,14 +140,16 @@ impl Workspace {
         let stopping = Arc::new(AtomicBool::new(false));
         let failed = Arc::new(Failed::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (deltas, delta_queue) = flume::unbounded();
-        let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let (flushes, flush_queue) = flume::unbounded();
+        let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(FOLLOWED);
+        let (snapshots, newest) = watch::channel(Arc::new(state.snapshot()));
         let weak_followers = followers.downgrade();
         let config = Arc::new(config);
         let ground = config.ground.clone();
 
-        let effects = Arc::new(Effects {
+        let seed = || config.put_ids.next().to_u128() as u64;
+        let enqueuer = Arc::new(Enqueuer {
             queue: config.queue.clone(),
             keys: config.keys.clone(),
             clock: config.clock.clone(),
@@ -148,27 +159,37 @@ impl Workspace {
             ground: ground.clone(),
             engine: inputs.downgrade(),
         });
-        ground.spawn(effects.clone().run(effect_queue).boxed());
+        ground.spawn(enqueuer.clone().run(dispatch_queue).boxed());
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
+        let file_effects = FileEffects {
+            data: data.clone(),
+            ground: ground.clone(),
+            linger: config.flush_every,
+            stopping: stopping.clone(),
+            engine: inputs.downgrade(),
+            seed: seed(),
+        };
+        let (files, following) = file_effects.start();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             ground: ground.clone(),
             failed: failed.clone(),
-            effects,
-            waiting,
-            deltas,
+            effects: Effects { enqueuer, waiting, files: files.clone() },
+            flushes,
             published: published.clone(),
             engine: inputs.downgrade(),
+            snapshots,
             followers,
         });
-        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
             blobs: stores.blobs.clone(),
             shared: config.ownership == Ownership::ByLog,
             engine: inputs.downgrade(),
-            data: data.clone(),
+            effects: files,
+            seed: seed(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
             ground: ground.clone(),
@@ -208,19 +229,22 @@ impl Workspace {
             engine.run().await;
         });
         crew.thread("servo-commit", committing);
-        crew.thread("servo-compact", compaction.run(delta_queue));
+        crew.thread("servo-files", following);
+        crew.thread("servo-compact", compaction.run(flush_queue));
         Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
                 cache,
                 clock: config.clock.clone(),
+                ground,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
                 stopping,
                 data,
                 closed,
                 work,
+                snapshots: newest,
                 followers: weak_followers,
                 leased,
                 stores,
@@ -255,20 +279,54 @@ impl Workspace {
         self.ask(Input::ChangePartitions(request)).await
     }
 
-    /// Decides about what a check had blocked; answers when the decision is durable.
+    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then, unless
+    /// its data cannot be moved for the moment: then it counts as soon as it was.
     pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+        match review.verdict {
+            Verdict::Approve => self.approve(review).await,
+            Verdict::Reject => self.ask(Input::Review(review)).await,
+        }
+    }
+
+    async fn approve(&self, review: Review) -> Result<Reply, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
+        let of = asset.clone();
         let waiting = self.read(move |state| {
-            let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
+            let found = state.quarantine().find(|row| row.asset_key == of && row.materialization_id == id);
             found.map(|row| row.partition_key.clone())
         });
-        if let (Verdict::Approve, Some(partition), Some(data)) =
-            (review.verdict, waiting.await?, &self.inner.data)
-        {
-            let approved = data.approve(&review.asset, partition.as_ref(), id).await;
-            approved.map_err(|error| RequestError::Review(error.to_string()))?;
+        if let (Some(partition), Some(data)) = (waiting.await?, &self.inner.data) {
+            let release = Release { asset: asset.clone(), partition, materialization_id: id };
+            if !release::is_there(data, &release).await? {
+                return Err(RequestError::NothingToRelease { asset, materialization_id: id }.into());
+            }
         }
-        self.ask(Input::Review(review)).await
+        let followed = self.subscribe();
+        let reply = self.ask(Input::Review(review)).await?;
+        let _counts =
+            within(self.inner.ground.as_ref(), LONGEST_RELEASE, self.released(followed, asset, id)).await;
+        Ok(reply)
+    }
+
+    /// Waits until what was approved is released.
+    async fn released(
+        &self,
+        mut followed: broadcast::Receiver<Arc<[Event]>>,
+        asset: AssetKey,
+        id: MaterializationId,
+    ) -> Result<(), Error> {
+        loop {
+            let of = asset.clone();
+            let waits = self.read(move |state| {
+                state.approved().any(|row| row.asset_key == of && row.materialization_id == id)
+            });
+            if !waits.await? {
+                return Ok(());
+            }
+            if followed.recv().await == Err(RecvError::Closed) {
+                return Err(Error::Stopped);
+            }
+        }
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
@@ -283,8 +341,23 @@ impl Workspace {
         }
     }
 
-    /// Reads the state in memory. What is read is durable when it is answered.
-    pub async fn read<T: Send + 'static>(
+    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what they
+    /// have asked for.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.snapshots.borrow().clone()
+    }
+
+    /// Reads the newest durable state, see [`Workspace::snapshot`].
+    pub async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        if !self.is_open() {
+            return Err(Error::Stopped);
+        }
+        Ok(read(self.snapshot().state()))
+    }
+
+    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for before
+    /// is durable: for those who want to know whether the engine answers, or whether it is sound. Others read snapshots.
+    pub async fn inspect<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Error> {

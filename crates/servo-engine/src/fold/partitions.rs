@@ -1,5 +1,7 @@
 //! Changes of dynamic partitions, each folded once by its number (ADR-055).
 
+use std::sync::Arc;
+
 use super::{Applied, At, Ignored};
 use crate::event::DynamicPartitionsChanged;
 use crate::state::State;
@@ -8,7 +10,7 @@ pub(super) fn changed(state: &mut State, at: At, payload: &DynamicPartitionsChan
     if payload.number <= state.dynamic.number(&payload.name) {
         return Applied::No(Ignored::Duplicate);
     }
-    state.dynamic.change(payload, at.time, at.id);
+    Arc::make_mut(&mut state.dynamic).change(payload, at.time, at.id);
     let keys = payload.added.iter().chain(&payload.removed);
     state.changes.partitions.extend(keys.map(|key| (payload.name.clone(), key.clone())));
     state.changes.partition_sets.insert(payload.name.clone());

@@ -3,7 +3,7 @@
 
 use servo_core::{EventId, Timestamp};
 
-use super::{AppendedRow, Discard, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use super::{AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
 
 /// How far the fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,9 +79,6 @@ macro_rules! declare {
             pub ended: EndedRows,
             /// New rows of tables whose rows are written once.
             pub appended: AppendedRows,
-            /// Files that will never count. Not part of any table: they are removed before the tables say that they are
-            /// gone.
-            pub discards: Vec<Discard>,
         }
 
         impl HotRows {
@@ -107,19 +104,17 @@ macro_rules! declare {
                     gone: GoneKeys::default(),
                     ended: EndedRows::default(),
                     appended: AppendedRows::default(),
-                    discards: Vec::new(),
                 }
             }
 
             /// Whether there is nothing to write.
             pub fn is_empty(&self) -> bool {
-                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended, discards } = self;
+                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
                 *gone == GoneKeys::default()
                     && *ended == EndedRows::default()
                     && *appended == AppendedRows::default()
-                    && discards.is_empty()
             }
         }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
 
-use super::{Cancel, Counts, RestoreError, Run, Task};
+use super::changes::ChangedRun;
+use super::{Cancel, Counts, RestoreError, Run, SharedItems, SharedVec, Task};
 use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
 use crate::provenance::Provenance;
@@ -165,22 +166,20 @@ impl Run {
 }
 
 /// The rows of a run that changed.
-pub(super) fn add_changed(delta: &mut Delta, run: &mut Run) {
-    if std::mem::take(&mut run.dirty) {
+pub(super) fn add_changed(delta: &mut Delta, run: &Run, mut changed: ChangedRun) {
+    if changed.row {
         delta.runs.push(run_row(run));
     }
-    let mut tasks = std::mem::take(&mut run.dirty_tasks);
-    tasks.sort_unstable();
-    for position in tasks {
-        run.tasks[position as usize].dirty = false;
+    changed.tasks.sort_unstable();
+    changed.tasks.dedup();
+    for position in changed.tasks {
         delta.tasks.push(task_row(run, position));
         delta.outbox.extend(outbox_row(run, position));
         delta.timers.extend(timer_row(run, position));
     }
-    let mut edges = std::mem::take(&mut run.dirty_edges);
-    edges.sort_unstable();
-    for position in edges {
-        run.edges[position as usize].dirty = false;
+    changed.edges.sort_unstable();
+    changed.edges.dedup();
+    for position in changed.edges {
         delta.edges.push(edge_row(run, position as usize));
     }
 }
@@ -239,12 +238,9 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
             timed_out: row.transition_reason == RunTransitionReason::TimedOut,
         }),
         version: row.row_version,
-        tasks: Vec::with_capacity(row.tasks_total as usize),
-        edges: Vec::new(),
-        out_start: Vec::new(),
-        dirty: false,
-        dirty_tasks: Vec::new(),
-        dirty_edges: Vec::new(),
+        tasks: SharedItems::default(),
+        edges: SharedVec::default(),
+        out_start: [0].into(),
     })
 }
 
@@ -283,7 +279,6 @@ pub(super) fn restore_task(row: TaskRow) -> Task {
         outbox: None,
         timer: None,
         version: row.row_version,
-        dirty: false,
         key: row.task_key,
     }
 }

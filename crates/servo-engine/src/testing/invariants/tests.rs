@@ -123,8 +123,8 @@ fn what_is_left_after_work_is_noticed() {
             let mut twin = first_run(state).clone();
             twin.id = servo_core::RunId::from_u128(1);
             state.recent_tasks += twin.tasks.len();
-            state.recent.insert((twin.version, twin.id));
-            state.runs.insert(twin.id, twin);
+            state.recent.insert((twin.version, twin.id), ());
+            state.runs.insert(twin.id, twin.into());
             state.settings.recent_runs = 1;
         }),
     ];
