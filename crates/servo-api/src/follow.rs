@@ -224,6 +224,7 @@ pub(crate) fn run_of(event: &EventData) -> Option<RunId> {
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
         | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => None,
     }
 }

@@ -173,6 +173,7 @@ fn ends(event: &Event, name: &LogName) -> bool {
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
         | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => false,
     }
 }
