@@ -37,6 +37,7 @@ impl From<Error> for Problem {
                 Problem::new(Code::Unavailable, "the workspace is loading its state; ask again")
             }
             Error::Stopped => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
+            Error::ReadOnly => Problem::new(Code::Forbidden, error.to_string()),
             Error::Lease(error) => {
                 tracing::warn!(error, "api.lease");
                 Problem::new(Code::Unavailable, "the lease of the workspace cannot be read; ask again")

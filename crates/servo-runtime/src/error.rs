@@ -47,6 +47,9 @@ pub enum Error {
     /// The workspace is closed.
     #[error("the workspace is shut down")]
     Stopped,
+    /// The workspace was opened to be read.
+    #[error("the workspace was opened to be read only; nothing was changed")]
+    ReadOnly,
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] Arc<ReadError>),
@@ -105,6 +108,7 @@ impl Error {
             | Error::Request(_)
             | Error::Denied(_)
             | Error::Stopped
+            | Error::ReadOnly
             | Error::Batch { .. }
             | Error::LogBehind { .. }
             | Error::Restore(_)

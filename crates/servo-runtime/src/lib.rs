@@ -20,6 +20,7 @@ mod host;
 mod messages;
 mod ownership;
 mod presence;
+mod read_only;
 mod reads;
 mod reconcile;
 mod recovery;

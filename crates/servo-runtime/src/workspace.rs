@@ -38,27 +38,28 @@ pub(crate) struct Inner {
     pub(crate) stores: Stores,
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn PutIds>,
-    keys: Keyring,
-    stopping: Arc<AtomicBool>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ids: Arc<dyn PutIds>,
+    pub(crate) keys: Keyring,
+    pub(crate) read_only: bool,
+    pub(crate) stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
-    closed: Arc<AtomicBool>,
-    data: Option<Data>,
-    work: Work,
+    pub(crate) closed: Arc<AtomicBool>,
+    pub(crate) data: Option<Data>,
+    pub(crate) work: Work,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
-    followers: broadcast::WeakSender<Arc<[Event]>>,
+    pub(crate) followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
-    leased: flume::Receiver<()>,
+    pub(crate) leased: flume::Receiver<()>,
 }
 
 /// Batches that a slow follower may be behind before it misses some.
 const FOLLOWED: usize = 64;
 
 /// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
-struct LastOut {
-    closed: Arc<AtomicBool>,
-    inputs: flume::Receiver<Message>,
+pub(crate) struct LastOut {
+    pub(crate) closed: Arc<AtomicBool>,
+    pub(crate) inputs: flume::Receiver<Message>,
 }
 
 impl Drop for LastOut {
@@ -218,6 +219,7 @@ impl Workspace {
                 clock: config.clock.clone(),
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                read_only: false,
                 stopping,
                 data,
                 closed,
@@ -343,6 +345,11 @@ impl Workspace {
             Some(followers) => followers.subscribe(),
             None => broadcast::channel(1).1,
         }
+    }
+
+    /// Whether it was opened to be read: nothing happens in it, and nothing will.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only
     }
 
     /// Whether it takes requests.

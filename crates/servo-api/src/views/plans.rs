@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
 use servo_core::selection::Why;
-use servo_core::{AssetKey, PartitionKey, TaskKey};
+use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
-use servo_engine::planner::AssetWhy;
+use servo_engine::planner::{AssetWhy, Chosen, PlannedAsset};
 use servo_runtime::PlannedRun;
 use utoipa::ToSchema;
 
@@ -50,6 +50,8 @@ pub struct PlannedTask {
     pub stage: u32,
     /// `selected`, `upstream`, `downstream`, or `same_function` as something that is selected.
     pub why: String,
+    /// The same for people: `selected by analytics.delays, 2013-01-05`.
+    pub reason: String,
     /// What it waits for, as positions in the list of tasks.
     pub upstream: Vec<u32>,
     pub inputs: Vec<PlannedInput>,
@@ -64,8 +66,14 @@ pub struct PlannedInput {
     /// The parameter that receives its data; absent if only the order matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
+    /// Made elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
     /// How many partitions of it; 1 if it has none.
     pub partitions: u64,
+    /// Which partitions, for people: `2013-01-01..2013-01-07`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub which: String,
     /// The first of them, as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
@@ -87,7 +95,10 @@ impl From<PlannedRun> for Plan {
         let key = |position: &u32| definitions.asset(*position).key.clone();
         let why = |position: u32| {
             let found = planned.assets.binary_search_by_key(&position, |asset| asset.asset).ok();
-            found.map_or("selected", |found| word(&planned.assets[found].why))
+            found.map_or(("selected", String::new()), |found| {
+                let asset = &planned.assets[found];
+                (word(&asset.why), sentence(asset, &definitions))
+            })
         };
         let mut warnings = Warnings::default();
         let tasks = planned.tasks.iter().zip(planned.plan.tasks().iter()).map(|(task, spec)| {
@@ -96,6 +107,7 @@ impl From<PlannedRun> for Plan {
                     warnings.never(&spec.task_key, &key(&input.asset), first.as_ref(), *count);
                 }
             }
+            let (why, reason) = why(task.assets[0]);
             PlannedTask {
                 task_id: Task::id_of(&spec.task_key),
                 task_key: spec.task_key.clone(),
@@ -103,7 +115,8 @@ impl From<PlannedRun> for Plan {
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
                 stage: task.stage,
-                why: why(task.assets[0]).to_owned(),
+                why: why.to_owned(),
+                reason,
                 upstream: spec.upstream.clone(),
                 inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
             }
@@ -140,6 +153,8 @@ impl PlannedInput {
         Self {
             asset_key: asset.key.clone(),
             parameter: input.parameter.clone(),
+            external: asset.def.external,
+            which: which(asset.partitions.as_deref(), &input.partitions, first.as_deref(), last.as_deref()),
             partitions: count(input.partitions.len()),
             first,
             last,
@@ -156,6 +171,43 @@ fn word(why: &AssetWhy) -> &'static str {
         AssetWhy::Selected(Why::Upstream { .. }) => "upstream",
         AssetWhy::Selected(Why::Downstream { .. }) => "downstream",
         AssetWhy::SameFunction { .. } => "same_function",
+    }
+}
+
+fn sentence(planned: &PlannedAsset, definitions: &Definitions) -> String {
+    let name = |position: usize| &definitions.assets()[position].key;
+    let asset = match &planned.why {
+        AssetWhy::Selected(Why::Matches(part)) => format!("selected by {part}"),
+        AssetWhy::Selected(Why::Upstream { of }) => format!("upstream of {}", name(*of)),
+        AssetWhy::Selected(Why::Downstream { of }) => format!("downstream of {}", name(*of)),
+        AssetWhy::SameFunction { of } => format!("made together with {}", name(*of as usize)),
+    };
+    match &planned.chosen {
+        Chosen::Whole | Chosen::Mapped => asset,
+        Chosen::Asked(text) => format!("{asset}, {text}"),
+        Chosen::Inside(text) => format!("{asset}, inside {text}"),
+        Chosen::Around(text) => format!("{asset}, around {text}"),
+        Chosen::Latest => format!("{asset}, latest"),
+    }
+}
+
+/// The first and the last of a set, and how many where they do not follow each other.
+fn which(
+    partitions: Option<&Partitions>,
+    set: &PartitionSet,
+    first: Option<&str>,
+    last: Option<&str>,
+) -> String {
+    let has_one_dimension = set.blocks().iter().all(|block| block.ranges().len() == 1);
+    match (first, last, set.len()) {
+        _ if partitions.is_none() => String::new(),
+        (Some(first), _, 1) => first.to_owned(),
+        (Some(first), Some(last), _) if set.blocks().len() == 1 && has_one_dimension => {
+            format!("{first}..{last}")
+        }
+        (Some(first), Some(last), count) => format!("{count} from {first} to {last}"),
+        (None, _, 0) | (_, None, 0) => String::new(),
+        (None, _, count) | (_, None, count) => format!("{count} partitions"),
     }
 }
 

@@ -80,7 +80,10 @@ pub struct Task {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// How many checks of the newest attempt did not pass.
+    /// How many checks the newest attempt ran.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks: u32,
+    /// How many of them did not pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
     /// What a worker reported after the task had been cancelled.
@@ -136,6 +139,7 @@ impl Task {
 
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
+        let (checks, checks_failed) = checks(row.outputs.as_deref());
         Self {
             task_id: Self::id_of(&row.task_key),
             run_id: row.run_id,
@@ -165,7 +169,8 @@ impl From<TaskRow> for Task {
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
             error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
-            checks_failed: checks_failed(row.outputs.as_deref()),
+            checks,
+            checks_failed,
             late_outcome: row.late_outcome,
             materialization_id: row.materialization_id,
             row_version: row.row_version,
@@ -173,9 +178,11 @@ impl From<TaskRow> for Task {
     }
 }
 
-fn checks_failed(outputs: Option<&str>) -> u32 {
+/// How many checks there are, and how many of them did not pass.
+fn checks(outputs: Option<&str>) -> (u32, u32) {
     let outputs: Vec<Output> = outputs.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    outputs.iter().flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
+    let checks = || outputs.iter().flat_map(|output| &output.checks);
+    (checks().count() as u32, checks().filter(|check| !check.passed).count() as u32)
 }
 
 fn is_zero(count: &u32) -> bool {
