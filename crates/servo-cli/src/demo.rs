@@ -75,8 +75,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let logs = Arc::new(location.logs());
     let client = Client::in_process(Api::new(workspace.clone(), queue.clone(), logs, keys.clone()))?;
     let executor = Executor {
-        queue,
-        queue_name: "default".into(),
+        source: queue,
+        queues: vec!["default".into()],
         callbacks: Arc::new(workspace.clone()),
         keys,
         clock: Arc::new(SystemClock),

@@ -33,8 +33,6 @@ pub(crate) enum Kind {
 /// Whom to ask instead of opening the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
-    /// Nobody: the workspace itself is needed.
-    Nobody,
     /// A server.
     Servers,
     /// A server, or a command that is at work.
@@ -44,7 +42,7 @@ pub(crate) enum Asks {
 impl Asks {
     fn includes(self, kind: Kind) -> bool {
         match (self, kind) {
-            (Self::Nobody, _) | (Self::Servers, Kind::Command) => false,
+            (Self::Servers, Kind::Command) => false,
             (Self::Servers, Kind::Server) | (Self::Anybody, _) => true,
         }
     }
@@ -141,39 +139,74 @@ pub(crate) async fn find(location: &Location, asks: Asks) -> anyhow::Result<Opti
 
 /// Another process that has the workspace and may be asked, or else the workspace. Waits for one that may not be.
 pub(crate) async fn reach(location: &Location, asks: Asks) -> anyhow::Result<Reached> {
-    let begun = Instant::now();
-    let mut said = false;
+    let mut waiting = Waiting::new();
     loop {
         if let Some(client) = find(location, asks).await? {
             return Ok(Reached::Client(client));
         }
-        let holder = match location.create() {
-            Ok(stores) => return Ok(Reached::Owned(stores, Ownership::new(location, Kind::Command)?)),
-            Err(OpenError::Locked { holder, .. }) => holder,
-            Err(error) => return Err(error.into()),
-        };
-        let owner = Owner::read(&path(location));
-        let name = owner.as_ref().map_or(holder, |owner| format!("{} (pid {})", owner.command, owner.pid));
-        if asks == Asks::Nobody && owner.is_some_and(|owner| owner.kind == Kind::Server) {
-            bail!("{name} has the workspace, and stays until it is stopped; stop it first");
+        match try_own(location, Kind::Command)? {
+            Try::Owned(stores, ownership) => return Ok(Reached::Owned(*stores, ownership)),
+            Try::Held { name, .. } => waiting.a_moment(&name).await,
         }
-        if !said && begun.elapsed() > SILENCE {
-            eprintln!("waiting for {name}");
-            said = true;
-        }
-        tokio::time::sleep(POLL).await;
     }
 }
 
 /// The workspace itself. Waits for a command that has it; a server is an error.
 pub(crate) async fn own(location: &Location, kind: Kind) -> anyhow::Result<(Stores, Ownership)> {
-    match reach(location, Asks::Nobody).await? {
-        Reached::Owned(stores, mut ownership) => {
-            ownership.owner.kind = kind;
-            ownership.write()?;
-            Ok((stores, ownership))
+    let mut waiting = Waiting::new();
+    loop {
+        match try_own(location, kind)? {
+            Try::Owned(stores, ownership) => return Ok((*stores, ownership)),
+            Try::Held { name, kind: Some(Kind::Server) } => {
+                bail!("{name} has the workspace, and stays until it is stopped; stop it first")
+            }
+            Try::Held { name, kind: Some(Kind::Command) | None } => waiting.a_moment(&name).await,
         }
-        Reached::Client(_) => bail!("somebody else was asked where nobody may be"),
+    }
+}
+
+/// What came of trying to have a workspace.
+enum Try {
+    Owned(Box<Stores>, Ownership),
+    /// Another process has it.
+    Held {
+        name: String,
+        /// None if it does not say, or not yet.
+        kind: Option<Kind>,
+    },
+}
+
+fn try_own(location: &Location, kind: Kind) -> anyhow::Result<Try> {
+    let holder = match location.create() {
+        Ok(stores) => return Ok(Try::Owned(Box::new(stores), Ownership::new(location, kind)?)),
+        Err(OpenError::Locked { holder, .. }) => holder,
+        Err(error) => return Err(error.into()),
+    };
+    Ok(match Owner::read(&path(location)) {
+        Some(Owner { pid, command, kind, .. }) => {
+            Try::Held { name: format!("{command} (pid {pid})"), kind: Some(kind) }
+        }
+        None => Try::Held { name: holder, kind: None },
+    })
+}
+
+/// Waits for a workspace, and says so once.
+struct Waiting {
+    begun: Instant,
+    said: bool,
+}
+
+impl Waiting {
+    fn new() -> Self {
+        Self { begun: Instant::now(), said: false }
+    }
+
+    async fn a_moment(&mut self, name: &str) {
+        if !self.said && self.begun.elapsed() > SILENCE {
+            eprintln!("waiting for {name}");
+            self.said = true;
+        }
+        tokio::time::sleep(POLL).await;
     }
 }
 

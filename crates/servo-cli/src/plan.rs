@@ -22,10 +22,10 @@ pub(crate) struct Options {
 /// Which partitions.
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
-    /// A partition, such as 2013-01-15 or date=2013-01-15,region=eu; may be given several times.
+    /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.
     #[arg(long = "partition", value_name = "KEY")]
     keys: Vec<String>,
-    /// A range of partitions, both ends included; may be given several times.
+    /// A range of partitions, both ends included, either may be left open; may be given several times.
     #[arg(long = "partitions", value_name = "FROM..TO")]
     ranges: Vec<String>,
     /// The newest partition of every asset.
@@ -62,12 +62,13 @@ fn table(plan: &Plan, limit: usize) {
     ));
     let row = |task: &&PlannedTask| {
         let names: Vec<String> = task.asset_keys.iter().map(ToString::to_string).collect();
+        let why: Vec<String> = task.why.iter().map(ToString::to_string).collect();
         let inputs: Vec<String> = task.inputs.iter().map(input).collect();
         vec![
             (task.stage + 1).to_string(),
             names.join(" + "),
             task.partition.clone().unwrap_or_default(),
-            task.reason.clone(),
+            why.join("; "),
             inputs.join("; "),
         ]
     };

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId};
 use servo_engine::RunState;
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::rows::{EdgeRow, HistoryRow, ReadFrom, Row, RunRow, TaskRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::manifest::FileRef;
 use crate::open_file::OpenFile;
 use crate::projection::Projection;
-use crate::table::{HistoryTable, Table};
-use crate::tables::{Edges, Runs, Tasks};
+use crate::table::StoredRow;
 
 /// Which runs to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -84,7 +83,7 @@ impl Projection {
         let before = before.unwrap_or(EventId::from_u128(u128::MAX));
         let facets: Vec<&str> = filter.states.iter().map(|state| state.name()).collect();
         let mut queue: BinaryHeap<Source> = BinaryHeap::new();
-        for file in self.manifest.settled(Runs::NAME) {
+        for file in self.manifest.settled(RunRow::TABLE) {
             if let (Some(oldest), Some(newest)) = (file.min_key, file.max_key)
                 && oldest < before
             {
@@ -151,13 +150,13 @@ impl Projection {
         wanted.reverse();
         let rows = open.decode(group, None, fetched, Some(&wanted))?;
         let batch = Batch { rows: &rows, file: &open.name, first_row, chosen: Some(&wanted) };
-        Runs::read(&batch, &mut (0..batch.len()))
+        RunRow::read_rows(&batch, 0..batch.len())
     }
 
     /// An ended run that has left memory.
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
         let text = id.to_string();
-        for file in self.manifest.settled(Runs::NAME).iter().rev() {
+        for file in self.manifest.settled(RunRow::TABLE).iter().rev() {
             let open = self.files.open(file).await?;
             for group in 0..open.groups() {
                 if !open.may_hold(group, "run_id", &text)? {
@@ -169,7 +168,7 @@ impl Projection {
                 let ids = batch.column::<RunId>("run_id")?;
                 for row in 0..batch.len() {
                     if ids.get(row)? == id {
-                        return Ok(Runs::read(&batch, &mut std::iter::once(row))?.pop());
+                        return Ok(RunRow::read_rows(&batch, std::iter::once(row))?.pop());
                     }
                 }
             }
@@ -179,18 +178,18 @@ impl Projection {
 
     /// Tasks of an ended run that has left memory, by key.
     pub async fn tasks_of(&self, run: &RunRow) -> Result<Vec<TaskRow>, Error> {
-        self.rows_of::<Tasks>(run).await
+        self.rows_of(run).await
     }
 
     /// Edges of an ended run that has left memory, by upstream and downstream.
     pub async fn edges_of(&self, run: &RunRow) -> Result<Vec<EdgeRow>, Error> {
-        self.rows_of::<Edges>(run).await
+        self.rows_of(run).await
     }
 
-    async fn rows_of<T: HistoryTable>(&self, run: &RunRow) -> Result<Vec<T::Row>, Error> {
+    async fn rows_of<R: HistoryRow + StoredRow>(&self, run: &RunRow) -> Result<Vec<R>, Error> {
         let place = run.requested_event_id;
-        let mut found: BTreeMap<T::Key, T::Row> = BTreeMap::new();
-        for file in self.manifest.settled(T::NAME) {
+        let mut found: BTreeMap<R::Key, R> = BTreeMap::new();
+        for file in self.manifest.settled(R::TABLE) {
             if !(file.min_key..=file.max_key).contains(&Some(place)) {
                 continue;
             }
@@ -211,9 +210,8 @@ impl Projection {
                         wanted.push(row);
                     }
                 }
-                found.extend(
-                    T::read(&batch, &mut wanted.into_iter())?.into_iter().map(|row| (T::key(&row), row)),
-                );
+                let rows = R::read_rows(&batch, wanted.into_iter())?;
+                found.extend(rows.into_iter().map(|row| (row.key(), row)));
             }
         }
         Ok(found.into_values().collect())

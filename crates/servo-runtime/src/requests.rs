@@ -88,7 +88,7 @@ impl Workspace {
             if from_failure && task.state == TaskState::Succeeded {
                 continue;
             }
-            let options: TaskOptions = serde_json::from_str(&task.options).unwrap_or_default();
+            let options = TaskOptions::clone(&task.options);
             let request = TaskRequest { key: task.task_key.clone(), upstream: Vec::new(), options };
             requests.insert(task.task_key.clone(), request);
         }
@@ -106,7 +106,7 @@ impl Workspace {
         let requests = requests.into_values().collect();
         let plan = Plan::build(layout.tenant(), layout.workspace(), requests, u32::MAX)
             .map_err(|error| RequestError::Planning(error.into()))?;
-        let labels = serde_json::from_str(&detail.run.labels).unwrap_or_default();
+        let labels = detail.run.labels.0.clone();
         let trigger = Trigger::Retry { actor, of: run, from_failure };
         let run_key = format!("retry:{run}:{}", self.new_id());
         self.start(run_key, plan, trigger, detail.run.priority, labels, detail.run.timeout).await

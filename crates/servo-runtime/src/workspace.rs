@@ -7,8 +7,7 @@ use futures::FutureExt;
 use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
-    State, TriggerRun, Verdict,
+    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Reply, Review, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -274,33 +273,6 @@ impl Workspace {
         self.ask(Input::Review(review)).await
     }
 
-    /// A worker is about to begin; an error means that it must not.
-    pub async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Started(attempt, worker.into())).await
-    }
-
-    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
-    /// worker and whatever it has begun.
-    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Early(Input::Started(attempt, worker.into()), reply_to)).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
-    }
-
-    /// A worker is still at it; the answer says whether to go on.
-    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Heartbeat(attempt, self.inner.clock.now(), progress)).await
-    }
-
-    /// A worker ended an attempt. Safe to repeat until it is answered.
-    pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Input::Finished(attempt, report)).await
-    }
-
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
     pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         loop {
@@ -376,7 +348,7 @@ impl Workspace {
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    async fn ask(&self, input: Input) -> Result<Reply, Error> {
+    pub(crate) async fn ask(&self, input: Input) -> Result<Reply, Error> {
         let (reply_to, answer) = oneshot::channel();
         self.send(Message::Input(input, Some(reply_to))).await?;
         self.answered(answer).await.ok_or(Error::Stopped)?
@@ -390,7 +362,7 @@ impl Workspace {
     }
 
     /// The answer to a message that was sent, or none if nobody is left to give it.
-    async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+    pub(crate) async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         if !self.inner.closed.load(Ordering::SeqCst) {
             return answer.await.ok();
         }
@@ -405,20 +377,6 @@ impl Workspace {
     /// Why a question was dropped: its state was thrown away, or there is nobody left.
     fn unanswered(&self) -> Error {
         if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
-    }
-
-    fn attempt(&self, token: &str) -> Result<Attempt, Error> {
-        let claims = self.inner.keys.verify_token(token, self.inner.clock.now())?;
-        let layout = &self.inner.stores.layout;
-        if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
-            return Err(Error::Denied(servo_queue::AuthError::BadSignature { what: "task token" }));
-        }
-        Ok(Attempt {
-            run_id: claims.run_id,
-            task_key: claims.task_key,
-            attempt: claims.attempt,
-            attempt_id: claims.attempt_id,
-        })
     }
 }
 

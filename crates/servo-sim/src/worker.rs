@@ -8,8 +8,8 @@ use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use servo_core::{AssetKey, Clock};
 use servo_engine::outputs::{OutputReport, Usage};
-use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Reply, Report, TaskError};
-use servo_queue::{Envelope, LocalQueue, SignedEnvelope};
+use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Report, TaskError};
+use servo_queue::{Delivery, Envelope, HeartbeatReply, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Error, Workspace};
 
 use crate::faults::Fault;
@@ -82,11 +82,11 @@ impl Worker {
         }
     }
 
-    async fn insist(
+    async fn insist<T: std::fmt::Debug + Send + 'static>(
         &self,
-        ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<Reply, Error>>,
+        ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<T, Error>>,
         token: &str,
-    ) -> Result<Reply, Error> {
+    ) -> Result<T, Error> {
         let token = token.to_owned();
         if self.site.faults.strikes(self.site.lane, Fault::Poison, 20) {
             let forged = token.clone() + "x";
@@ -116,7 +116,7 @@ impl Worker {
                 async move { workspace.heartbeat(&token, Some(progress)).await }.boxed()
             });
             match heard.await {
-                Some(Ok(Reply::Heartbeat { should_cancel: true })) if attempt.obeys => {
+                Some(Ok(HeartbeatReply { should_cancel: true })) if attempt.obeys => {
                     return Report::new(Outcome::Cancelled);
                 }
                 Some(Err(error))
@@ -137,10 +137,12 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
         let (site, workspace, queue) = (site.clone(), workspace.clone(), queue.clone());
         let name = format!("{name}/{slot}");
         let serve = async move {
-            loop {
-                let message = queue.take("default").await;
-                if let Some(envelope) = open(&site, &message) {
-                    here(&site, &workspace, &envelope, &name).await;
+            let queues = ["default".into()];
+            while let Ok(deliveries) = queue.receive(&queues, 1).await {
+                for delivery in deliveries {
+                    if let Some(envelope) = open(&site, &delivery.envelope) {
+                        here(&site, &workspace, delivery, &envelope, &name).await;
+                    }
                 }
             }
         };
@@ -148,21 +150,24 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
     }
 }
 
-async fn here(site: &Site, workspace: &Workspace, envelope: &Envelope, name: &str) {
+async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: &Envelope, name: &str) {
     let token = &envelope.task_token;
     let pause = || site.world.sleep(site.lane, SECOND / 20);
-    loop {
+    let begun = loop {
         match workspace.started_here(token, name).await {
-            Ok(_) => break,
             Err(error) if error.is_transient() => pause().await,
-            Err(_) => return,
+            answer => break answer,
         }
+    };
+    let _taken = delivery.ack().await;
+    if begun.is_err() {
+        return;
     }
     let attempt = Attempt::draw(site, envelope);
     site.world.sleep(site.lane, attempt.length / 2).await;
     let asked = workspace.heartbeat(token, None).await;
     let report = match asked {
-        Ok(Reply::Heartbeat { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
+        Ok(HeartbeatReply { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
         Ok(_) | Err(_) => {
             site.world.sleep(site.lane, attempt.length / 2).await;
             attempt.end(site, envelope).await

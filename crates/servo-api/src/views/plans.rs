@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
-use servo_core::selection::Why;
 use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
-use servo_engine::planner::{AssetWhy, Chosen, PlannedAsset};
+use servo_engine::planner::{self, Why};
 use servo_runtime::PlannedRun;
 use utoipa::ToSchema;
 
@@ -48,13 +47,20 @@ pub struct PlannedTask {
     pub partition: Option<String>,
     /// From 0.
     pub stage: u32,
-    /// `selected`, `upstream`, `downstream`, or `same_function` as something that is selected.
-    pub why: String,
-    /// The same for people: `selected by analytics.delays, 2013-01-05`.
-    pub reason: String,
+    /// Every reason for it.
+    pub why: Vec<PlannedReason>,
     /// What it waits for, as positions in the list of tasks.
     pub upstream: Vec<u32>,
     pub inputs: Vec<PlannedInput>,
+}
+
+/// Why a task is planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedReason {
+    /// `selected`, `upstream`, `downstream`, or `same_function` as something that is planned.
+    pub reason: String,
+    /// The part of the selection that it is selected by, upstream or downstream of; or the asset of the same function.
+    pub of: String,
 }
 
 /// What a task reads of one asset.
@@ -93,13 +99,7 @@ impl From<PlannedRun> for Plan {
         let PlannedRun { planned, definitions, dynamic, at } = run;
         let at = Moment::new(at, &dynamic);
         let key = |position: &u32| definitions.asset(*position).key.clone();
-        let why = |position: u32| {
-            let found = planned.assets.binary_search_by_key(&position, |asset| asset.asset).ok();
-            found.map_or(("selected", String::new()), |found| {
-                let asset = &planned.assets[found];
-                (word(&asset.why), sentence(asset, &definitions))
-            })
-        };
+        let why = |reason: &planner::PlannedReason| PlannedReason::new(&reason.why, &definitions);
         let mut warnings = Warnings::default();
         let tasks = planned.tasks.iter().zip(planned.plan.tasks().iter()).map(|(task, spec)| {
             for input in &task.inputs {
@@ -107,7 +107,6 @@ impl From<PlannedRun> for Plan {
                     warnings.never(&spec.task_key, &key(&input.asset), first.as_ref(), *count);
                 }
             }
-            let (why, reason) = why(task.assets[0]);
             PlannedTask {
                 task_id: Task::id_of(&spec.task_key),
                 task_key: spec.task_key.clone(),
@@ -115,8 +114,7 @@ impl From<PlannedRun> for Plan {
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
                 stage: task.stage,
-                why: why.to_owned(),
-                reason,
+                why: planned.reasons(task).map(why).collect(),
                 upstream: spec.upstream.clone(),
                 inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
             }
@@ -132,7 +130,7 @@ impl From<PlannedRun> for Plan {
 }
 
 impl PlannedInput {
-    fn new(input: &servo_engine::planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
+    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
         let asset = definitions.asset(input.asset);
         let ends = asset.partitions.as_ref().map(|partitions| {
             let digits = |end: Option<Vec<u64>>| {
@@ -165,29 +163,26 @@ impl PlannedInput {
     }
 }
 
-fn word(why: &AssetWhy) -> &'static str {
-    match why {
-        AssetWhy::Selected(Why::Matches(_)) => "selected",
-        AssetWhy::Selected(Why::Upstream { .. }) => "upstream",
-        AssetWhy::Selected(Why::Downstream { .. }) => "downstream",
-        AssetWhy::SameFunction { .. } => "same_function",
+impl PlannedReason {
+    fn new(why: &Why, definitions: &Definitions) -> Self {
+        let (reason, of) = match why {
+            Why::Selected { part } => ("selected", part.to_string()),
+            Why::Upstream { of } => ("upstream", of.to_string()),
+            Why::Downstream { of } => ("downstream", of.to_string()),
+            Why::SameFunction { of } => ("same_function", definitions.asset(*of).key.canonical().to_owned()),
+        };
+        Self { reason: reason.to_owned(), of }
     }
 }
 
-fn sentence(planned: &PlannedAsset, definitions: &Definitions) -> String {
-    let name = |position: usize| &definitions.assets()[position].key;
-    let asset = match &planned.why {
-        AssetWhy::Selected(Why::Matches(part)) => format!("selected by {part}"),
-        AssetWhy::Selected(Why::Upstream { of }) => format!("upstream of {}", name(*of)),
-        AssetWhy::Selected(Why::Downstream { of }) => format!("downstream of {}", name(*of)),
-        AssetWhy::SameFunction { of } => format!("made together with {}", name(*of as usize)),
-    };
-    match &planned.chosen {
-        Chosen::Whole | Chosen::Mapped => asset,
-        Chosen::Asked(text) => format!("{asset}, {text}"),
-        Chosen::Inside(text) => format!("{asset}, inside {text}"),
-        Chosen::Around(text) => format!("{asset}, around {text}"),
-        Chosen::Latest => format!("{asset}, latest"),
+/// For people.
+impl std::fmt::Display for PlannedReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.reason.as_str() {
+            "selected" => write!(f, "selected by {}", self.of),
+            "same_function" => write!(f, "made together with {}", self.of.replacen('/', ".", 1)),
+            reason => write!(f, "{reason} of {}", self.of),
+        }
     }
 }
 

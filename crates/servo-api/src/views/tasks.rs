@@ -139,7 +139,7 @@ impl Task {
 
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
-        let (checks, checks_failed) = checks(row.outputs.as_deref());
+        let (checks, checks_failed) = checks(&row);
         Self {
             task_id: Self::id_of(&row.task_key),
             run_id: row.run_id,
@@ -168,10 +168,10 @@ impl From<TaskRow> for Task {
                 .progress_ppm
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
-            error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
+            error: row.error.as_ref().map(|error| Failure::from(&***error)),
             checks,
             checks_failed,
-            late_outcome: row.late_outcome,
+            late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
             row_version: row.row_version,
         }
@@ -179,9 +179,9 @@ impl From<TaskRow> for Task {
 }
 
 /// How many checks there are, and how many of them did not pass.
-fn checks(outputs: Option<&str>) -> (u32, u32) {
-    let outputs: Vec<Output> = outputs.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let checks = || outputs.iter().flat_map(|output| &output.checks);
+fn checks(row: &TaskRow) -> (u32, u32) {
+    let outputs = || row.outputs.iter().flat_map(|outputs| outputs.iter());
+    let checks = || outputs().flat_map(|output| &output.checks);
     (checks().count() as u32, checks().filter(|check| !check.passed).count() as u32)
 }
 
@@ -191,7 +191,7 @@ fn is_zero(count: &u32) -> bool {
 
 impl From<TaskRow> for TaskDetail {
     fn from(row: TaskRow) -> Self {
-        let outputs = row.outputs.as_deref().and_then(|outputs| serde_json::from_str(outputs).ok());
-        Self { outputs: outputs.unwrap_or_default(), attempts: Attempt::of(&row), task: row.into() }
+        let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter().cloned());
+        Self { outputs: outputs.map(Output::from).collect(), attempts: Attempt::of(&row), task: row.into() }
     }
 }

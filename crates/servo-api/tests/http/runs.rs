@@ -200,7 +200,7 @@ async fn a_run_is_cancelled_once() {
     let stage = Stage::with(root.path(), Setting { slots: 0, ..Setting::default() }).await;
     let run = stage.trigger("+shop.report").await.run_id;
     // Begun by somebody who will not hear of it.
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(stage.taken("default")).await;
     let envelope = keys().open(&sealed, stage.workspace.now()).unwrap();
     stage.workspace.started(&envelope.task_token, "by hand").await.unwrap();
     let too_soon = stage.client.cancel(run, &CancelBody { force: true, ..CancelBody::default() }).await;

@@ -13,12 +13,12 @@ fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn ended(generator: &mut Generator, n: u64) -> RunRow {
+fn ended(generator: &Generator, n: u64) -> RunRow {
     RunRow {
         run_id: RunId::from_u128(u128::from(n) * 0x1234_5678_9abc_def1),
         requested_event_id: event(n),
         row_version: event(n + 10_000),
-        ..generator.run()
+        ..generator.row()
     }
 }
 
@@ -29,7 +29,7 @@ proptest! {
         seed: u64, limit in 1usize..30, fanout in 2usize..9, states in 0usize..3,
     ) {
         block_on(async {
-            let mut generator = Generator::new(seed);
+            let generator = Generator::new(seed);
             let blobs = memory();
             let mut compactor = open(&blobs, 1, 1, Limits { tier_fanout: fanout, ..Limits::default() }).await;
             let mut model: Vec<RunRow> = Vec::new();
@@ -39,9 +39,9 @@ proptest! {
                     // Runs end in another order than they were asked for, and some are written twice.
                     let n = seq * 10 + generator.below(60);
                     let known = model.iter().find(|row| row.requested_event_id == event(n)).cloned();
-                    let row = known.unwrap_or_else(|| ended(&mut generator, n));
-                    if !delta.ended_runs.contains(&row) {
-                        delta.ended_runs.push(row.clone());
+                    let row = known.unwrap_or_else(|| ended(&generator, n));
+                    if !delta.ended.runs.contains(&row) {
+                        delta.ended.runs.push(row.clone());
                     }
                     if !model.contains(&row) {
                         model.push(row);
@@ -75,19 +75,19 @@ proptest! {
 async fn tasks_and_edges_of_a_run_are_found_among_those_of_others() {
     let blobs = memory();
     let mut compactor = open(&blobs, 1, 1, Limits { tier_fanout: 3, ..Limits::default() }).await;
-    let mut generator = Generator::new(5);
+    let generator = Generator::new(5);
     let mut wanted = None;
     for seq in 1..=10 {
         let mut delta = empty_delta(seq);
         for n in 0..5 {
-            let run = ended(&mut generator, seq * 10 + n);
+            let run = ended(&generator, seq * 10 + n);
             let key = |name: &str| servo_core::TaskKey::parse(&format!("a/{name}:materialize")).unwrap();
             let tasks: Vec<TaskRow> = ["b", "c", "d"]
                 .map(|name| TaskRow {
                     run_id: run.run_id,
                     requested_event_id: run.requested_event_id,
                     task_key: key(name),
-                    ..generator.task()
+                    ..generator.row()
                 })
                 .to_vec();
             let edge = EdgeRow {
@@ -95,14 +95,14 @@ async fn tasks_and_edges_of_a_run_are_found_among_those_of_others() {
                 requested_event_id: run.requested_event_id,
                 upstream_task_key: key("b"),
                 downstream_task_key: key("c"),
-                ..generator.edge()
+                ..generator.row()
             };
             if (seq, n) == (4, 2) {
                 wanted = Some((run.clone(), tasks.clone(), vec![edge.clone()]));
             }
-            delta.ended_runs.push(run);
-            delta.ended_tasks.extend(tasks.into_iter().rev());
-            delta.ended_edges.push(edge);
+            delta.ended.runs.push(run);
+            delta.ended.tasks.extend(tasks.into_iter().rev());
+            delta.ended.edges.push(edge);
         }
         compactor.flush(delta, now()).await.unwrap();
     }
@@ -114,9 +114,9 @@ async fn tasks_and_edges_of_a_run_are_found_among_those_of_others() {
 
 #[test]
 fn a_page_takes_the_row_in_memory_over_the_one_in_history() {
-    let mut generator = Generator::new(1);
-    let old: Vec<RunRow> = [5, 3, 1].map(|n| ended(&mut generator, n)).to_vec();
-    let hot = vec![RunRow { priority: 42, ..old[1].clone() }, ended(&mut generator, 4)];
+    let generator = Generator::new(1);
+    let old: Vec<RunRow> = [5, 3, 1].map(|n| ended(&generator, n)).to_vec();
+    let hot = vec![RunRow { priority: 42, ..old[1].clone() }, ended(&generator, 4)];
     let page = merge_page(hot.clone(), old.clone(), 3);
     assert_eq!(page, vec![old[0].clone(), hot[1].clone(), hot[0].clone()]);
 }

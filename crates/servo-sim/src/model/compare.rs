@@ -198,7 +198,12 @@ fn compare_task(found: &mut Differences, run: &Run, task: &Task, row: &TaskRow) 
     found.compare(&about, "what it made", text(row.materialization_id), task.materialization.clone());
     found.compare(&about, "its cause", row.caused_by.as_ref().map(|key| key.as_str()), cause);
     found.compare(&about, "satisfied edges", row.deps_satisfied_count as usize, satisfied);
-    found.compare(&about, "its late outcome", row.late_outcome.clone(), task.late.clone());
+    found.compare(
+        &about,
+        "its late outcome",
+        row.late_outcome.map(|outcome| outcome.to_text()),
+        task.late.clone(),
+    );
     found.compare(&about, "when a queue took it", row.dispatched_at, task.dispatched_at);
     found.compare(&about, "its start", row.started_at, task.started_at);
     found.compare(&about, "its last sign of life", row.last_heartbeat_at, task.heard_at);
