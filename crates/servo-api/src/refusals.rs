@@ -14,6 +14,7 @@ impl From<Error> for Problem {
             (_, Error::Refused(refusal)) => refusal.into(),
             (_, Error::Request(request)) => request.into(),
             (_, Error::Denied(denied)) => denied.into(),
+            (_, error @ Error::ReadOnly) => Problem::new(Code::Forbidden, error.to_string()),
             (ErrorKind::Transient, error) => unavailable(&error),
             (ErrorKind::Stopped, _) => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
             (ErrorKind::Fatal | ErrorKind::Refused(_) | ErrorKind::Denied, error) => {

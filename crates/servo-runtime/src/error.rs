@@ -49,6 +49,9 @@ pub enum Error {
     /// The workspace is closed.
     #[error("the workspace is shut down")]
     Stopped,
+    /// The workspace was opened to be read.
+    #[error("the workspace was opened to be read only; nothing was changed")]
+    ReadOnly,
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] Arc<ReadError>),
@@ -126,6 +129,7 @@ impl Error {
             | Error::Data(_)
             | Error::Lease(_) => ErrorKind::Transient,
             Error::Stopped => ErrorKind::Stopped,
+            Error::ReadOnly => ErrorKind::Denied,
             Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
                 ErrorKind::Fatal
             }

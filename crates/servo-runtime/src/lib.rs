@@ -24,6 +24,7 @@ mod markers;
 mod messages;
 mod ownership;
 mod presence;
+mod read_only;
 mod reads;
 mod reconcile;
 mod recovery;

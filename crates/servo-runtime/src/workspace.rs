@@ -40,21 +40,22 @@ pub(crate) struct Inner {
     pub(crate) stores: Stores,
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
-    clock: Arc<dyn Clock>,
-    ground: Arc<dyn Ground>,
-    ids: Arc<dyn PutIds>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ground: Arc<dyn Ground>,
+    pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
-    stopping: Arc<AtomicBool>,
+    pub(crate) read_only: bool,
+    pub(crate) stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
-    closed: Arc<AtomicBool>,
+    pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
-    work: Work,
+    pub(crate) work: Work,
     /// The newest durable state.
-    snapshots: watch::Receiver<Arc<Snapshot>>,
+    pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
-    followers: broadcast::WeakSender<Arc<[Event]>>,
+    pub(crate) followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
-    leased: flume::Receiver<()>,
+    pub(crate) leased: flume::Receiver<()>,
 }
 
 /// How long whoever approves waits until the data is where readers look for it.
@@ -64,9 +65,9 @@ const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 const FOLLOWED: usize = 64;
 
 /// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
-struct LastOut {
-    closed: Arc<AtomicBool>,
-    inputs: flume::Receiver<Message>,
+pub(crate) struct LastOut {
+    pub(crate) closed: Arc<AtomicBool>,
+    pub(crate) inputs: flume::Receiver<Message>,
 }
 
 impl Drop for LastOut {
@@ -240,6 +241,7 @@ impl Workspace {
                 ground,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                read_only: false,
                 stopping,
                 data,
                 closed,
@@ -388,6 +390,11 @@ impl Workspace {
             Some(followers) => followers.subscribe(),
             None => broadcast::channel(1).1,
         }
+    }
+
+    /// Whether it was opened to be read: nothing happens in it, and nothing will.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only
     }
 
     /// Whether it takes requests.

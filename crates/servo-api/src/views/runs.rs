@@ -9,6 +9,7 @@ use servo_engine::{RunState, RunTransitionReason, Trigger};
 use utoipa::ToSchema;
 
 use super::names::RunStateName;
+use super::tasks::Task;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -94,6 +95,15 @@ impl From<RunRow> for Run {
             row_version: row.row_version,
         }
     }
+}
+
+/// A run and its tasks, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunWithTasks {
+    /// The run.
+    pub run: Run,
+    /// Its tasks, by key.
+    pub tasks: Vec<Task>,
 }
 
 /// The last message of a stream about a run.
