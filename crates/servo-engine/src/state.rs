@@ -13,6 +13,7 @@ mod index;
 mod partition_status;
 mod quarantine;
 mod run;
+mod run_rows;
 mod shared;
 mod snapshot;
 mod statuses;
@@ -42,7 +43,7 @@ pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
 pub(crate) use partition_status::Materialization;
 pub(crate) use quarantine::Quarantine;
-pub(crate) use snapshot::DEFAULT_QUEUE;
+pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
@@ -247,7 +248,7 @@ impl State {
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
-        changes::take(self)
+        snapshot::take(self)
     }
 
     /// Changes a task through its indexes, so that they cannot disagree with it.

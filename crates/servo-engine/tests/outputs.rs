@@ -113,7 +113,9 @@ fn outputs_of_a_success_count_under_the_name_of_the_attempt() {
     assert_eq!((task.materialization, task.usage), (Some(id), Some(usage)));
     assert_eq!(task.outputs.len(), 2);
     let delta = delta(&mut world);
-    let [row, other] = delta.materializations.as_slice() else { panic!("{:?}", delta.materializations) };
+    let [row, other] = delta.appended.materializations.as_slice() else {
+        panic!("{:?}", delta.appended.materializations)
+    };
     assert_eq!((&row.asset_key, row.materialization_id, row.row_count), (&asset("a"), id, Some(3)));
     assert_eq!((row.uri.as_deref(), row.byte_size), (Some("s3://elsewhere"), Some(70)));
     assert_eq!((row.content_hash.as_deref(), row.schema_hash.as_deref()), (Some("c"), Some("s")));
@@ -133,7 +135,7 @@ fn results_of_checks_are_kept_in_the_order_of_assets_and_of_their_checks() {
     let b = checked("b", &[check("z", true), check("b", false)]);
     let a = checked("a", &[check("same", true), check("same", false)]);
     world.play("a", made(&[b, a], Report::succeeded()));
-    let rows = delta(&mut world).check_results;
+    let rows = delta(&mut world).appended.check_results;
     let found: Vec<_> = rows.iter().map(|r| (r.asset_key.name(), r.check_name.as_str(), r.passed)).collect();
     assert_eq!(found, [("a", "same", true), ("a", "same", false), ("b", "z", true), ("b", "b", false)]);
     let row = &rows[1];
@@ -163,7 +165,10 @@ fn of_several_outputs_those_count_that_were_committed() {
         assert_eq!((latest(&world, "a"), latest(&world, "b")), (Some(id), None), "{outputs:?}");
         assert_eq!(status(&world, "b"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Succeeded)));
         let delta = delta(&mut world);
-        assert_eq!((delta.materializations.len(), delta.quarantine.len()), (1, usize::from(quarantined)));
+        assert_eq!(
+            (delta.appended.materializations.len(), delta.quarantine.len()),
+            (1, usize::from(quarantined))
+        );
         assert!(world.discards().is_empty());
     }
 }
@@ -185,10 +190,10 @@ fn a_report_about_assets_of_others_says_nothing() {
     let twice = output("a", OutputState::Quarantined);
     world.play("a", made(&[output("a", OutputState::Committed), stranger, twice], Report::succeeded()));
     let delta = delta(&mut world);
-    assert!(delta.quarantine.is_empty() && delta.check_results.is_empty());
+    assert!(delta.quarantine.is_empty() && delta.appended.check_results.is_empty());
     assert_eq!(world.state().quarantine().count(), 0);
     assert_eq!(latest(&world, "stranger"), None);
-    assert_eq!(delta.materializations.len(), 1, "of two words about one asset the first counts");
+    assert_eq!(delta.appended.materializations.len(), 1, "of two words about one asset the first counts");
 }
 
 #[test]
@@ -204,7 +209,7 @@ fn files_of_a_failed_attempt_are_removed_except_what_waits_for_review() {
     let [waiting] = delta.quarantine.as_slice() else { panic!("{:?}", delta.quarantine) };
     assert_eq!((&waiting.asset_key, waiting.attempt, waiting.run_id), (&asset("b"), 1, world.run));
     assert_eq!(*waiting.output, outputs[1]);
-    assert!(delta.materializations.is_empty());
+    assert!(delta.appended.materializations.is_empty());
     let failed = Some((DataStatus::NeverMaterialized, AttemptOutcome::Failed));
     assert_eq!((status(&world, "a"), status(&world, "b")), (failed, failed));
 }
@@ -254,7 +259,7 @@ fn outputs_in_a_cancelled_run_do_not_count_and_are_removed() {
         assert!(task.outputs.is_empty(), "nothing of it is there");
         let delta = delta(&mut world);
         assert_eq!(removed(&world.discards()), [both(1)]);
-        assert!(delta.materializations.is_empty() && delta.check_results.is_empty());
+        assert!(delta.appended.materializations.is_empty() && delta.appended.check_results.is_empty());
         assert_eq!(world.state().quarantine().count(), 0);
         assert_eq!(status(&world, "a"), None);
     }
@@ -298,7 +303,7 @@ fn the_first_report_of_a_superseded_attempt_removes_its_files() {
     assert_eq!(world.ask(Input::Finished(first.clone(), report.clone())), Err(stale.clone()));
     let delta_of_report = delta(&mut world);
     assert_eq!(removed(&world.discards()), [both(1)], "it had gone on");
-    assert!(delta_of_report.quarantine.is_empty() && delta_of_report.check_results.is_empty());
+    assert!(delta_of_report.quarantine.is_empty() && delta_of_report.appended.check_results.is_empty());
     assert_eq!(world.ask(Input::Finished(first, report)), Err(stale));
     assert!(world.discards().is_empty(), "once");
     world.play("a", made(&[output("a", OutputState::Committed)], Report::succeeded()));
@@ -374,8 +379,8 @@ fn a_second_copy_of_a_report_changes_nothing_and_removes_nothing() {
         let delta = state.take_delta();
         assert!(
             world.discards().is_empty()
-                && delta.check_results.is_empty()
-                && delta.materializations.is_empty(),
+                && delta.appended.check_results.is_empty()
+                && delta.appended.materializations.is_empty(),
             "{}",
             again.idempotency_key
         );

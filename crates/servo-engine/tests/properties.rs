@@ -282,7 +282,7 @@ proptest! {
         let mut deployments: Vec<u64> = Vec::new();
         for delta in &sim.deltas {
             tables::apply(&mut kept, delta);
-            for row in &delta.materializations {
+            for row in &delta.appended.materializations {
                 prop_assert!(materialized.insert((row.row_version, row.asset_key.clone())), "each once");
             }
             deployments.extend(delta.ended.deployments.iter().map(|r| r.number));
@@ -322,7 +322,7 @@ proptest! {
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))
             .collect();
         let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
-            .flat_map(|delta| &delta.materializations)
+            .flat_map(|delta| &delta.appended.materializations)
             .map(|row| (row.attempt_id, row.asset_key.clone()))
             .collect();
         let attempt = |id: MaterializationId| AttemptId::from_u128(id.to_u128());

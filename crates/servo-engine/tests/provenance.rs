@@ -113,7 +113,7 @@ fn key(asset: &str) -> AssetKey {
 }
 
 fn inputs_of(world: &mut World, id: MaterializationId) -> Vec<MaterializationInputRow> {
-    let rows = world.engine.state_mut().take_delta().materialization_inputs;
+    let rows = world.engine.state_mut().take_delta().appended.materialization_inputs;
     rows.into_iter().filter(|row| row.materialization_id == id).collect()
 }
 
@@ -160,7 +160,7 @@ fn the_code_that_ran_counts_not_the_code_that_is_deployed_when_it_is_reported() 
     let (one, days) = (attempt.run_id, late.run_id);
     finish(&mut world, attempt, &work, None);
     finish(&mut world, late, &late_work, Some("2"));
-    let rows = world.engine.state_mut().take_delta().materializations;
+    let rows = world.engine.state_mut().take_delta().appended.materializations;
     let version = |asset: &str| {
         let row = rows.iter().find(|row| row.asset_key == key(asset)).expect("a row");
         (row.code_version.clone(), row.deployment_number)

@@ -106,7 +106,9 @@ fn what_is_approved_counts_from_then_on() {
     assert_eq!(status(&world), (DataStatus::Materialized, AttemptOutcome::Succeeded));
     assert_eq!(world.task_state("a"), TaskState::Failed, "what happened has happened");
     let delta = world.engine.state_mut().take_delta();
-    let [row] = delta.materializations.as_slice() else { panic!("{:?}", delta.materializations) };
+    let [row] = delta.appended.materializations.as_slice() else {
+        panic!("{:?}", delta.appended.materializations)
+    };
     assert_eq!((row.materialization_id, row.run_id, row.attempt), (id, run, 1));
     assert_eq!((row.row_count, row.format), (Some(3), Some(DataFormat::Json)));
     assert_eq!((row.materialized_at, row.row_version), (world.now, found.event_id()));
@@ -122,7 +124,7 @@ fn what_is_approved_before_the_tables_were_written_is_not_removed() {
     let (mut world, id) = world();
     approve(&mut world, id);
     let delta = world.engine.state_mut().take_delta();
-    assert_eq!(delta.materializations.len(), 1);
+    assert_eq!(delta.appended.materializations.len(), 1);
     assert!(world.discards().is_empty(), "its attempt failed, but this counts");
     let mut replayed = Engine::new(fold(&Settings::default(), &world.events()), support::SECRET);
     assert!(support::discards(replayed.recovered_effects()).is_empty(), "also after a crash");
@@ -142,7 +144,7 @@ fn what_is_rejected_is_removed_and_the_latest_stays() {
     assert_eq!((discard.run_id, discard.attempt, &discard.assets), (world.run, 1, &vec![asset("a")]));
     assert_eq!(materialization_of(discard.attempt_id), id);
     assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
-    assert!(delta.materializations.is_empty() && delta.partition_status.is_empty());
+    assert!(delta.appended.materializations.is_empty() && delta.partition_status.is_empty());
     assert_eq!(latest(&world), Some(good));
     assert_eq!(status(&world), (DataStatus::LastAttemptFailed, AttemptOutcome::Failed));
 }

@@ -129,7 +129,7 @@ pub(super) fn materialize(
     let partition_key = made.task_key.partition();
     let verdicts = verdicts(&output.checks);
     inputs(state, at, made, &output.asset, partition_key.as_ref());
-    state.changes.materializations.push(MaterializationRow {
+    state.changes.appended.materializations.push(MaterializationRow {
         materialization_id: made.materialization_id,
         asset_key: output.asset.clone(),
         partition_key,
@@ -189,10 +189,10 @@ fn inputs(state: &mut State, at: At, made: &Made, asset: &AssetKey, partition: O
                     upstream_materialization_id: Some(piece.id),
                     ..row(&read.asset)
                 });
-                state.changes.materialization_inputs.extend(rows);
+                state.changes.appended.materialization_inputs.extend(rows);
             }
             PiecesRead::Counted { count, first, last, .. } => {
-                state.changes.materialization_inputs.push(MaterializationInputRow {
+                state.changes.appended.materialization_inputs.push(MaterializationInputRow {
                     upstream_partition_key: Some(first.clone()),
                     upstream_last_partition_key: Some(last.clone()),
                     upstream_count: *count,

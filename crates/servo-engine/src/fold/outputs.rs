@@ -44,7 +44,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
     let materialization_id = materialization_of(payload.attempt_id);
     let partition_key = payload.task_key.partition();
     for (position, output) in outputs {
-        state.changes.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
+        state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
             check_name: check.name.clone(),

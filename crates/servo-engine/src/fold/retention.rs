@@ -45,7 +45,7 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
         return false;
     }
     state.idempotency.insert(IdempotencyEntry { key_hash: hash, created_at: at.time });
-    state.changes.idempotency.push(IdempotencyRow {
+    state.changes.appended.idempotency.push(IdempotencyRow {
         key_hash: hash,
         idempotency_key: key.to_owned(),
         event_id: at.id,

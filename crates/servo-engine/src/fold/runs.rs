@@ -19,7 +19,7 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
         if !retention::remember(state, at, key) {
             return Applied::No(Ignored::Duplicate);
         }
-        state.changes.conflicts.push(RunKeyConflictRow {
+        state.changes.appended.run_key_conflicts.push(RunKeyConflictRow {
             run_id: payload.run_id,
             run_key: payload.run_key.to_string(),
             existing_fingerprint_prefix: existing,
@@ -35,7 +35,7 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
         fingerprint_prefix: prefix,
         created_at: at.time,
     });
-    state.changes.run_keys.push(RunKeyRow {
+    state.changes.appended.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
         key_hash: payload.run_id.to_u128(),
         run_key: payload.run_key.to_string(),

@@ -5,22 +5,19 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
 
+use super::Run;
 use super::shared::SharedVec;
 use super::task::SideRows;
-use super::{Run, State, snapshot};
 use crate::effect::Effect;
 use crate::event::TimerKind;
-use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, EndedRows, GoneKeys, IdempotencyRow, MaterializationInputRow,
-    MaterializationRow, RunKeyConflictRow, RunKeyRow,
-};
+use crate::rows::{AppendedRows, DeploymentRow};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
     /// Runs with a changed row of any kind.
-    runs: BTreeMap<RunId, ChangedRun>,
-    outbox_gone: Vec<String>,
-    timers_gone: Vec<String>,
+    pub(super) runs: BTreeMap<RunId, ChangedRun>,
+    pub(super) outbox_gone: Vec<String>,
+    pub(super) timers_gone: Vec<String>,
     /// Assets whose definition changed or was removed.
     pub(crate) definitions: BTreeSet<AssetKey>,
     /// Whether there is a new deployment.
@@ -33,28 +30,24 @@ pub(crate) struct Changes {
     pub(crate) partition_sets: BTreeSet<String>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
-    pub(crate) materializations: Vec<MaterializationRow>,
-    pub(crate) materialization_inputs: Vec<MaterializationInputRow>,
-    pub(crate) check_results: Vec<CheckResultRow>,
     /// What came to wait for review, or was reviewed.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
-    pub(crate) run_keys: Vec<RunKeyRow>,
-    pub(crate) conflicts: Vec<RunKeyConflictRow>,
-    pub(crate) idempotency: Vec<IdempotencyRow>,
+    /// New rows of tables whose rows are written once.
+    pub(crate) appended: AppendedRows,
     /// Runs that ended since a step last asked.
-    just_ended: Vec<RunId>,
+    pub(super) just_ended: Vec<RunId>,
     /// Effects without an acknowledgement that followed from what was folded since a step last asked.
-    effects: Vec<Effect>,
+    pub(super) effects: Vec<Effect>,
 }
 
 /// What changed of a run; positions may be there more than once.
 #[derive(Debug, Clone, Default)]
-struct ChangedRun {
-    row: bool,
-    tasks: Vec<u32>,
-    edges: Vec<u32>,
+pub(super) struct ChangedRun {
+    pub(super) row: bool,
+    pub(super) tasks: Vec<u32>,
+    pub(super) edges: Vec<u32>,
 }
 
 impl Changes {
@@ -105,102 +98,5 @@ impl Changes {
                 fire_at,
             ));
         }
-    }
-}
-
-pub(super) fn take(state: &mut State) -> Delta {
-    let mut changes = std::mem::take(&mut state.changes);
-    state.changes.just_ended = changes.take_just_ended();
-    state.changes.effects = changes.take_effects();
-    let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
-    let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
-    let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
-    let statuses = changes.statuses.iter();
-    let statuses = statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref()));
-    // Every list by its name: one that is forgotten does not compile. Those that are empty here are filled below.
-    let mut delta = Delta {
-        head: state.head,
-        runs: Vec::new(),
-        tasks: Vec::new(),
-        edges: Vec::new(),
-        deployments: deployments.into_iter().collect(),
-        timers: Vec::new(),
-        outbox: Vec::new(),
-        asset_definitions: definitions.collect(),
-        partition_status: statuses.collect(),
-        quarantine: Vec::new(),
-        dynamic_partitions: Vec::new(),
-        partition_sets: sets.collect(),
-        gone: GoneKeys {
-            deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
-            timers: changes.timers_gone,
-            outbox: changes.outbox_gone,
-            ..GoneKeys::default()
-        },
-        ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
-        materializations: changes.materializations,
-        materialization_inputs: changes.materialization_inputs,
-        check_results: changes.check_results,
-        run_keys: changes.run_keys,
-        run_key_conflicts: changes.conflicts,
-        idempotency: changes.idempotency,
-    };
-    for (name, key) in changes.partitions {
-        match state.dynamic.row(&name, &key) {
-            Some(row) => delta.dynamic_partitions.push(row),
-            None => delta.gone.dynamic_partitions.push((name, key)),
-        }
-    }
-    for key in changes.quarantine {
-        match state.quarantine.get(&key.0, key.1) {
-            Some(row) => delta.quarantine.push(row.clone()),
-            None => delta.gone.quarantine.push(key),
-        }
-    }
-    for (id, changed) in changes.runs {
-        if let Some(run) = state.runs.get(&id) {
-            add_changed(&mut delta, run, changed);
-        }
-    }
-    for run in &changes.ended {
-        add_ended(&mut delta, run);
-    }
-    delta
-}
-
-/// The rows of a run that changed.
-fn add_changed(delta: &mut Delta, run: &Run, mut changed: ChangedRun) {
-    if changed.row {
-        delta.runs.push(snapshot::run_row(run));
-    }
-    changed.tasks.sort_unstable();
-    changed.tasks.dedup();
-    for position in changed.tasks {
-        delta.tasks.push(snapshot::task_row(run, position));
-        delta.outbox.extend(snapshot::outbox_row(run, position));
-        delta.timers.extend(snapshot::timer_row(run, position));
-    }
-    changed.edges.sort_unstable();
-    changed.edges.dedup();
-    for position in changed.edges {
-        delta.edges.push(snapshot::edge_row(run, position as usize));
-    }
-}
-
-/// The final rows of a run that has left memory.
-fn add_ended(delta: &mut Delta, run: &Run) {
-    delta.gone.runs.push(run.id);
-    delta.ended.runs.push(snapshot::run_row(run));
-    for position in 0..run.tasks.len() as u32 {
-        let task = &run.tasks[position as usize];
-        delta.gone.tasks.push((run.id, task.key.clone()));
-        delta.gone.outbox.extend(snapshot::outbox_row(run, position).map(|row| row.dispatch_id));
-        delta.gone.timers.extend(snapshot::timer_row(run, position).map(|row| row.timer_id));
-        delta.ended.tasks.push(snapshot::task_row(run, position));
-    }
-    for position in 0..run.edges.len() {
-        let row = snapshot::edge_row(run, position);
-        delta.gone.edges.push((run.id, row.upstream_task_key.clone(), row.downstream_task_key.clone()));
-        delta.ended.edges.push(row);
     }
 }
