@@ -165,7 +165,10 @@ fn of_several_outputs_those_count_that_were_committed() {
         assert_eq!((latest(&world, "a"), latest(&world, "b")), (Some(id), None), "{outputs:?}");
         assert_eq!(status(&world, "b"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Succeeded)));
         let delta = delta(&mut world);
-        assert_eq!((delta.appended.materializations.len(), delta.quarantine.len()), (1, usize::from(quarantined)));
+        assert_eq!(
+            (delta.appended.materializations.len(), delta.quarantine.len()),
+            (1, usize::from(quarantined))
+        );
         assert!(world.discards().is_empty());
     }
 }

@@ -38,6 +38,7 @@ impl Workspace {
         // Nothing will be told, and whoever follows waits instead of being sent away.
         let followers: broadcast::Sender<Arc<[Event]>> = broadcast::Sender::new(1);
         let weak_followers = followers.downgrade();
+        let snapshot = Arc::new(state.snapshot());
         let (crew, work) = Crew::new(config.ground.clone());
         crew.thread("servo-reads", {
             let stopping = stopping.clone();
@@ -53,12 +54,16 @@ impl Workspace {
             }
         });
         let (_, leased) = flume::bounded(1);
+        // The state never changes, and a receiver keeps its last value.
+        let (_, snapshots) = watch::channel(snapshot);
         Ok(Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
                 cache: Arc::default(),
                 clock: config.clock,
+                ground: config.ground,
+                snapshots,
                 ids: config.put_ids,
                 keys: config.keys,
                 read_only: true,
