@@ -62,8 +62,8 @@ fn history() -> Vec<Event> {
             now = now.saturating_add(Millis::new(1));
             let step = engine.step(&inputs, now);
             inputs.clear();
-            for Effect::Enqueue(dispatch) in step.effects {
-                inputs.extend(attempt(dispatch.attempt));
+            for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
+                inputs.extend(attempt(dispatch.attempt.clone()));
             }
             events.extend(step.events);
         }

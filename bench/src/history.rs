@@ -94,8 +94,8 @@ async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
                 stores.log.append(Record { seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
                 events += step.events.len() as u64;
             }
-            for Effect::Enqueue(dispatch) in step.effects {
-                inputs.extend(attempt(dispatch.attempt));
+            for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
+                inputs.extend(attempt(dispatch.attempt.clone()));
             }
         }
         if (first / AT_ONCE) % 20 == 19 {

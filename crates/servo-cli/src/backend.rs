@@ -124,6 +124,14 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     }))
 }
 
+/// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
+pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
+    match Server::named()? {
+        Some(server) => Ok(Some(server.client().clone())),
+        None => owner::find(location, Asks::Anybody).await,
+    }
+}
+
 /// Does something through whoever can. If that process ends before it has answered, the next one is asked, or this one
 /// takes its place: what is done must be safe to begin again.
 pub(crate) async fn through<T>(

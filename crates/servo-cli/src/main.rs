@@ -132,6 +132,7 @@ impl Command {
             Self::Quarantine(_) => "quarantine",
             Self::Reconcile(_) => "reconcile",
             Self::Sql(_) => "sql",
+            Self::Doctor => "doctor",
             Self::Admin(_) => "admin",
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_engine::{Deploy, Engine, Event, EventData, Input, Run, State};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 use crate::compaction::Published;
 use crate::config::{Config, Stores};
