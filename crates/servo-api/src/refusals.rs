@@ -1,9 +1,9 @@
 //! What the workspace refuses, as problems. The one place where errors become statuses.
 
-use servo_engine::Refusal;
 use servo_engine::definitions::DefinitionProblems;
+use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
-use servo_runtime::{Error, RequestError};
+use servo_runtime::Error;
 use servo_store::ErrorKind;
 
 use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
@@ -13,6 +13,13 @@ impl From<Error> for Problem {
         match error {
             Error::Refused(refusal) => refusal.into(),
             Error::Request(request) => request.into(),
+            Error::Review(error) => {
+                tracing::warn!(error, "api.review_failed");
+                Problem::new(
+                    Code::ReviewFailed,
+                    "the data that was to be reviewed cannot be moved; the log of the server says why",
+                )
+            }
             Error::Denied(denied) => denied.into(),
             Error::NotDurable(error) => {
                 tracing::warn!(%error, "api.not_durable");
@@ -63,6 +70,7 @@ impl From<Refusal> for Problem {
             Refusal::UnknownRun { .. } => Code::UnknownRun,
             Refusal::UnknownTask { .. } => Code::UnknownTask,
             Refusal::RunKeyConflict { .. } => Code::RunKeyConflict,
+            Refusal::StalePlan(_) => Code::StalePlan,
             Refusal::RunEnded { .. } => Code::RunEnded,
             Refusal::ForceTooSoon { .. } => Code::ForceTooSoon,
             Refusal::StaleAttempt { .. } => Code::StaleAttempt,
@@ -89,7 +97,7 @@ impl From<Refusal> for Problem {
 impl From<RequestError> for Problem {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
-        match error {
+        match &error {
             RequestError::Selection(syntax) => {
                 let mut problem = Problem::new(Code::InvalidRequest, detail);
                 problem
@@ -101,13 +109,7 @@ impl From<RequestError> for Problem {
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
-            RequestError::Review(error) => {
-                tracing::warn!(error, "api.review_failed");
-                Problem::new(
-                    Code::ReviewFailed,
-                    "the data that was to be reviewed cannot be moved; the log of the server says why",
-                )
-            }
+            RequestError::UnreadableRow { .. } => Problem::internal(&error),
         }
     }
 }

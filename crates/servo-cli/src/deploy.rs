@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use servo_engine::Deploy;
 use servo_engine::definitions::Definitions;
-use servo_engine::{Deploy, Reply};
 
 use crate::location::Location;
 use crate::output::{self, Format};
@@ -37,14 +37,11 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         digest: scanned.digest.as_str().into(),
         project: definitions.project().to_owned(),
         assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
-        actor: location.actor(),
+        caller: location.caller(),
     };
     let reply = workspace.deploy(deploy).await;
     workspace.shutdown().await?;
-    let event = match reply? {
-        Reply::Accepted { event_id } => Some(event_id),
-        Reply::Run { .. } | Reply::Duplicate | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => None,
-    };
+    let event = reply?.event_id();
     match (format, event) {
         (Format::Json, event) => output::json(&serde_json::json!({
             "digest": scanned.digest,

@@ -1,48 +1,40 @@
-//! What the tables say about partitions: keys of dynamic ones, and what is materialized.
-
-use std::collections::BTreeMap;
+//! The state that the tables hold, read beside whoever writes them.
 
 use servo_core::partitions::Moment;
-use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
-use servo_engine::planner::Materializations;
+use servo_core::{AssetKey, PartitionKey, Timestamp};
 use servo_engine::rows::PartitionStatusRow;
+use servo_engine::{Settings, State};
 use servo_projections::Projection;
 
 use crate::location::Location;
 
-/// What is known of partitions. Nothing, in a workspace that was never written to.
-#[derive(Default)]
-pub(crate) struct Known {
-    dynamic: BTreeMap<String, Vec<String>>,
-    status: BTreeMap<AssetKey, BTreeMap<Option<PartitionKey>, PartitionStatusRow>>,
-}
+/// The state of a workspace as its tables have it: keys of dynamic partitions, and what is materialized. Empty for a
+/// workspace that was never written to.
+pub(crate) struct Known(State);
 
 impl Known {
     /// Reads the tables, beside whoever writes them.
     pub(crate) async fn read(location: &Location) -> anyhow::Result<Self> {
-        if !location.exists() {
-            return Ok(Self::default());
+        let (tenant, workspace) = (location.tenant.clone(), location.workspace.clone());
+        if location.exists() {
+            let stores = location.look()?;
+            let opened = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
+            if let Some(projection) = opened {
+                let rows = projection.hot_rows().await?;
+                return Ok(Self(State::from_rows(tenant, workspace, Settings::default(), rows)?));
+            }
         }
-        let stores = location.look()?;
-        let Some(projection) = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?
-        else {
-            return Ok(Self::default());
-        };
-        let mut known = Self::default();
-        for row in projection.dynamic_partitions().await? {
-            known.dynamic.entry(row.name).or_default().push(row.partition);
-        }
-        known.dynamic.values_mut().for_each(|keys| keys.sort_unstable());
-        for row in projection.partition_status().await? {
-            let asset = known.status.entry(row.asset_key.clone()).or_default();
-            asset.insert(row.partition_key.clone(), row);
-        }
-        Ok(known)
+        Ok(Self(State::new(tenant, workspace, Settings::default())))
+    }
+
+    /// The state itself.
+    pub(crate) fn state(&self) -> &State {
+        &self.0
     }
 
     /// The moment, with the keys of dynamic partitions.
     pub(crate) fn at(&self, now: Timestamp) -> Moment<'_> {
-        Moment::new(now, &self.dynamic)
+        Moment::new(now, self.0.dynamic_partitions())
     }
 
     /// What is known of a partition, or of an asset without partitions.
@@ -50,22 +42,12 @@ impl Known {
         &self,
         asset: &AssetKey,
         partition: Option<&PartitionKey>,
-    ) -> Option<&PartitionStatusRow> {
-        self.status.get(asset)?.get(&partition.cloned())
+    ) -> Option<PartitionStatusRow> {
+        self.0.partition_status_row(asset, partition)
     }
 
     /// How many partitions of an asset have a good materialization.
     pub(crate) fn materialized(&self, asset: &AssetKey) -> usize {
-        self.of(asset).count()
-    }
-}
-
-impl Materializations for Known {
-    fn of<'s>(
-        &'s self,
-        asset: &AssetKey,
-    ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's> {
-        let rows = self.status.get(asset).into_iter().flatten();
-        Box::new(rows.filter_map(|(key, row)| Some((key.clone(), row.last_materialization_id?))))
+        self.0.partition_statuses(asset).filter(|(_, status)| status.latest().is_some()).count()
     }
 }

@@ -7,7 +7,7 @@ use anyhow::bail;
 use servo_api::views::{PartitionsBody, RunBody};
 use servo_core::Millis;
 use servo_engine::planner::PartitionChoice;
-use servo_runtime::RunRequest;
+use servo_engine::{Caller, RunRequest};
 
 use crate::location::Location;
 use crate::output::Format;
@@ -37,7 +37,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn request(&self, actor: String) -> anyhow::Result<RunRequest> {
+    fn request(&self, caller: Caller) -> anyhow::Result<RunRequest> {
         let mut config = BTreeMap::new();
         for (name, value) in &self.config {
             if config.insert(name.clone(), value.clone()).is_some() {
@@ -48,9 +48,8 @@ impl Options {
             selection: self.selection.clone(),
             partitions: self.partitions.choice(),
             config,
-            run_key: self.run_key.clone(),
             timeout: self.timeout.map(Millis::from_secs),
-            actor,
+            caller,
             ..RunRequest::default()
         })
     }
@@ -66,14 +65,14 @@ pub(crate) fn default_slots() -> usize {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
-    let request = options.request(location.actor())?;
+    let request = options.request(location.caller())?;
     if let Some(client) = server::find(location).await? {
-        let asked = client.trigger(&body(request)).await?;
+        let asked = client.trigger(&body(request, options.run_key.clone())).await?;
         return runs::end_of(&client, asked.run_id, format).await;
     }
     let mut session =
         Session::open(location, location.project.find()?, options.slots(), Reach::Alone).await?;
-    let outcome = make(&mut session, location, request, format).await;
+    let outcome = make(&mut session, location, options.run_key.clone(), request, format).await;
     session.close().await?;
     outcome
 }
@@ -81,12 +80,13 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 async fn make(
     session: &mut Session,
     location: &Location,
+    run_key: Option<String>,
     request: RunRequest,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    session.deploy(location.actor()).await?;
+    session.deploy(location.caller()).await?;
     let before = session.unfinished().await?;
-    let launched = session.workspace.launch(request).await?;
+    let launched = session.workspace.launch(run_key.map(Into::into), request).await?;
     if launched.accepted.is_none() {
         eprintln!("this run was asked for before: it is shown, not run again");
     }
@@ -98,7 +98,7 @@ async fn make(
 }
 
 /// The request as a server takes it.
-fn body(request: RunRequest) -> RunBody {
+fn body(request: RunRequest, run_key: Option<String>) -> RunBody {
     let PartitionChoice { keys, ranges, latest } = request.partitions;
     RunBody {
         selection: request.selection,
@@ -108,7 +108,7 @@ fn body(request: RunRequest) -> RunBody {
             .into_iter()
             .map(|(name, text)| (name, serde_json::from_str(&text).unwrap_or_default()))
             .collect(),
-        run_key: request.run_key,
+        run_key,
         timeout_ms: request.timeout,
         ..RunBody::default()
     }

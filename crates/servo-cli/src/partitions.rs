@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use servo_core::{PartitionKey, PartitionsDef};
+use servo_engine::ChangePartitions;
 use servo_engine::rows::PartitionStatusRow;
-use servo_engine::{ChangePartitions, Reply};
 
 use crate::assets::{find, now};
 use crate::known::Known;
@@ -79,7 +79,8 @@ async fn list(
     let first = newest.saturating_sub(limit as u128);
     let mut keys = partitions.page(first, (newest - first) as usize, at);
     keys.reverse();
-    let rows: Vec<_> = keys.iter().map(|key| (key, known.status(&asset.key, Some(key)))).collect();
+    let statuses: Vec<_> = keys.iter().map(|key| known.status(&asset.key, Some(key))).collect();
+    let rows: Vec<_> = keys.iter().zip(statuses.iter().map(Option::as_ref)).collect();
     if format == Format::Json {
         let rows: Vec<_> = rows
             .iter()
@@ -173,13 +174,10 @@ async fn change(
     let is_known = |key: &&String| known.binary_search(key).is_ok();
     let asked = add.iter().filter(|key| !is_known(key)).count() + remove.iter().filter(is_known).count();
     let verb = if remove.is_empty() { "added to" } else { "removed from" };
-    let change = ChangePartitions { name: name.to_owned(), add, remove, actor: location.actor() };
+    let change = ChangePartitions { name: name.to_owned(), add, remove, caller: location.caller() };
     let reply = workspace.change_partitions(change).await;
     workspace.shutdown().await?;
-    let event = match reply? {
-        Reply::Accepted { event_id } => Some(event_id),
-        Reply::Run { .. } | Reply::Duplicate | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => None,
-    };
+    let event = reply?.event_id();
     match (format, event) {
         (Format::Json, event) => {
             output::json(&serde_json::json!({ "accepted_event_id": event.map(|id| id.to_string()) }))

@@ -1,21 +1,20 @@
 //! `servo plan`: what would run, in which order, and why each task is in it. Changes nothing.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use servo_core::partitions::Moment;
 use servo_core::selection::Why;
-use servo_engine::Settings;
+use servo_engine::RunRequest;
 use servo_engine::definitions::Definitions;
-use servo_engine::planner::{
-    self, AssetWhy, Chosen, PartitionChoice, PlanContext, PlanRequest, Planned, PlannedInput, PlannedTask,
-};
+use servo_engine::planner::{AssetWhy, Chosen, PartitionChoice, Planned, PlannedInput, PlannedTask};
+use servo_engine::requests::{self, PlannedRun};
 
 use crate::assets::now;
+use crate::describe;
 use crate::known::Known;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::{describe, select};
 
 /// Which assets and partitions.
 #[derive(clap::Args)]
@@ -52,20 +51,15 @@ impl PartitionArgs {
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
     let definitions = location.project.definitions()?;
     let known = Known::read(location).await?;
-    let at = known.at(now());
-    let request = PlanRequest {
-        selection: select::parse(&options.selection)?,
+    let now = now();
+    let at = known.at(now);
+    let request = RunRequest {
+        selection: options.selection.clone(),
         partitions: options.partitions.choice(),
-        config: BTreeMap::new(),
+        ..RunRequest::default()
     };
-    let context = PlanContext {
-        tenant: &location.tenant,
-        workspace: &location.workspace,
-        at,
-        materializations: &known,
-        max_tasks: Settings::default().max_tasks_per_run,
-    };
-    let planned = planner::plan(&definitions, &request, &context)?;
+    let PlannedRun { planned, definitions, .. } =
+        requests::plan_with(known.state(), Arc::new(definitions), &request, now)?;
     let shown = Shown { definitions: &definitions, planned: &planned, at };
     match format {
         Format::Json => shown.json(),

@@ -125,7 +125,7 @@ async fn review(
             asset: row.asset_key.clone(),
             materialization_id: row.materialization_id,
             verdict,
-            actor: location.actor(),
+            caller: location.caller(),
             reason: which.reason.clone(),
         })
         .await?;

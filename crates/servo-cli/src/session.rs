@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use servo_core::{Millis, RunId};
 use servo_engine::definitions::Definitions;
-use servo_engine::{CancelRun, Deploy, Settings};
+use servo_engine::{Caller, CancelRun, Deploy, Settings};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
 use servo_store::DataRoot;
@@ -84,9 +84,9 @@ impl Session {
     }
 
     /// Makes what the project declares now what the workspace runs.
-    pub(crate) async fn deploy(&mut self, actor: String) -> anyhow::Result<()> {
+    pub(crate) async fn deploy(&mut self, caller: Caller) -> anyhow::Result<()> {
         let scanned = self.scanned().await?;
-        deploy(&self.workspace, scanned, actor).await?;
+        deploy(&self.workspace, scanned, caller).await?;
         Ok(())
     }
 
@@ -115,8 +115,8 @@ impl Session {
                 }
                 pressed = interrupts.next() => {
                     pressed?;
-                    let (actor, reason) = ("local".to_owned(), "Ctrl-C".to_owned());
-                    self.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await?;
+                    let (caller, reason) = (Caller::user("local"), "Ctrl-C".to_owned());
+                    self.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await?;
                 }
                 _ = frames.tick(), if live.is_some() => {
                     let view = self.workspace.read(move |state| state.run(run).map(RunView::of)).await?;
@@ -180,7 +180,7 @@ pub(crate) fn tails(logs: &LogFiles, run: &RunView) -> Tails {
 }
 
 /// Deploys what was scanned; true if it differs from what was deployed.
-pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: String) -> anyhow::Result<bool> {
+pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
     let digest: Arc<str> = scanned.digest.as_str().into();
     let deployed = workspace.read(|state| state.deployment().map(|deployed| deployed.digest.clone())).await?;
     if deployed.as_ref() == Some(&digest) {
@@ -188,7 +188,7 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: Strin
     }
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
-    workspace.deploy(Deploy { digest, project: definitions.project().to_owned(), assets, actor }).await?;
+    workspace.deploy(Deploy { digest, project: definitions.project().to_owned(), assets, caller }).await?;
     Ok(true)
 }
 

@@ -13,7 +13,9 @@ pub use delta::{Delta, GoneKeys, Head, HotRows};
 pub use materializations::{CheckResultRow, Discard, MaterializationRow, QuarantineRow};
 pub use partitions::{DynamicPartitionRow, PartitionSetRow, PartitionStatusRow};
 
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AttemptId, EventId, Fingerprint, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp,
+};
 
 use crate::event::TimerKind;
 use crate::lifecycle::{
@@ -33,8 +35,20 @@ pub struct RunRow {
     pub plan_fingerprint: Option<String>,
     pub state: RunState,
     pub transition_reason: RunTransitionReason,
-    /// JSON of the trigger.
-    pub trigger: String,
+    /// Kind of the source.
+    pub source_type: String,
+    /// JSON of the source.
+    pub source: String,
+    /// Who asked.
+    pub requested_by: String,
+    /// The caller's own id of the request.
+    pub request_id: Option<String>,
+    /// Which assets were asked for, as a selection.
+    pub selection: String,
+    /// JSON of the partitions that were asked for.
+    pub partitions: String,
+    /// JSON object of configuration values.
+    pub config: String,
     /// JSON object of labels.
     pub labels: String,
     pub priority: i32,
@@ -161,9 +175,9 @@ pub struct RunKeyRow {
     /// The bits of the run id: what memory keeps of the key.
     pub key_hash: u128,
     pub run_key: String,
-    pub request_fingerprint: String,
-    /// First 64 bits of the fingerprint's digest: what memory keeps of the request.
-    pub fingerprint_prefix: u64,
+    pub request_fingerprint: Fingerprint,
+    /// Its digest alone: what memory keeps of the request.
+    pub fingerprint_digest: [u8; 32],
     pub created_at: Timestamp,
     pub row_version: EventId,
 }
@@ -173,7 +187,8 @@ pub struct RunKeyRow {
 #[allow(missing_docs)]
 pub struct RunKeyEntry {
     pub run_id: RunId,
-    pub fingerprint_prefix: u64,
+    /// Digest of the request's fingerprint.
+    pub fingerprint: [u8; 32],
     pub created_at: Timestamp,
 }
 
@@ -183,8 +198,8 @@ pub struct RunKeyEntry {
 pub struct RunKeyConflictRow {
     pub run_id: RunId,
     pub run_key: String,
-    pub existing_fingerprint_prefix: u64,
-    pub conflicting_fingerprint: String,
+    pub existing_fingerprint: Fingerprint,
+    pub conflicting_fingerprint: Fingerprint,
     pub conflicting_event_id: EventId,
     pub detected_at: Timestamp,
     pub row_version: EventId,

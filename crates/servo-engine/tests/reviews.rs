@@ -6,8 +6,8 @@ use servo_core::{AssetKey, MaterializationId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::rows::QuarantineRow;
 use servo_engine::{
-    Applied, AttemptOutcome, DataFormat, DataStatus, ErrorCode, Event, EventKind, Ignored, Input,
-    OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
+    Applied, AttemptOutcome, Caller, Change, DataFormat, DataStatus, ErrorCode, Event, EventKind, Ignored,
+    Input, OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
     TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{World, definition, fold, plan, plan_of, task, tenant, workspace};
@@ -55,7 +55,7 @@ fn review(id: MaterializationId, verdict: Verdict) -> Input {
         asset: asset("a"),
         materialization_id: id,
         verdict,
-        actor: "zoë".to_owned(),
+        caller: Caller::user("zoë"),
         reason: "looks fine".to_owned(),
     })
 }
@@ -83,12 +83,12 @@ fn what_is_approved_counts_from_then_on() {
             digest: "d1".into(),
             project: "tests".to_owned(),
             assets: vec![definition("a", "v7")],
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         }))
         .expect("deployed");
     world.engine.state_mut().take_delta();
     world.wait(60);
-    assert!(matches!(world.ask(review(id, Verdict::Approve)), Ok(Reply::Accepted { .. })));
+    assert!(matches!(world.ask(review(id, Verdict::Approve)), Ok(Reply::Change(Change::Accepted { .. }))));
     let found = *world.state().latest(&asset("a"), None).expect("it counts");
     assert_eq!((found.id(), found.run_id(), found.at()), (id, run, world.now));
     assert_eq!(found.format(), Some(DataFormat::Json));
@@ -123,7 +123,7 @@ fn what_is_rejected_is_removed_and_the_latest_stays() {
     let good = again(&mut world, committed());
     let id = again(&mut world, blocked());
     world.engine.state_mut().take_delta();
-    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Accepted { .. })));
+    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Change(Change::Accepted { .. }))));
     let delta = world.engine.state_mut().take_delta();
     let [discard] = delta.discards.as_slice() else { panic!("{:?}", delta.discards) };
     assert_eq!((discard.run_id, discard.attempt, &discard.assets), (world.run, 1, &vec![asset("a")]));
@@ -140,7 +140,7 @@ fn something_is_reviewed_once() {
         for second in [Verdict::Approve, Verdict::Reject] {
             let (mut world, id) = world();
             let replies = world.step(&[review(id, first), review(id, second)]).replies;
-            assert!(matches!(replies[0], Ok(Reply::Accepted { .. })));
+            assert!(matches!(replies[0], Ok(Reply::Change(Change::Accepted { .. }))));
             let refusal = replies[1].clone().expect_err("reviewed before");
             assert_eq!(refusal, Refusal::NotInQuarantine { asset: asset("a"), materialization_id: id });
             assert_eq!(refusal.kind(), RefusalKind::NotFound);

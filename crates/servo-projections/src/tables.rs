@@ -9,7 +9,9 @@ pub(crate) use materializations::{CheckResults, Materializations, Quarantine};
 pub(crate) use partitions::{DynamicPartitions, PartitionSets, PartitionStatuses};
 
 use arrow_array::ArrayRef;
-use servo_core::{AttemptId, EventId, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AttemptId, EventId, Fingerprint, MaterializationId, Millis, PlanId, RunId, TaskKey, Timestamp,
+};
 use servo_engine::event::TimerKind;
 use servo_engine::rows::{
     EdgeRow, IdempotencyRow, OutboxRow, RunKeyConflictRow, RunKeyRow, RunRow, TaskRow, TimerRow,
@@ -54,7 +56,13 @@ table! {
         plan_fingerprint: Option<String>;
         state: RunState;
         transition_reason: RunTransitionReason;
-        trigger: String;
+        source_type: String;
+        source: String;
+        requested_by: String;
+        request_id: Option<String>;
+        selection: String;
+        partitions: String;
+        config: String;
         labels: String;
         priority: i32;
         tasks_total: u32;
@@ -199,10 +207,10 @@ table! {
     RunKeys = "run_key_index", RunKeyRow, placed by row_version, at |row| row.created_at; columns {
         run_id: RunId, unique;
         key_hash: u128, unique;
-        fingerprint_prefix: u64, unique;
+        fingerprint_digest: [u8; 32], unique;
         created_at: Timestamp, unique;
         run_key: String, unique;
-        request_fingerprint: String, unique;
+        request_fingerprint: Fingerprint, unique;
         row_version: EventId, unique;
     }
 }
@@ -212,8 +220,8 @@ table! {
     RunKeyConflicts = "run_key_conflicts", RunKeyConflictRow, placed by row_version, at |row| row.detected_at; columns {
         run_id: RunId;
         run_key: String;
-        existing_fingerprint_prefix: u64;
-        conflicting_fingerprint: String;
+        existing_fingerprint: Fingerprint;
+        conflicting_fingerprint: Fingerprint;
         conflicting_event_id: EventId, unique;
         detected_at: Timestamp, unique;
         row_version: EventId, unique;

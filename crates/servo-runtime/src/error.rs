@@ -2,29 +2,10 @@
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId};
-use servo_engine::planner::PlanningError;
-use servo_engine::{Refusal, RestoreError};
+use servo_core::Millis;
+use servo_engine::{Refusal, RequestError, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, ReadError};
-
-/// Why a request for a run makes no sense. Nothing was changed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum RequestError {
-    #[error("invalid selection\n\n  {}", .0.caret().replace('\n', "\n  "))]
-    Selection(servo_core::selection::SyntaxError),
-    #[error(transparent)]
-    Planning(#[from] PlanningError),
-    #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
-    NothingDeployed,
-    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
-    StillRunning { run_id: RunId },
-    #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
-    NothingToRetry { run_id: RunId },
-    #[error("what was to be reviewed cannot be moved: {0}")]
-    Review(String),
-}
 
 /// Why there is no answer, or why the answer is no.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,6 +16,9 @@ pub enum Error {
     /// The request makes no sense; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// What was to be reviewed cannot be moved; nothing changed.
+    #[error("what was to be reviewed cannot be moved: {0}")]
+    Review(String),
     /// The caller may not say this.
     #[error(transparent)]
     Denied(#[from] AuthError),
@@ -103,6 +87,7 @@ impl Error {
             | Error::Lease(_) => true,
             Error::Refused(_)
             | Error::Request(_)
+            | Error::Review(_)
             | Error::Denied(_)
             | Error::Stopped
             | Error::Batch { .. }

@@ -49,6 +49,28 @@ impl Workspace {
         Ok(merge_page(hot, history, limit))
     }
 
+    /// The row of one run, hot or old.
+    pub async fn run_row(&self, id: RunId) -> Result<Option<RunRow>, Error> {
+        let hot = self
+            .read(move |state| {
+                let ended = || state.ended_unwritten().iter().find(|run| run.id == id);
+                state.run(id).or_else(ended).map(Run::row)
+            })
+            .await?;
+        if hot.is_some() {
+            return Ok(hot);
+        }
+        for moving in self.inner.published.in_flight() {
+            if let Some(run) = moving.runs.iter().find(|run| run.run_id == id) {
+                return Ok(Some(run.clone()));
+            }
+        }
+        match self.projection() {
+            Some(projection) => Ok(projection.run(id).await?),
+            None => Ok(None),
+        }
+    }
+
     /// One run with its tasks and edges, hot or old.
     pub async fn run(&self, id: RunId) -> Result<Option<RunDetail>, Error> {
         let hot = self

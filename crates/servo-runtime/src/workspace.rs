@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
-use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
+use servo_core::{Clock, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Progress, Reply, Report, Review,
-    State, TriggerRun, Verdict,
+    Attempt, CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Finish, Finished,
+    Heartbeat, HeartbeatReply, Input, Progress, Report, Review, RunReply, Started, State, TriggerRun,
+    Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -21,9 +22,9 @@ use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
 use crate::effects::Effects;
 use crate::engine_loop::EngineLoop;
-use crate::error::{Error, RequestError};
+use crate::error::Error;
 use crate::ground::{Crew, Work};
-use crate::messages::Message;
+use crate::messages::{Message, ReplyTo};
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
 
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn PutIds>,
     keys: Keyring,
+    /// Run ids are derived with it.
+    pub(crate) secret: Arc<[u8]>,
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
@@ -218,6 +221,7 @@ impl Workspace {
                 clock: config.clock.clone(),
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                secret: config.secret.clone(),
                 stopping,
                 data,
                 closed,
@@ -230,34 +234,27 @@ impl Workspace {
     }
 
     /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
-    pub async fn trigger(&self, request: TriggerRun) -> Result<(RunId, Option<EventId>), Error> {
-        match self.ask(Input::Trigger(request)).await? {
-            Reply::Run { run_id, accepted } => Ok((run_id, accepted)),
-            Reply::Accepted { .. }
-            | Reply::Duplicate
-            | Reply::Heartbeat { .. }
-            | Reply::Late
-            | Reply::Done => Err(Error::Stopped),
-        }
+    pub async fn trigger(&self, request: TriggerRun) -> Result<RunReply, Error> {
+        self.ask(request).await
     }
 
     /// Stops a run; answers when the request is durable.
-    pub async fn cancel(&self, request: CancelRun) -> Result<Reply, Error> {
-        self.ask(Input::Cancel(request)).await
+    pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Works with these definitions from now on; answers when they are durable. `Duplicate` if they are deployed.
-    pub async fn deploy(&self, request: Deploy) -> Result<Reply, Error> {
-        self.ask(Input::Deploy(request)).await
+    pub async fn deploy(&self, request: Deploy) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
-    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Reply, Error> {
-        self.ask(Input::ChangePartitions(request)).await
+    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Decides about what a check had blocked; answers when the decision is durable.
-    pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+    pub async fn review(&self, review: Review) -> Result<Change, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
         let waiting = self.read(move |state| {
             let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
@@ -267,36 +264,34 @@ impl Workspace {
             (review.verdict, waiting.await?, &self.inner.data)
         {
             let approved = data.approve(&review.asset, partition.as_ref(), id).await;
-            approved.map_err(|error| RequestError::Review(error.to_string()))?;
+            approved.map_err(|error| Error::Review(error.to_string()))?;
         }
-        self.ask(Input::Review(review)).await
+        self.ask(review).await
     }
 
     /// A worker is about to begin; an error means that it must not.
-    pub async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
+    pub async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
         let attempt = self.attempt(token)?;
-        self.ask(Input::Started(attempt, worker.into())).await
+        self.ask(Started { attempt, worker: worker.into() }).await
     }
 
     /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
     /// worker and whatever it has begun.
-    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Reply, Error> {
+    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Change, Error> {
         let attempt = self.attempt(token)?;
-        let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Early(Input::Started(attempt, worker.into()), reply_to)).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
+        self.ask_by(Started { attempt, worker: worker.into() }, Message::Early).await
     }
 
     /// A worker is still at it; the answer says whether to go on.
-    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
+    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         let attempt = self.attempt(token)?;
-        self.ask(Input::Heartbeat(attempt, self.inner.clock.now(), progress)).await
+        self.ask(Heartbeat { attempt, sent_at: self.inner.clock.now(), progress }).await
     }
 
     /// A worker ended an attempt. Safe to repeat until it is answered.
-    pub async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
+    pub async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
         let attempt = self.attempt(token)?;
-        self.ask(Input::Finished(attempt, report)).await
+        self.ask(Finished { attempt, report }).await
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
@@ -369,10 +364,18 @@ impl Workspace {
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    async fn ask(&self, input: Input) -> Result<Reply, Error> {
+    async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
+        self.ask_by(command, |input, reply_to| Message::Input(input, Some(reply_to))).await
+    }
+
+    async fn ask_by<C: Command>(
+        &self,
+        command: C,
+        message: impl FnOnce(Input, ReplyTo) -> Message,
+    ) -> Result<C::Reply, Error> {
         let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Input(input, Some(reply_to))).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
+        self.send(message(command.into(), reply_to)).await?;
+        self.answered(answer).await.ok_or(Error::Stopped)?.map(C::reply)
     }
 
     pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {

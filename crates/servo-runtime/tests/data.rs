@@ -14,7 +14,7 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
+    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
 };
 use servo_runtime::SystemClock;
 use support::*;
@@ -73,10 +73,10 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
 }
 
 async fn review(stage: &Stage, id: MaterializationId, verdict: Verdict) {
-    let (actor, reason) = ("me".to_owned(), String::new());
+    let (caller, reason) = (Caller::user("me"), String::new());
     stage
         .workspace
-        .review(Review { asset: a(), materialization_id: id, verdict, actor, reason })
+        .review(Review { asset: a(), materialization_id: id, verdict, caller, reason })
         .await
         .unwrap();
 }
@@ -96,8 +96,8 @@ async fn cancelled(stage: &Stage, root: &Path, key: &str) {
     let sealed = within(stage.queue.take("default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id, actor, reason, force: false }).await.unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    stage.workspace.cancel(CancelRun { run_id, caller, reason, force: false }).await.unwrap();
     let id = materialization_of(envelope.attempt_id);
     put(&home(root).join(format!("quarantine/{id}")), "data.json");
     let output = OutputReport::new(a(), OutputState::Quarantined);
@@ -264,8 +264,8 @@ async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start
     stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
     let given_up = move |state: &servo_engine::State| !state.given_up().is_empty();
     eventually("it is given up", async || stage.workspace.read(given_up).await.unwrap()).await;
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await.unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    stage.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await.unwrap();
     // The worker knows nothing of it, stores what it made, and dies.
     let store = || {
         let id = materialization_of(envelope.attempt_id);

@@ -196,7 +196,7 @@ async fn a_read_never_shows_what_is_not_durable() {
     let mut late = page();
     assert!(futures::poll!(&mut late).is_pending());
     go_on.send(()).unwrap();
-    let held = within(held).await.unwrap().0;
+    let held = within(held).await.unwrap().run_id;
     let error = within(refused).await.unwrap_err();
     assert!(error.to_string().contains("no space left"), "{error}");
     assert!(error.is_transient());

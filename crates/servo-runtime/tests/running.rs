@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::{
-    CancelRun, EventData, Plan, Refusal, Reply, Report, RunState, TaskOptions, TaskState, TransitionReason,
-    TriggerRun,
+    Caller, CancelRun, Change, EventData, Finish, Plan, Refusal, Report, RunReply, RunState, TaskOptions,
+    TaskState, TransitionReason, TriggerRun,
 };
 use servo_projections::Projection;
 use servo_queue::{Envelope, Keyring, Message, TaskClaims, TaskQueue};
@@ -146,9 +146,9 @@ async fn a_cancelled_run_stops_its_worker_through_the_heartbeat() {
     ];
     let run = stage.trigger("long", plan_of(tasks)).await;
     eventually("the task runs", async || script.begun() == ["long"]).await;
-    let cancel = CancelRun { run_id: run, actor: "me".into(), reason: "enough".into(), force: false };
+    let cancel = CancelRun { run_id: run, caller: Caller::user("me"), reason: "enough".into(), force: false };
     let answer = stage.workspace.cancel(cancel.clone()).await.unwrap();
-    assert!(matches!(answer, Reply::Accepted { .. }), "{answer:?}");
+    assert!(matches!(answer, Change::Accepted { .. }), "{answer:?}");
     let detail = stage.ended(run).await;
     assert_eq!(detail.run.state, RunState::Cancelled);
     assert_eq!(detail.run.cancel_reason.as_deref(), Some("enough"));
@@ -172,14 +172,17 @@ async fn the_same_request_made_many_times_at_once_is_one_run() {
     let mut runs = BTreeSet::new();
     let mut accepted = 0;
     for answer in asked.collect::<Vec<_>>() {
-        let (run, event) = within(answer).await.unwrap();
+        let RunReply { run_id: run, accepted: event } = within(answer).await.unwrap();
         runs.insert(run);
         accepted += usize::from(event.is_some());
     }
     assert_eq!((runs.len(), accepted), (1, 1));
     let detail = stage.ended(*runs.first().unwrap()).await;
     assert_eq!(detail.run.state, RunState::Succeeded);
-    assert_eq!(stage.workspace.trigger(request()).await.unwrap(), (detail.run.run_id, None));
+    assert_eq!(
+        stage.workspace.trigger(request()).await.unwrap(),
+        RunReply { run_id: detail.run.run_id, accepted: None }
+    );
     assert_eq!(stage.script.begun().len(), 4);
     stage.close().await;
 }
@@ -249,8 +252,8 @@ async fn tokens_that_are_wrong_foreign_or_expired_are_denied() {
     for (what, token) in denied {
         for answer in [
             stage.workspace.started(&token, "worker").await,
-            stage.workspace.heartbeat(&token, None).await,
-            stage.workspace.finished(&token, Report::succeeded()).await,
+            stage.workspace.heartbeat(&token, None).await.map(|_| Change::Duplicate),
+            stage.workspace.finished(&token, Report::succeeded()).await.map(|_| Change::Duplicate),
         ] {
             let error = answer.expect_err(what);
             assert!(matches!(error, Error::Denied(_)), "{what}: {error}");
@@ -269,13 +272,13 @@ async fn an_attempt_is_started_by_one_worker_only() {
     let (stage, envelope) = dispatched(directory(root.path())).await;
     let token = &envelope.task_token;
     let first = stage.workspace.started(token, "first").await.unwrap();
-    assert!(matches!(first, Reply::Accepted { .. }));
-    assert_eq!(stage.workspace.started(token, "first").await.unwrap(), Reply::Duplicate, "asked again");
+    assert!(matches!(first, Change::Accepted { .. }));
+    assert_eq!(stage.workspace.started(token, "first").await.unwrap(), Change::Duplicate, "asked again");
     let second = stage.workspace.started(token, "second").await.unwrap_err();
     assert!(matches!(second, Error::Refused(Refusal::AlreadyStarted { .. })), "{second}");
     let done = stage.workspace.finished(token, Report::succeeded()).await.unwrap();
-    assert!(matches!(done, Reply::Accepted { .. }));
-    assert_eq!(stage.workspace.finished(token, Report::succeeded()).await.unwrap(), Reply::Duplicate);
+    assert!(matches!(done, Finish::Accepted { .. }));
+    assert_eq!(stage.workspace.finished(token, Report::succeeded()).await.unwrap(), Finish::Duplicate);
     let late = stage.workspace.heartbeat(token, None).await.unwrap_err();
     assert!(matches!(late, Error::Refused(Refusal::AttemptEnded { .. })), "{late}");
     let detail = stage.ended(envelope.run_id).await;
@@ -313,7 +316,7 @@ async fn hundreds_of_callers_behind_a_tiny_queue_are_all_answered() {
     });
     let mut runs = BTreeSet::new();
     for answer in asked.collect::<Vec<_>>() {
-        runs.insert(within(answer).await.unwrap().unwrap().0);
+        runs.insert(within(answer).await.unwrap().unwrap().run_id);
     }
     assert_eq!(runs.len(), 300);
     for run in runs {
@@ -338,7 +341,7 @@ async fn a_clean_shutdown_answers_everyone_and_leaves_complete_tables() {
                     for j in 0.. {
                         let request = TriggerRun::new(format!("run {i} {j}"), one("a"), "test");
                         match workspace.trigger(request).await {
-                            Ok((_, event)) => accepted.extend(event),
+                            Ok(reply) => accepted.extend(reply.accepted),
                             Err(Error::Stopped) => return accepted,
                             Err(Error::Refused(Refusal::Quota { .. })) => tokio::task::yield_now().await,
                             Err(error) => panic!("neither accepted nor stopped: {error}"),

@@ -8,7 +8,9 @@ use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use servo_core::{AssetKey, Clock};
 use servo_engine::outputs::{OutputReport, Usage};
-use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Reply, Report, TaskError};
+use servo_engine::{
+    DataFormat, ErrorCode, HeartbeatReply, Outcome, OutputState, Progress, Report, TaskError,
+};
 use servo_queue::{Envelope, LocalQueue, SignedEnvelope};
 use servo_runtime::{Error, Workspace};
 
@@ -82,11 +84,11 @@ impl Worker {
         }
     }
 
-    async fn insist(
+    async fn insist<T: std::fmt::Debug + Send + 'static>(
         &self,
-        ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<Reply, Error>>,
+        ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<T, Error>>,
         token: &str,
-    ) -> Result<Reply, Error> {
+    ) -> Result<T, Error> {
         let token = token.to_owned();
         if self.site.faults.strikes(self.site.lane, Fault::Poison, 20) {
             let forged = token.clone() + "x";
@@ -116,7 +118,7 @@ impl Worker {
                 async move { workspace.heartbeat(&token, Some(progress)).await }.boxed()
             });
             match heard.await {
-                Some(Ok(Reply::Heartbeat { should_cancel: true })) if attempt.obeys => {
+                Some(Ok(HeartbeatReply { should_cancel: true })) if attempt.obeys => {
                     return Report::new(Outcome::Cancelled);
                 }
                 Some(Err(error))
@@ -162,7 +164,7 @@ async fn here(site: &Site, workspace: &Workspace, envelope: &Envelope, name: &st
     site.world.sleep(site.lane, attempt.length / 2).await;
     let asked = workspace.heartbeat(token, None).await;
     let report = match asked {
-        Ok(Reply::Heartbeat { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
+        Ok(HeartbeatReply { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
         Ok(_) | Err(_) => {
             site.world.sleep(site.lane, attempt.length / 2).await;
             attempt.end(site, envelope).await

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::FutureExt;
 use servo_core::{AttemptId, Clock};
-use servo_engine::{ErrorCode, Outcome, Progress, Reply, Report, TaskError};
+use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::{Envelope, Keyring, SignedEnvelope, TaskSource};
 use servo_runtime::Error;
 use tokio::sync::watch;
@@ -155,8 +155,7 @@ impl Executor {
             regular = Instant::now() + period;
             earliest = Instant::now() + PROGRESS_PAUSE;
             let stop = match answer {
-                Ok(Reply::Heartbeat { should_cancel }) => should_cancel,
-                Ok(_) => false,
+                Ok(reply) => reply.should_cancel,
                 Err(error) => {
                     made.mark_changed();
                     !error.is_transient()
@@ -217,10 +216,10 @@ fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
 }
 
 /// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
-async fn insist<F, Fut>(mut call: F) -> Result<Reply, Error>
+async fn insist<T, F, Fut>(mut call: F) -> Result<T, Error>
 where
     F: FnMut() -> Fut,
-    Fut: Future<Output = Result<Reply, Error>>,
+    Fut: Future<Output = Result<T, Error>>,
 {
     let mut pause = Duration::from_millis(5);
     loop {

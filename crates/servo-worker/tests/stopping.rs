@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use servo_core::Millis;
 use servo_engine::definitions::Isolation;
-use servo_engine::{Outcome, Progress, Reply, Report};
+use servo_engine::{Change, Finish, HeartbeatReply, Outcome, Progress, Report};
 use servo_queue::{Envelope, Keyring, LocalQueue, Message, TaskQueue};
 use servo_runtime::{Error, SystemClock};
 use servo_worker::{Callbacks, Executor, LogStream, RunnerSettings, Slots, TaskFunction};
@@ -83,18 +83,18 @@ struct Control {
 
 #[async_trait]
 impl Callbacks for Control {
-    async fn started(&self, _token: &str, _worker: &str) -> Result<Reply, Error> {
-        Ok(Reply::Done)
+    async fn started(&self, _token: &str, _worker: &str) -> Result<Change, Error> {
+        Ok(Change::Duplicate)
     }
 
-    async fn heartbeat(&self, _token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
+    async fn heartbeat(&self, _token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         self.heartbeats.lock().unwrap().push(progress);
-        Ok(Reply::Heartbeat { should_cancel: self.cancel.load(Ordering::SeqCst) })
+        Ok(HeartbeatReply { should_cancel: self.cancel.load(Ordering::SeqCst) })
     }
 
-    async fn finished(&self, _token: &str, report: Report) -> Result<Reply, Error> {
+    async fn finished(&self, _token: &str, report: Report) -> Result<Finish, Error> {
         self.reports.lock().unwrap().push(report);
-        Ok(Reply::Done)
+        Ok(Finish::Duplicate)
     }
 }
 

@@ -8,7 +8,7 @@ use data_encoding::BASE64URL_NOPAD;
 use reqwest::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use servo_engine::{Progress, Refusal, Reply, Report};
+use servo_engine::{Change, Finish, HeartbeatReply, Progress, Refusal, Report};
 use servo_queue::{AuthError, SignedEnvelope, TaskClaims, TaskSource};
 use servo_runtime::Error;
 use servo_store::AppendError;
@@ -93,28 +93,27 @@ impl TaskSource for LeasedTasks {
 
 #[async_trait]
 impl Callbacks for Client {
-    async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
+    async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
         let body = Started { worker_id: worker.to_owned() };
-        self.report(token, "started", &body).await.map(reply)
+        let answer: Reported = self.report(token, "started", &body).await?;
+        let accepted = |event_id| Change::Accepted { event_id };
+        Ok(answer.accepted.accepted_event_id.map_or(Change::Duplicate, accepted))
     }
 
-    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
+    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         let progress =
             progress.map(|progress| crate::views::Progress { ppm: progress.ppm, message: progress.message });
         let answer: HeartbeatAnswer = self.report(token, "heartbeat", &Heartbeat { progress }).await?;
-        Ok(Reply::Heartbeat { should_cancel: answer.should_cancel })
+        Ok(HeartbeatReply { should_cancel: answer.should_cancel })
     }
 
-    async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
-        self.report(token, "completed", &Completed::from(report)).await.map(reply)
-    }
-}
-
-fn reply(reported: Reported) -> Reply {
-    match (reported.late, reported.accepted.accepted_event_id) {
-        (true, _) => Reply::Late,
-        (false, Some(event_id)) => Reply::Accepted { event_id },
-        (false, None) => Reply::Duplicate,
+    async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
+        let answer: Reported = self.report(token, "completed", &Completed::from(report)).await?;
+        Ok(match (answer.late, answer.accepted.accepted_event_id) {
+            (true, _) => Finish::Late,
+            (false, Some(event_id)) => Finish::Accepted { event_id },
+            (false, None) => Finish::Duplicate,
+        })
     }
 }
 

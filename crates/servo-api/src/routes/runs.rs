@@ -5,12 +5,11 @@ use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
 use servo_core::RunId;
-use servo_engine::{CancelRun, Reply, RunState};
+use servo_engine::{Caller, CancelRun, RunRequest, RunSource, RunState};
 use servo_projections::RunFilter;
-use servo_runtime::{Launched, RunRequest};
+use servo_runtime::{Launched, RetryRequest};
 use utoipa::IntoParams;
 
-use crate::access::Actor;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Path, Query};
@@ -59,13 +58,11 @@ pub(super) async fn list(
 )]
 pub(super) async fn trigger(
     State(app): State<Shared>,
-    actor: Actor,
-    Command { body, once }: Command<RunBody>,
+    Command { body, caller, once }: Command<RunBody>,
 ) -> Result<Response<Body>, Problem> {
-    // An idempotency key names the run, so that it is the same run after a restart too.
-    let run_key = once.key.as_ref().map(|(actor, key)| format!("request:{actor}:{key}"));
-    let request = request(body, actor, run_key)?;
-    let work = async { app.accepted(app.workspace().launch(request).await?).await };
+    let run_key = body.run_key.clone().or_else(|| once.run_key());
+    let request = request(body, caller)?;
+    let work = async { app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await };
     app.answers.once(once, app.workspace().now(), work).await
 }
 
@@ -91,14 +88,13 @@ pub(super) async fn show(
 pub(super) async fn cancel(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<CancelBody>,
+    Command { body, caller, once }: Command<CancelBody>,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
-    let request = CancelRun { run_id, actor: actor.to_string(), reason: body.reason, force: body.force };
+    let request = CancelRun { run_id, caller, reason: body.reason, force: body.force };
     let work = async {
         match app.workspace().cancel(request).await {
-            Ok(reply) => accepted(&reply),
+            Ok(change) => Ok(Accepted::from(change)),
             Err(error) => Err(app.why_not_cancelled(run_id, error).await),
         }
     };
@@ -114,32 +110,26 @@ pub(super) async fn cancel(
 pub(super) async fn retry(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<RetryBody>,
+    Command { body, caller, once }: Command<RetryBody>,
 ) -> Result<Response<Body>, Problem> {
-    let work = async {
-        let launched = app.workspace().retry(run_id, body.from_failure, actor.to_string()).await?;
-        app.accepted(launched).await
-    };
+    let run_key = once.run_key().map(Into::into);
+    let request = RetryRequest { from_failure: body.from_failure, run_key, caller };
+    let work = async { app.accepted(app.workspace().retry(run_id, request).await?).await };
     app.answers.once(once, app.workspace().now(), work).await
 }
 
 /// A request as the workspace takes it.
-pub(super) fn request(
-    body: RunBody,
-    Actor(actor): Actor,
-    run_key: Option<String>,
-) -> Result<RunRequest, Problem> {
+pub(super) fn request(body: RunBody, caller: Caller) -> Result<RunRequest, Problem> {
     check(&body)?;
     Ok(RunRequest {
         selection: body.selection,
         partitions: body.partitions.into(),
         config: body.config.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
-        run_key: body.run_key.or(run_key),
         priority: body.priority,
         labels: body.labels,
         timeout: body.timeout_ms,
-        actor: actor.to_string(),
+        source: RunSource::Api,
+        caller,
     })
 }
 
@@ -195,17 +185,6 @@ pub(super) fn states<S: Ord>(
     states.sort_unstable();
     states.dedup();
     Ok(states)
-}
-
-/// An answer to something that is done at most once.
-pub(super) fn accepted(reply: &Reply) -> Result<Accepted, Problem> {
-    match reply {
-        Reply::Accepted { event_id } => Ok(Accepted::by(Some(*event_id))),
-        Reply::Duplicate | Reply::Done => Ok(Accepted::default()),
-        Reply::Run { .. } | Reply::Heartbeat { .. } | Reply::Late => {
-            Err(Problem::internal(&format!("an unexpected reply: {reply:?}")))
-        }
-    }
 }
 
 impl App {

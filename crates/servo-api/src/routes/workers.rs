@@ -11,11 +11,10 @@ use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use futures::FutureExt;
-use servo_engine::{Attempt, Refusal, Reply};
+use servo_engine::{Attempt, Finish, HeartbeatReply, Refusal};
 use servo_queue::{Keyring, SignedEnvelope, TaskClaims};
 use servo_runtime::Error;
 
-use super::runs::accepted;
 use crate::access::TaskToken;
 use crate::answer::{Answer, Problems};
 use crate::app::{App, Shared};
@@ -85,8 +84,8 @@ pub(super) async fn started(
 ) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
     let token = token.about(&task)?;
-    let reply = app.workspace().started(token, &body.worker_id).await.map_err(refused)?;
-    reported(&reply)
+    let change = app.workspace().started(token, &body.worker_id).await.map_err(refused)?;
+    Ok(reported(Reported { late: false, accepted: change.into() }))
 }
 
 /// A worker is still at an attempt.
@@ -104,14 +103,9 @@ pub(super) async fn heartbeat(
     let token = token.about(&task)?;
     let progress =
         body.progress.map(|progress| servo_engine::Progress { ppm: progress.ppm, message: progress.message });
-    match app.workspace().heartbeat(token, progress).await.map_err(refused)? {
-        Reply::Heartbeat { should_cancel } => Ok(Answer(HeartbeatAnswer { should_cancel })),
-        reply @ (Reply::Run { .. }
-        | Reply::Accepted { .. }
-        | Reply::Duplicate
-        | Reply::Late
-        | Reply::Done) => Err(Problem::internal(&format!("an unexpected reply: {reply:?}"))),
-    }
+    let HeartbeatReply { should_cancel } =
+        app.workspace().heartbeat(token, progress).await.map_err(refused)?;
+    Ok(Answer(HeartbeatAnswer { should_cancel }))
 }
 
 /// A worker ended an attempt. Safe to repeat until it is answered.
@@ -127,8 +121,11 @@ pub(super) async fn completed(
     Json(body): Json<Completed>,
 ) -> Result<Response<Body>, Problem> {
     let token = token.about(&task)?;
-    let reply = app.workspace().finished(token, body.into()).await.map_err(refused)?;
-    reported(&reply)
+    Ok(reported(match app.workspace().finished(token, body.into()).await.map_err(refused)? {
+        Finish::Accepted { event_id } => Reported { late: false, accepted: Accepted::by(Some(event_id)) },
+        Finish::Duplicate => Reported { late: false, accepted: Accepted::default() },
+        Finish::Late => Reported { late: true, accepted: Accepted::default() },
+    }))
 }
 
 impl TaskToken {
@@ -193,16 +190,8 @@ impl App {
     }
 }
 
-fn reported(reply: &Reply) -> Result<Response<Body>, Problem> {
-    let reported = match reply {
-        Reply::Late => Reported { late: true, accepted: Accepted::default() },
-        Reply::Run { .. }
-        | Reply::Accepted { .. }
-        | Reply::Duplicate
-        | Reply::Heartbeat { .. }
-        | Reply::Done => Reported { late: false, accepted: accepted(reply)? },
-    };
-    Ok((StatusCode::ACCEPTED, Answer(reported)).into_response())
+fn reported(reported: Reported) -> Response<Body> {
+    (StatusCode::ACCEPTED, Answer(reported)).into_response()
 }
 
 /// The token says that the attempt was there, so if it is not known any more it is over.

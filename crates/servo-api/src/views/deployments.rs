@@ -46,7 +46,7 @@ impl From<&servo_engine::Deployment> for Deployment {
             number: deployment.number,
             digest: deployment.digest.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            actor: deployment.principal.to_string(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_engine::Change;
 use servo_engine::planner::PartitionChoice;
 use utoipa::ToSchema;
 
@@ -128,8 +129,14 @@ impl Accepted {
     }
 }
 
+impl From<Change> for Accepted {
+    fn from(change: Change) -> Self {
+        Self::by(change.event_id())
+    }
+}
+
 impl PartitionsBody {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{RunState, RunTransitionReason, Trigger};
+use servo_engine::{RunSource, RunState, RunTransitionReason};
 use utoipa::ToSchema;
 
+use super::PartitionsBody;
 use super::names::RunStateName;
 
 /// One run.
@@ -23,10 +24,24 @@ pub struct Run {
     /// Why it is in that state.
     #[schema(value_type = String)]
     pub transition_reason: RunTransitionReason,
-    /// What started it; none if this version does not know that kind.
+    /// What made somebody or something ask, with its `type`.
+    #[schema(value_type = Object)]
+    pub source: RunSource,
+    /// Who asked.
+    pub requested_by: String,
+    /// The caller's own id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub trigger: Option<Trigger>,
+    pub request_id: Option<String>,
+    /// Which assets were asked for; absent if the tasks were given one by one, or are those of another run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub selection: String,
+    /// Which of their partitions, as they were asked for.
+    #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
+    pub partitions: PartitionsBody,
+    /// Values of configuration fields.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub config: BTreeMap<String, serde_json::Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub priority: i32,
@@ -73,7 +88,12 @@ impl From<RunRow> for Run {
             run_key: row.run_key,
             state: row.state,
             transition_reason: row.transition_reason,
-            trigger: serde_json::from_str(&row.trigger).ok(),
+            source: serde_json::from_str(&row.source).unwrap_or_default(),
+            requested_by: row.requested_by,
+            request_id: row.request_id,
+            selection: row.selection,
+            partitions: serde_json::from_str(&row.partitions).unwrap_or_default(),
+            config: values(&row.config),
             labels: serde_json::from_str(&row.labels).unwrap_or_default(),
             priority: row.priority,
             tasks_total: row.tasks_total,
@@ -94,6 +114,12 @@ impl From<RunRow> for Run {
             row_version: row.row_version,
         }
     }
+}
+
+/// Configuration values, which are kept as JSON texts.
+fn values(texts: &str) -> BTreeMap<String, serde_json::Value> {
+    let texts: BTreeMap<String, String> = serde_json::from_str(texts).unwrap_or_default();
+    texts.into_iter().filter_map(|(name, text)| Some((name, serde_json::from_str(&text).ok()?))).collect()
 }
 
 /// The last message of a stream about a run.

@@ -28,7 +28,7 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
     assert_eq!(current["digest"], first["digest"]);
     assert_eq!(
         (&current["number"], &current["project"], &current["actor"]),
-        (&json!(1), &json!("shop"), &json!("local"))
+        (&json!(1), &json!("shop"), &json!("user:local"))
     );
 
     let mut options = ListOptions { limit: Some(3), ..ListOptions::default() };

@@ -9,7 +9,7 @@ use servo_api::client::ListOptions;
 use servo_api::views::{CancelBody, RetryBody, RunBody};
 use servo_api::{Code, Page};
 use servo_core::RunId;
-use servo_engine::{RunState, Settings, TaskState, Trigger};
+use servo_engine::{RunSource, RunState, Settings, TaskState};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -33,7 +33,8 @@ async fn a_run_is_asked_for_and_looked_at() {
     assert_eq!(row.labels, BTreeMap::from([("team".to_owned(), "ops".to_owned())]));
     assert_eq!((row.priority, row.timeout_ms.unwrap().get()), (3, 60_000));
     assert_eq!(row.requested_event_id.to_string(), event);
-    assert_eq!(row.trigger, Some(Trigger::Manual { actor: "local".to_owned() }));
+    assert_eq!((&row.source, row.requested_by.as_str()), (&RunSource::Api, "user:local"));
+    assert_eq!(row.selection, "+shop.report");
     let shown = stage.get(&format!("runs/{run}?wait_for_event_id={event}")).await.ok();
     assert_eq!(shown["created_at"], accepted["accepted_at"]);
     assert_eq!(shown["created_at"].as_str().unwrap().len(), "2025-01-15T10:30:00.123Z".len());
@@ -214,7 +215,7 @@ async fn a_run_is_cancelled_once() {
     assert_eq!(shown.state, RunState::Cancelling);
     assert_eq!(
         (shown.cancel_actor.as_deref(), shown.cancel_reason.as_deref()),
-        (Some("local"), Some("a mistake"))
+        (Some("user:local"), Some("a mistake"))
     );
     stage.close().await;
 }
@@ -245,9 +246,7 @@ async fn a_run_is_tried_again_whole_or_from_where_it_failed() {
     assert_eq!(again.tasks, 2);
     let again = stage.ended(again.run_id).await;
     assert_eq!(again.state, RunState::Succeeded);
-    assert!(
-        matches!(again.trigger, Some(Trigger::Retry { of, from_failure: true, .. }) if of == failed.run_id)
-    );
+    assert!(matches!(again.source, RunSource::Retry { of, from_failure: true } if of == failed.run_id));
     let nothing = stage.client.retry(again.run_id, &body).await.unwrap_err();
     assert_eq!(nothing.code(), Some(Code::NothingToRetry));
     let whole = stage.client.retry(failed.run_id, &RetryBody::default()).await.unwrap();

@@ -8,6 +8,7 @@ use servo_api::views::RetryBody;
 use servo_core::RunId;
 use servo_engine::{CancelRun, RunState};
 use servo_projections::Projection;
+use servo_runtime::RetryRequest;
 
 use crate::control::Control;
 use crate::location::Location;
@@ -41,7 +42,7 @@ pub(super) async fn watch(location: &Location, run: RunId, format: Format) -> an
         if !session.unfinished().await?.contains(&run) {
             bail!("there is no run {run} at work; `servo run list` shows what there is");
         }
-        session.deploy(location.actor()).await?;
+        session.deploy(location.caller()).await?;
         session.tell_end(run, format).await
     }
     .await;
@@ -62,8 +63,9 @@ pub(super) async fn retry(
     let mut session =
         Session::open(location, location.project.find()?, default_slots(), Reach::Alone).await?;
     let outcome = async {
-        session.deploy(location.actor()).await?;
-        let launched = session.workspace.retry(run, from_failure, location.actor()).await?;
+        session.deploy(location.caller()).await?;
+        let request = RetryRequest { from_failure, caller: location.caller(), run_key: None };
+        let launched = session.workspace.retry(run, request).await?;
         session.tell_end(launched.run_id, format).await
     }
     .await;
@@ -78,8 +80,8 @@ pub(super) async fn cancel(
     force: bool,
     format: Format,
 ) -> anyhow::Result<ExitCode> {
-    let actor = location.actor();
-    let cancel = CancelRun { run_id: run, actor, reason: reason.to_owned(), force };
+    let caller = location.caller();
+    let cancel = CancelRun { run_id: run, caller, reason: reason.to_owned(), force };
     Control::find(location).await?.cancel(cancel).await?;
     match format {
         Format::Json => output::json(&serde_json::json!({ "run_id": run.to_string(), "cancelled": true })),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::{AssetKey, Timestamp};
 
 use super::Decision;
-use crate::command::{Deploy, Reply};
+use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
 use crate::event::{AssetsDeployed, DeployedAsset, EventData};
@@ -15,10 +15,12 @@ use crate::state::State;
 
 pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decision {
     if state.deployment().is_some_and(|deployment| *deployment.digest == *command.digest) {
-        return Decision::reply(Reply::Duplicate);
+        return Decision::unchanged();
     }
     match difference(state, command, now) {
-        Ok(deployed) => Decision::accept(EventData::AssetsDeployed(deployed)),
+        Ok(deployed) => {
+            Decision::change(EventData::AssetsDeployed(deployed), command.caller.principal.clone())
+        }
         Err(refusal) => Decision::refuse(refusal),
     }
 }
@@ -43,7 +45,6 @@ fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsD
         number,
         digest: command.digest.clone(),
         project: command.project.clone(),
-        actor: command.actor.clone(),
         upsert,
         removed,
     })

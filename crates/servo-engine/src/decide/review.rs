@@ -7,22 +7,21 @@ use crate::refusal::Refusal;
 use crate::state::State;
 
 pub(super) fn review(state: &State, command: &Review) -> Decision {
-    let Review { asset, materialization_id, verdict, actor, reason } = command.clone();
+    let Review { asset, materialization_id, verdict, caller, reason } = command.clone();
     if state.quarantine.get(&asset, materialization_id).is_none() {
         return Decision::refuse(Refusal::NotInQuarantine { asset, materialization_id });
     }
-    Decision::accept(match verdict {
+    let event = match verdict {
         Verdict::Approve => EventData::MaterializationApproved(MaterializationApproved {
             asset_key: asset,
             materialization_id,
-            actor,
             reason,
         }),
         Verdict::Reject => EventData::MaterializationRejected(MaterializationRejected {
             asset_key: asset,
             materialization_id,
-            actor,
             reason,
         }),
-    })
+    };
+    Decision::change(event, caller.principal)
 }

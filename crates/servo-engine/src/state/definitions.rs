@@ -8,6 +8,7 @@ use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 use super::RestoreError;
 use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
+use crate::principal::Principal;
 use crate::rows::{AssetDefinitionRow, DeploymentRow};
 
 /// A deployment.
@@ -20,7 +21,7 @@ pub struct Deployment {
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
-    pub actor: String,
+    pub principal: Principal,
     /// When.
     pub deployed_at: Timestamp,
     /// The event.
@@ -108,7 +109,7 @@ impl Deployed {
         self.assets.get(key).map(|asset| asset.id)
     }
 
-    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId) {
+    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId, who: &Principal) {
         self.checked.take();
         for asset in &payload.upsert {
             let defined = Defined {
@@ -137,7 +138,7 @@ impl Deployed {
             number: payload.number,
             digest: payload.digest.clone(),
             project: payload.project.clone(),
-            actor: payload.actor.clone(),
+            principal: who.clone(),
             deployed_at: at,
             event_id: by,
             assets: self.live,
@@ -151,7 +152,7 @@ impl Deployed {
             number: deployment.number,
             digest: deployment.digest.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            actor: deployment.principal.to_string(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,
@@ -179,7 +180,7 @@ impl Deployed {
                 number: row.number,
                 digest: row.digest.into(),
                 project: row.project,
-                actor: row.actor,
+                principal: Principal::parse(&row.actor),
                 deployed_at: row.deployed_at,
                 event_id: row.row_version,
                 assets: row.assets,

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
+use crate::principal::Principal;
 use crate::rows::{EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
 use crate::settings::Settings;
 
@@ -48,7 +49,13 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         plan_fingerprint: run.plan_fingerprint.as_ref().map(ToString::to_string),
         state: run.state,
         transition_reason: run.reason,
-        trigger: json(&run.trigger),
+        source_type: run.source.kind().to_owned(),
+        source: json(&run.source),
+        requested_by: run.requested_by.to_string(),
+        request_id: run.request_id.as_ref().map(ToString::to_string),
+        selection: run.selection.clone(),
+        partitions: json(&run.partitions),
+        config: json(&run.config),
         labels: json(&run.labels),
         priority: run.priority,
         tasks_total: run.tasks.len() as u32,
@@ -61,7 +68,7 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         started_at: run.started_at,
         finished_at: run.finished_at,
         cancel_requested_at: run.cancel.as_ref().map(|c| c.at),
-        cancel_actor: run.cancel.as_ref().map(|c| c.actor.clone()),
+        cancel_actor: run.cancel.as_ref().map(|c| c.principal.to_string()),
         cancel_reason: run.cancel.as_ref().map(|c| c.reason.clone()),
         finished_event_id: run.finished_event,
         row_version: run.version,
@@ -327,7 +334,12 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         plan_fingerprint: row.plan_fingerprint.as_deref().map(fingerprint).transpose()?,
         state: row.state,
         reason: row.transition_reason,
-        trigger: serde_json::from_str(&row.trigger).map_err(|e| misfit(format!("trigger: {e}")))?,
+        source: serde_json::from_str(&row.source).map_err(|e| misfit(format!("source: {e}")))?,
+        requested_by: Principal::parse(&row.requested_by),
+        request_id: row.request_id.as_deref().map(Into::into),
+        selection: row.selection.clone(),
+        partitions: serde_json::from_str(&row.partitions).map_err(|e| misfit(format!("partitions: {e}")))?,
+        config: serde_json::from_str(&row.config).map_err(|e| misfit(format!("config: {e}")))?,
         labels: serde_json::from_str(&row.labels).map_err(|e| misfit(format!("labels: {e}")))?,
         priority: row.priority,
         counts: Counts {
@@ -343,7 +355,7 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         finished_event: row.finished_event_id,
         cancel: row.cancel_requested_at.map(|at| Cancel {
             at,
-            actor: row.cancel_actor.clone().unwrap_or_default(),
+            principal: row.cancel_actor.as_deref().map(Principal::parse).unwrap_or_default(),
             reason: row.cancel_reason.clone().unwrap_or_default(),
             timed_out: row.transition_reason == RunTransitionReason::TimedOut,
         }),

@@ -1,8 +1,8 @@
 //! Rows of every kind with awkward values, from a seed.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
-    Timestamp,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
+    RunId, TaskKey, Timestamp,
 };
 use servo_engine::event::TimerKind;
 use servo_engine::rows::{
@@ -107,7 +107,13 @@ impl Generator {
             plan_fingerprint: self.maybe(Self::text),
             state: self.pick(RunState::ALL),
             transition_reason: self.pick(RunTransitionReason::ALL),
-            trigger: self.text(),
+            source_type: self.text(),
+            source: self.text(),
+            requested_by: self.text(),
+            request_id: self.maybe(Self::text),
+            selection: self.text(),
+            partitions: self.text(),
+            config: self.text(),
             labels: self.text(),
             priority: self.pick(&[i32::MIN, i32::MAX, 0, -1, 7]),
             tasks_total: self.int(),
@@ -215,14 +221,18 @@ impl Generator {
         }
     }
 
+    fn fingerprint(&mut self) -> Fingerprint {
+        Fingerprint::from_digest([self.below(256) as u8; 32])
+    }
+
     pub(super) fn run_key(&mut self) -> RunKeyRow {
-        let run_id = self.run_id();
+        let (run_id, fingerprint) = (self.run_id(), self.fingerprint());
         RunKeyRow {
             run_id,
             key_hash: run_id.to_u128(),
             run_key: self.text(),
-            request_fingerprint: self.text(),
-            fingerprint_prefix: self.pick(&[0, u64::MAX, 1 << 63, 7]),
+            request_fingerprint: fingerprint.clone(),
+            fingerprint_digest: fingerprint.digest(),
             created_at: self.at(),
             row_version: self.event(),
         }
@@ -232,8 +242,8 @@ impl Generator {
         RunKeyConflictRow {
             run_id: self.run_id(),
             run_key: self.text(),
-            existing_fingerprint_prefix: self.number(),
-            conflicting_fingerprint: self.text(),
+            existing_fingerprint: self.fingerprint(),
+            conflicting_fingerprint: self.fingerprint(),
             conflicting_event_id: self.event(),
             detected_at: self.at(),
             row_version: self.event(),

@@ -122,7 +122,7 @@ impl Model {
             .extend(statuses.map(|row| ((row.asset_key.clone(), row.partition_key.clone()), row.clone())));
         self.run_keys.extend(delta.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
-            fingerprint_prefix: row.fingerprint_prefix,
+            fingerprint: row.fingerprint_digest,
             created_at: row.created_at,
         }));
         self.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));

@@ -15,8 +15,8 @@ use servo_core::{
 };
 use servo_engine::event::{Event, decode_batch};
 use servo_engine::{
-    ErrorCode, HotRows, Plan, Progress, Reply, Report, RetryPolicy, Settings, State, TaskError, TaskOptions,
-    TaskRequest, TriggerRun,
+    Change, ErrorCode, Finish, HeartbeatReply, HotRows, Plan, Progress, Report, RetryPolicy, Settings, State,
+    TaskError, TaskOptions, TaskRequest, TriggerRun,
 };
 use servo_projections::rebuild::{VerifyReport, Workshop, verify};
 use servo_queue::{Envelope, Keyring, LocalQueue};
@@ -165,9 +165,9 @@ impl Acknowledged {
         self.0.lock().unwrap().clone()
     }
 
-    fn note(&self, answer: &Result<Reply, Error>) {
-        if let Ok(Reply::Accepted { event_id }) = answer {
-            self.add(*event_id);
+    fn note(&self, event: Option<EventId>) {
+        if let Some(event_id) = event {
+            self.add(event_id);
             if std::env::var_os(PRINT_ACKNOWLEDGED).is_some() {
                 say(&format!("event {event_id}"));
             }
@@ -190,20 +190,21 @@ struct Noting(Workspace, Arc<Acknowledged>);
 
 #[async_trait]
 impl Callbacks for Noting {
-    async fn started(&self, token: &str, worker: &str) -> Result<Reply, Error> {
-        let answer = self.0.started(token, worker).await;
-        self.1.note(&answer);
-        answer
+    async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
+        let answer = self.0.started(token, worker).await?;
+        self.1.note(answer.event_id());
+        Ok(answer)
     }
 
-    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<Reply, Error> {
+    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         self.0.heartbeat(token, progress).await
     }
 
-    async fn finished(&self, token: &str, report: Report) -> Result<Reply, Error> {
-        let answer = self.0.finished(token, report).await;
-        self.1.note(&answer);
-        answer
+    async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
+        let answer = self.0.finished(token, report).await?;
+        let accepted = if let Finish::Accepted { event_id } = answer { Some(event_id) } else { None };
+        self.1.note(accepted);
+        Ok(answer)
     }
 }
 
@@ -284,11 +285,11 @@ impl Stage {
     }
 
     pub async fn trigger(&self, key: &str, plan: Plan) -> RunId {
-        let (run, accepted) = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
-        if let Some(event) = accepted {
+        let reply = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
+        if let Some(event) = reply.accepted {
             self.acknowledged.add(event);
         }
-        run
+        reply.run_id
     }
 
     /// Waits until the run has ended, wherever it is kept by then.

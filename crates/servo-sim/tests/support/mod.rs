@@ -1,6 +1,5 @@
 //! Random stories: an engine, and everything that may happen to it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -9,9 +8,9 @@ use servo_engine::definitions::AssetDef;
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input, Outcome,
-    OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions,
-    TaskRequest, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
+    Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, Settings, State,
+    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 use servo_sim::model::Log;
 
@@ -121,7 +120,7 @@ impl World {
         let attempts = step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt);
         self.attempts.extend(attempts);
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
-            Ok(Reply::Run { run_id, .. }) => Some(*run_id),
+            Ok(Reply::Run(RunReply { run_id, .. })) => Some(*run_id),
             _ => None,
         }));
         if !step.events.is_empty() {
@@ -176,7 +175,7 @@ impl World {
 
     fn cancel(&self, whom: u16, force: bool) -> Option<Input> {
         let run_id = *self.runs.iter().rev().nth(usize::from(whom) % 3)?;
-        Some(Input::Cancel(CancelRun { run_id, actor: "me".to_owned(), reason: String::new(), force }))
+        Some(Input::Cancel(CancelRun { run_id, caller: Caller::user("me"), reason: String::new(), force }))
     }
 
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
@@ -188,7 +187,7 @@ impl World {
             asset,
             materialization_id,
             verdict,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
         }))
     }
@@ -235,20 +234,28 @@ fn trigger(whom: u16, how: u8) -> Input {
     let (priority, timeout) =
         (i32::from(how.is_multiple_of(8)), how.is_multiple_of(4).then_some(Millis::from_minutes(30)));
     let key = format!("key {}", graph % 7);
-    let actor = Trigger::Manual { actor: "me".to_owned() };
     let plan = plan(if how.is_multiple_of(16) { graph } else { graph % 7 * 571 });
-    Input::Trigger(TriggerRun::with(key.into(), plan, actor, priority, BTreeMap::new(), timeout))
+    Input::Trigger(TriggerRun::of_tasks(
+        key,
+        plan,
+        RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+    ))
 }
 
 fn deploy(whom: u16) -> Input {
     let asset = |i: u16| AssetDef { key: format!("t/n{:02}", 20 - i), ..AssetDef::default() };
     let assets = (0..4).filter(|i| whom >> i & 1 == 1).map(|i| Arc::new(asset(i))).collect();
     let digest = format!("sha256:{}", whom % 16).into();
-    Input::Deploy(Deploy { digest, project: "sim".to_owned(), assets, actor: "me".to_owned() })
+    Input::Deploy(Deploy { digest, project: "sim".to_owned(), assets, caller: Caller::user("me") })
 }
 
 fn partitions(whom: u16) -> Input {
     let keys = |bits: u16| (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}")).collect();
     let (add, remove) = (keys(whom & !(whom >> 4)), keys(whom >> 4));
-    Input::ChangePartitions(ChangePartitions { name: "set".to_owned(), add, remove, actor: "me".to_owned() })
+    Input::ChangePartitions(ChangePartitions {
+        name: "set".to_owned(),
+        add,
+        remove,
+        caller: Caller::user("me"),
+    })
 }

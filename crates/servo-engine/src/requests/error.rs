@@ -1,0 +1,25 @@
+//! Reasons why a request for a run makes no sense.
+
+use servo_core::RunId;
+
+use crate::planner::PlanningError;
+
+/// Why a request for a run makes no sense. Nothing was changed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum RequestError {
+    #[error("invalid selection\n\n  {}", .0.caret().replace('\n', "\n  "))]
+    Selection(servo_core::selection::SyntaxError),
+    #[error(transparent)]
+    Planning(#[from] PlanningError),
+    #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
+    NothingDeployed,
+    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
+    StillRunning { run_id: RunId },
+    #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
+    NothingToRetry { run_id: RunId },
+    #[error(
+        "{what} of run {run_id} cannot be read: {problem}; `servo admin projections rebuild` writes it anew"
+    )]
+    UnreadableRow { run_id: RunId, what: &'static str, problem: String },
+}
