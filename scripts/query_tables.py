@@ -21,20 +21,9 @@ import duckdb
 
 MANIFEST = "manifests/orchestration.manifest.json"
 
-# Tables whose rows change, with what makes a row the same row. The others are written once.
-PRIMARY_KEYS = {
-    "runs": ["run_id"],
-    "tasks": ["run_id", "task_key"],
-    "dep_satisfaction": ["run_id", "upstream_task_key", "downstream_task_key"],
-    "timers": ["timer_id"],
-    "dispatch_outbox": ["dispatch_id"],
-    "asset_definitions": ["asset_key"],
-    "deployments": ["number"],
-    "partition_status": ["asset_key", "partition_key"],
-    "dynamic_partitions": ["name", "partition"],
-    "dynamic_partition_sets": ["name"],
-    "quarantine": ["asset_key", "materialization_id"],
-}
+# What makes a row of a table the same row; nothing for tables whose rows are written once. Made with the SDK's list.
+TABLES = Path(__file__).parent.parent / "python/src/servo/sql/tables.json"
+PRIMARY_KEYS = {name: table["key"] for name, table in json.loads(TABLES.read_text("utf-8")).items()}
 
 RUNS = """
 select run_id, state, tasks_total as tasks, tasks_succeeded as succeeded, tasks_failed as failed,

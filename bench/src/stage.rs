@@ -55,8 +55,8 @@ impl Stage {
         let stores = Stores::open_directory(root, tenant(), workspace_id())?;
         let workspace = Workspace::open(stores, config(&queue)).await?;
         let executor = Executor {
-            queue,
-            queue_name: "default".into(),
+            source: queue,
+            queues: vec!["default".into()],
             callbacks: Arc::new(workspace.clone()),
             keys: keys(),
             clock: Arc::new(SystemClock),

@@ -49,16 +49,22 @@ def looks():
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "message", "ended"),
     [
-        ("os.kill(os.getpid(), 9)", "the process of the task was ended by SIGKILL"),
-        ("ctypes.string_at(0)", "the process of the task was ended by SIGSEGV"),
-        ("os.abort()", "the process of the task was ended by SIGABRT"),
-        ("os._exit(3)", "ended with exit code 3 and without a result: something in it calls os._exit"),
-        ("os._exit(0)", "ended with exit code 0 and without a result"),
+        ("os.kill(os.getpid(), 9)", "the process of the task was ended by SIGKILL", {"signal": 9}),
+        ("ctypes.string_at(0)", "the process of the task was ended by SIGSEGV", {"signal": 11}),
+        ("os.abort()", "the process of the task was ended by SIGABRT", {"signal": 6}),
+        (
+            "os._exit(3)",
+            "ended with exit code 3 and without a result: something in it calls os._exit",
+            {"code": 3},
+        ),
+        ("os._exit(0)", "ended with exit code 0 and without a result", {"code": 0}),
     ],
 )
-def test_a_process_that_dies_is_reported(tmp_path: Path, body: str, message: str) -> None:
+def test_a_process_that_dies_is_reported(
+    tmp_path: Path, body: str, message: str, ended: dict[str, int]
+) -> None:
     text = f"import ctypes, os\n@servo.asset\ndef dies(ctx):\n    ctx.log.info('last words')\n    {body}\n"
     with started(tmp_path, text + "@servo.asset\ndef works(): ...\n") as runner:
         finished = runner.run("dies", isolation="process")
@@ -66,6 +72,7 @@ def test_a_process_that_dies_is_reported(tmp_path: Path, body: str, message: str
         error = finished["error"]
         assert (error["code"], error["retriable"]) == ("WORKER_CRASH", True)
         assert message in error["message"]
+        assert error["exit"] == ended
         assert finished["usage"]["max_rss_bytes"] > 0
         assert [log["message"] for log in runner.of_type("log")] == ["last words"]
         assert runner.run("works")["outcome"] == "SUCCEEDED"

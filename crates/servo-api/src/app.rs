@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use servo_queue::{Keyring, LocalQueue};
+use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
@@ -17,8 +17,8 @@ const LEASE: Duration = Duration::from_secs(30);
 pub struct Api {
     /// The workspace.
     pub workspace: Workspace,
-    /// The queue that its tasks are put into, for workers that ask over HTTP.
-    pub queue: Arc<LocalQueue>,
+    /// The queues that its tasks are put into, for workers that ask over HTTP.
+    pub queue: Arc<dyn TaskSource>,
     /// What attempts print.
     pub logs: Arc<LogFiles>,
     /// Signs page tokens, and knows the task tokens of the workspace.
@@ -33,7 +33,7 @@ pub struct Api {
 
 impl Api {
     /// For this machine alone.
-    pub fn new(workspace: Workspace, queue: Arc<LocalQueue>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
+    pub fn new(workspace: Workspace, queue: Arc<dyn TaskSource>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
         Self { workspace, queue, logs, keys, worker_key: None, lease: LEASE, hosts: Vec::new() }
     }
 }
@@ -50,6 +50,8 @@ pub(crate) struct App {
     pub(crate) api: Api,
     /// Answers to requests that may be made again.
     pub(crate) answers: Answers,
+    /// What workers were given and have not begun.
+    pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
 }
 
@@ -57,7 +59,12 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(api: Api) -> Shared {
-        Arc::new(Self { api, answers: Answers::default(), closing: watch::Sender::new(false) })
+        Arc::new(Self {
+            api,
+            answers: Answers::default(),
+            leases: Leases::default(),
+            closing: watch::Sender::new(false),
+        })
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {

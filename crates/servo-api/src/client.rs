@@ -41,6 +41,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use servo_core::Backoff;
 use tokio::time::Instant;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -48,8 +49,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const READ_WITHIN: Duration = Duration::from_secs(60);
 /// Shorter than the server keeps a connection on which nothing is said.
 const IDLE: Duration = Duration::from_secs(30);
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A server, as seen from here. Cheap to clone.
@@ -169,7 +170,7 @@ impl Client {
     /// Sends a request until there is an answer that will not be another one soon.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
         let deadline = Instant::now() + self.patience;
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed());
         loop {
             let error = match request().send().await {
                 Ok(response) if response.status().is_success() => return Ok(response),
@@ -183,11 +184,11 @@ impl Client {
                 }
                 Err(error) => self.unreachable(&error),
             };
+            let pause = backoff.next_delay();
             if Instant::now() + pause > deadline {
                 return Err(error);
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -232,6 +233,11 @@ fn is_loopback(url: &Url) -> bool {
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
+}
+
+/// Clients that failed together do not come back together. Where the system has no random numbers, they may.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or_default()
 }
 
 /// A key that nobody has used.

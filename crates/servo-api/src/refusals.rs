@@ -109,7 +109,6 @@ impl From<RequestError> for Problem {
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
-            RequestError::UnreadableRow { .. } => Problem::internal(&error),
         }
     }
 }

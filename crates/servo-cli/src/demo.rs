@@ -71,8 +71,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let workspace =
         Workspace::open(location.create()?, Config::new(queue.clone(), secret, keys.clone())).await?;
     let executor = Executor {
-        queue,
-        queue_name: "default".into(),
+        source: queue,
+        queues: vec!["default".into()],
         callbacks: Arc::new(workspace.clone()),
         keys,
         clock: Arc::new(SystemClock),

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use servo_core::partitions::Moment;
-use servo_core::selection::Why;
 use servo_engine::RunRequest;
 use servo_engine::definitions::Definitions;
-use servo_engine::planner::{AssetWhy, Chosen, PartitionChoice, Planned, PlannedInput, PlannedTask};
+use servo_engine::planner::{PartitionChoice, Planned, PlannedInput, PlannedTask, Why};
 use servo_engine::requests::{self, PlannedRun};
 
 use crate::assets::now;
@@ -31,10 +30,10 @@ pub(crate) struct Options {
 /// Which partitions.
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
-    /// A partition, such as 2013-01-15 or date=2013-01-15,region=eu; may be given several times.
+    /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.
     #[arg(long = "partition", value_name = "KEY")]
     keys: Vec<String>,
-    /// A range of partitions, both ends included; may be given several times.
+    /// A range of partitions, both ends included, either may be left open; may be given several times.
     #[arg(long = "partitions", value_name = "FROM..TO")]
     ranges: Vec<String>,
     /// The newest partition of every asset.
@@ -97,7 +96,8 @@ impl Shown<'_> {
             let task = &tasks[*task];
             let partition = task.partition.as_ref().map(ToString::to_string).unwrap_or_default();
             let inputs: Vec<String> = task.inputs.iter().map(|input| self.input(input)).collect();
-            vec![(task.stage + 1).to_string(), self.names(task), partition, self.why(task), inputs.join("; ")]
+            let why = self.why(task).join("; ");
+            vec![(task.stage + 1).to_string(), self.names(task), partition, why, inputs.join("; ")]
         };
         output::table(
             &["stage", "asset", "partition", "why", "reads"],
@@ -134,23 +134,15 @@ impl Shown<'_> {
         names.join(" + ")
     }
 
-    fn why(&self, task: &PlannedTask) -> String {
-        let found = self.planned.assets.iter().find(|planned| planned.asset == task.assets[0]);
-        let Some(planned) = found else { return String::new() };
-        let name = |position: usize| &self.definitions.assets()[position].key;
-        let asset = match &planned.why {
-            AssetWhy::Selected(Why::Matches(part)) => format!("selected by {part}"),
-            AssetWhy::Selected(Why::Upstream { of }) => format!("upstream of {}", name(*of)),
-            AssetWhy::Selected(Why::Downstream { of }) => format!("downstream of {}", name(*of)),
-            AssetWhy::SameFunction { of } => format!("made together with {}", name(*of as usize)),
+    /// Every reason for a task.
+    fn why(&self, task: &PlannedTask) -> Vec<String> {
+        let word = |why: &Why| match why {
+            Why::Selected { part } => format!("selected by {part}"),
+            Why::Upstream { of } => format!("upstream of {of}"),
+            Why::Downstream { of } => format!("downstream of {of}"),
+            Why::SameFunction { of } => format!("made together with {}", self.definitions.asset(*of).key),
         };
-        match &planned.chosen {
-            Chosen::Whole | Chosen::Mapped => asset,
-            Chosen::Asked(text) => format!("{asset}, {text}"),
-            Chosen::Inside(text) => format!("{asset}, inside {text}"),
-            Chosen::Around(text) => format!("{asset}, around {text}"),
-            Chosen::Latest => format!("{asset}, latest"),
-        }
+        self.planned.reasons(task).map(|reason| word(&reason.why)).collect()
     }
 
     fn input(&self, input: &PlannedInput) -> String {

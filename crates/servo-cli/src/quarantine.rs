@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use servo_core::{AssetKey, MaterializationId};
-use servo_engine::outputs::OutputReport;
 use servo_engine::rows::QuarantineRow;
 use servo_engine::{Review, Verdict};
 use servo_projections::Projection;
@@ -72,10 +71,11 @@ fn list(rows: &[QuarantineRow], format: Format) {
         return;
     }
     let row = |row: &QuarantineRow| {
-        let output = report(row);
-        let failed: Vec<String> = output
+        let failed: Vec<String> = row
+            .output
+            .checks
             .iter()
-            .flat_map(|output| output.checks.iter().filter(|check| !check.passed))
+            .filter(|check| !check.passed)
             .map(|check| match &check.message {
                 Some(message) => format!("{}: {message}", check.name),
                 None => check.name.clone(),
@@ -85,7 +85,7 @@ fn list(rows: &[QuarantineRow], format: Format) {
             row.materialization_id.to_string(),
             row.asset_key.to_string(),
             row.partition_key.as_ref().map(ToString::to_string).unwrap_or_default(),
-            output.and_then(|output| output.row_count).map(|rows| rows.to_string()).unwrap_or_default(),
+            row.output.row_count.map(|rows| rows.to_string()).unwrap_or_default(),
             row.quarantined_at.to_string(),
             failed.join("; "),
         ]
@@ -140,10 +140,6 @@ async fn review(
     Ok(())
 }
 
-fn report(row: &QuarantineRow) -> Option<OutputReport> {
-    serde_json::from_str(&row.output).ok()
-}
-
 fn json(row: &QuarantineRow) -> serde_json::Value {
     serde_json::json!({
         "materialization_id": row.materialization_id.to_string(),
@@ -153,6 +149,6 @@ fn json(row: &QuarantineRow) -> serde_json::Value {
         "task_key": row.task_key.to_string(),
         "attempt": row.attempt,
         "quarantined_at": row.quarantined_at.to_string(),
-        "output": report(row),
+        "output": *row.output,
     })
 }

@@ -151,12 +151,12 @@ async fn page(
     limit: usize,
     states: &[RunState],
 ) -> anyhow::Result<Vec<RunRow>> {
-    let filter = RunFilter { states: states.to_vec() };
+    let filter = RunFilter { states: states.to_vec(), ..RunFilter::default() };
     let mut hot = projection.hot_rows().await.context("reading the hot tables")?.runs;
     hot.retain(|run| before.is_none_or(|before| run.requested_event_id < before));
     hot.retain(|run| states.is_empty() || states.contains(&run.state));
-    let history = projection.runs_before(before, limit, &filter).await?;
-    Ok(merge_page(hot, history, limit))
+    let history = projection.runs_after(before, limit, &filter).await?;
+    Ok(merge_page(hot, history, limit, filter.order))
 }
 
 pub(crate) async fn find(

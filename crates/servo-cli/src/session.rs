@@ -71,8 +71,8 @@ impl Session {
         config.settings = engine_settings(slots, reach);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
-            queue: queue.clone(),
-            queue_name: "default".into(),
+            source: queue.clone(),
+            queues: vec!["default".into()],
             callbacks: Arc::new(workspace.clone()),
             keys: keys.clone(),
             clock,

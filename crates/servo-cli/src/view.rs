@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use servo_api::views;
 use servo_core::{Millis, RunId, TaskKey, Timestamp};
 use servo_engine::outputs::{CheckReport, OutputReport};
@@ -100,8 +99,8 @@ impl TaskView {
             started_at: row.started_at,
             finished_at: row.finished_at,
             progress: row.progress_ppm.map(|ppm| (ppm, row.progress_message.clone().unwrap_or_default())),
-            error: parsed(row.error.as_deref()),
-            outputs: parsed(row.outputs.as_deref()).unwrap_or_default(),
+            error: row.error.clone().map(|error| error.0),
+            outputs: row.outputs.clone().map(|outputs| outputs.0).unwrap_or_default(),
         }
     }
 
@@ -163,8 +162,4 @@ fn place(asset: &str, key: &TaskKey) -> String {
         Some(partition) => format!("{asset}[{partition}]"),
         None => asset.to_owned(),
     }
-}
-
-fn parsed<T: for<'a> Deserialize<'a>>(text: Option<&str>) -> Option<T> {
-    text.and_then(|text| serde_json::from_str(text).ok())
 }

@@ -60,8 +60,8 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let runners = Runners::new(project, Places::new(data, layout), logs, clock.clone(), settings);
     runners.warm().await?;
     let working = Executor {
-        queue: Arc::new(client.tasks_for(name.as_str())),
-        queue_name: options.queue.as_str().into(),
+        source: Arc::new(client.tasks_for(name.as_str())),
+        queues: vec![options.queue.as_str().into()],
         callbacks: Arc::new(client.clone()),
         keys: servo_api::worker_keyring(options.key.as_deref()),
         clock,

@@ -29,6 +29,7 @@
 
 mod asset_id;
 mod asset_key;
+mod backoff;
 mod base32;
 pub mod canonical;
 mod civil;
@@ -55,6 +56,7 @@ mod zone;
 
 pub use asset_id::AssetId;
 pub use asset_key::AssetKey;
+pub use backoff::Backoff;
 pub use canonical::{canonicalize_str, to_canonical_bytes, to_canonical_string};
 pub use clock::{Clock, ManualClock};
 pub use cron::Cron;

@@ -79,6 +79,11 @@ fn either_the_day_or_the_weekday_will_do_if_both_say_something() {
         assert_eq!(days_of_2024(&format!("0 0 {any} 9 TUE")), ["09-03", "09-10", "09-17", "09-24"]);
     }
     assert_eq!(days_of_2024("0 0 ? 9 ?").len(), 30);
+    // A field that begins with a star takes days away from the other, as in Vixie cron and cronie.
+    assert_eq!(days_of_2024("0 0 */2 9 MON"), ["09-09", "09-23"]);
+    assert_eq!(days_of_2024("0 0 10-20 9 */3"), ["09-11", "09-14", "09-15", "09-18"]);
+    assert_eq!(days_of_2024("0 0 */2,4 9 WED"), ["09-04", "09-11", "09-25"]);
+    assert_eq!(days_of_2024("0 0 4,*/10 9 WED").len(), 6);
     // A range of all days says something: every day will do.
     assert_eq!(days_of_2024("0 0 1-31 9 TUE").len(), 30);
 }

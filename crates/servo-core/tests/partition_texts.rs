@@ -186,11 +186,7 @@ fn refusals_say_what_is_wrong_and_what_keys_look_like() {
             "a=b=c",
             "a value with punctuation needs quotes around the whole of it; keys look like eu-west or us-east",
         ),
-        (
-            &cube,
-            "2013-01-15",
-            "\"2013-01-15\" could be of any dimension; keys look like date=2013-01-01,region=eu",
-        ),
+        (&cube, "asia", "\"asia\" could be of any dimension; keys look like date=2013-01-01,region=eu"),
         (&cube, "region=eu,week=2013-01-01", "the dimensions of these partitions are date, region"),
     ] {
         assert_eq!(refused(partitions, text), format!("no partition {text}: {says}"));
@@ -212,16 +208,21 @@ fn ranges_include_both_ends_and_may_be_open() {
         ("..date=2013-01-05", 0..5),
         ("2013-01-03..2013-01-03", 2..3),
         ("2013-01-03", 2..3),
+        ("..", 0..10),
+        ("2013-01", 0..10),
+        ("2012-12-31..2013-01-02", 0..2),
+        ("2013-01-05..2013-01-11", 4..10),
+        ("2013-01-05T07..2013-01-06T23:59", 4..6),
     ] {
         let set = days().parse_range(text, early).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(set, Block::from(range).into(), "{text}");
     }
     for (text, says) in [
         ("2013-01-05..2013-01-03", "2013-01-03: the range starts after it, at 2013-01-05"),
-        ("2013-01-05..2013-01-11", "2013-01-11: it is not a partition yet; the latest is 2013-01-10"),
-        ("2012-12-31..2013-01-11", "2012-12-31: the first partition is 2013-01-01"),
+        ("2013-01-11..2013-01-12", "2013-01-11: it is not a partition yet; the latest is 2013-01-10"),
+        ("2012-12-01..2012-12-31", "2012-12-31: the first partition is 2013-01-01"),
+        ("2014-01-01..", "2014-01-01: the last partition is 2013-12-31"),
         ("date=2013-01-05..date=2013-01-03", "2013-01-03: the range starts after it, at 2013-01-05"),
-        ("..", "..: that is not a range A..B; keys look like 2013-01-01"),
         ("a..b..c", "a..b..c: that is not a range A..B; keys look like 2013-01-01"),
     ] {
         let error = days().parse_range(text, early).unwrap_err();
@@ -229,6 +230,76 @@ fn ranges_include_both_ends_and_may_be_open() {
     }
     let regions = valid(&listed(&["eu", "us", "asia"]));
     assert_eq!(regions.parse_range("us..asia", FOREVER).unwrap().len(), 2);
+}
+
+#[test]
+fn partitions_are_named_by_what_lies_in_them_and_by_what_they_lie_in() {
+    let weeks =
+        valid(&PartitionsDef::Weekly { weekday: 1, span: Span::new("2013-01-01").until("2013-12-31") });
+    let span = Span::new("2013-01-01T00:00").until("2013-12-31T00:00").in_zone("Europe/Amsterdam");
+    let quarters = valid(&PartitionsDef::Cron { cron: "*/15 * * * *".to_owned(), span: span.clone() });
+    let mornings = valid(&PartitionsDef::Cron { cron: "0 6 * * *".to_owned(), span });
+    let amsterdam = hours("Europe/Amsterdam");
+    for (partitions, text, first, count) in [
+        (&amsterdam, "2013-01-15", "2013-01-14T23:00:00Z", 24),
+        (&amsterdam, "2013-03-31", "2013-03-30T23:00:00Z", 23),
+        (&amsterdam, "2013-10-27", "2013-10-26T22:00:00Z", 25),
+        (&amsterdam, "2013-02", "2013-01-31T23:00:00Z", 28 * 24),
+        (&amsterdam, "2013-01-15T05:20", "2013-01-15T04:00:00Z", 1),
+        (&amsterdam, "hour=2013-01-15T05:20:30Z", "2013-01-15T05:00:00Z", 1),
+        (&quarters, "2013-01-15T05", "2013-01-15T04:00:00Z", 4),
+        (&quarters, "2013-01-15T05:07", "2013-01-15T04:00:00Z", 1),
+        (&mornings, "2013-01-15", "2013-01-15T05:00:00Z", 1),
+        (&mornings, "2013-01", "2013-01-01T05:00:00Z", 31),
+        (&mornings, "2013-01-15T03:00", "2013-01-14T05:00:00Z", 1),
+        (&weeks, "2013-01-10", "2013-01-07", 1),
+        (&weeks, "2013-04", "2013-04-01", 5),
+        (&months(1), "2013-03-15", "2013-03-01", 1),
+        (&months(15), "2013-03", "2013-03-15", 1),
+        (&months(15), "2013-03-14", "2013-02-15", 1),
+        (&days(), "2013-03-15T07:30:00Z", "2013-03-15", 1),
+        (&days(), "date=d:2013-03-15", "2013-03-15", 1),
+    ] {
+        let set = partitions.parse_named(text, FOREVER).unwrap_or_else(|error| panic!("{error}"));
+        let keys: Vec<_> = partitions.keys_in(&set, FOREVER).collect();
+        let value = keys[0].iter().next().unwrap().1.to_string();
+        assert_eq!((value.as_str(), keys.len()), (first, count), "{text}");
+        assert_eq!(partitions.parse_range(text, FOREVER).unwrap(), set, "{text}");
+    }
+    for (partitions, text, says) in [
+        (&weeks, "week=d:2013-01-10", "no partition starts there; the one around it is 2013-01-07"),
+        (&weeks, "2012-12-20", "the first partition is 2013-01-07"),
+        (&days(), "2014-01", "the last partition is 2013-12-31"),
+        (
+            &amsterdam,
+            "2013-03-31T02",
+            "that time did not exist in Europe/Amsterdam; keys look like 2012-12-31T23:00:00Z",
+        ),
+        (&days(), "yesterday", "found 'y', expected a digit; keys look like 2013-01-01"),
+    ] {
+        let error = partitions.parse_named(text, FOREVER).unwrap_err();
+        assert_eq!(error.to_string(), format!("no partition {text}: {says}"));
+    }
+    let noon = "2013-01-15T12:00:00Z".parse::<Timestamp>().unwrap();
+    assert_eq!(hours("UTC").parse_named("2013-01-15", noon).unwrap().len(), 12, "those that exist");
+    for (text, count) in [("date=2013-01,region=eu", 31), ("2013-01-15", 3), ("eu", 31), ("2013-01-15,eu", 1)]
+    {
+        assert_eq!(cube().parse_named(text, FOREVER).unwrap().len(), count, "{text}");
+    }
+    assert_eq!(cube().parse_range("2013-01-30..", FOREVER).unwrap().len(), 6);
+}
+
+#[test]
+fn a_day_that_a_zone_skipped_names_only_what_it_begins() {
+    let span = Span::new("2011-01-01").until("2012-12-31").in_zone("Pacific/Apia");
+    let days = valid(&PartitionsDef::Daily { span: span.clone() });
+    let error = days.parse_named("2011-12-30", FOREVER).unwrap_err();
+    assert_eq!(error.to_string(), "no partition 2011-12-30: that day did not exist in Pacific/Apia");
+    let weeks = valid(&PartitionsDef::Weekly { weekday: 5, span });
+    assert_eq!(
+        weeks.parse_named("2011-12-30", FOREVER).unwrap(),
+        weeks.parse_named("2012-01-02", FOREVER).unwrap()
+    );
 }
 
 #[test]
@@ -295,6 +366,7 @@ proptest! {
             prop_assert_eq!(read.key(), Some(key.clone()), "{}", text);
             let set = read.set(now).unwrap();
             prop_assert_eq!(&set, &PartitionSet::from(partitions.block_of(&key, now).unwrap()));
+            prop_assert_eq!(&partitions.parse_named(&text, now).unwrap(), &set, "{}", text);
         }
     }
 
@@ -303,6 +375,7 @@ proptest! {
         let partitions = valid(&def);
         let _ = partitions.parse_key(&text);
         let _ = partitions.parse_range(&text, FOREVER);
+        let _ = partitions.parse_named(&text, FOREVER);
         let _ = cube().parse_key(&text);
         let _ = cube().parse_range(&text, FOREVER);
     }

@@ -84,33 +84,33 @@ struct Model<'m> {
 }
 
 impl Model<'_> {
-    /// The assets that are meant, and whether a name outside `not` matches nothing.
-    fn set(&self, expr: &Expr, inside_not: bool, is_error: &mut bool) -> BTreeSet<usize> {
+    /// The assets that are meant, and whether a name matches nothing.
+    fn set(&self, expr: &Expr, is_error: &mut bool) -> BTreeSet<usize> {
         let all = 0..self.assets.len();
         match expr {
             Expr::Name(name) => {
                 let set: BTreeSet<_> = all.filter(|&at| is_named(&self.assets[at], name)).collect();
-                *is_error |= set.is_empty() && (!inside_not || name.namespace.is_none());
+                *is_error |= set.is_empty();
                 set
             }
             Expr::Attribute(attribute) => all.filter(|&at| has(&self.assets[at], attribute)).collect(),
             Expr::Reach { upstream, downstream, of } => {
-                let start = self.set(of, inside_not, is_error);
+                let start = self.set(of, is_error);
                 let up = self.walk(&start, *upstream, |from, to| self.upstream[from].contains(&(to as u32)));
                 let down =
                     self.walk(&start, *downstream, |from, to| self.upstream[to].contains(&(from as u32)));
                 &up | &down
             }
             Expr::Not(part) => {
-                let part = self.set(part, true, is_error);
+                let part = self.set(part, is_error);
                 all.filter(|at| !part.contains(at)).collect()
             }
             Expr::And(parts) => parts
                 .iter()
-                .map(|part| self.set(part, inside_not, is_error))
+                .map(|part| self.set(part, is_error))
                 .reduce(|left, right| &left & &right)
                 .unwrap(),
-            Expr::Or(parts) => parts.iter().flat_map(|part| self.set(part, inside_not, is_error)).collect(),
+            Expr::Or(parts) => parts.iter().flat_map(|part| self.set(part, is_error)).collect(),
         }
     }
 
@@ -184,7 +184,7 @@ proptest! {
     fn a_selection_means_what_the_naive_model_says(text in text(), (assets, upstream) in graph()) {
         let selection = Selection::parse(&text).unwrap();
         let mut is_error = false;
-        let expected = Model { assets: &assets, upstream: &upstream }.set(selection.expr(), false, &mut is_error);
+        let expected = Model { assets: &assets, upstream: &upstream }.set(selection.expr(), &mut is_error);
         let graph = AssetGraph::new(assets.clone(), upstream.clone()).unwrap();
         match selection.evaluate(&graph) {
             Ok(set) => {

@@ -6,6 +6,7 @@ pub use reply::{Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, Re
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, AttemptId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
 
 use crate::definitions::AssetDef;
@@ -72,14 +73,19 @@ pub struct Attempt {
     pub attempt_id: AttemptId,
 }
 
-/// How an attempt ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How an attempt ended, from the worker to the engine: also on the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(missing_docs)]
 pub struct Report {
     pub outcome: Outcome,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<TaskError>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialization_id: Option<MaterializationId>,
+    #[serde(default, skip_serializing_if = "<[OutputReport]>::is_empty")]
     pub outputs: Arc<[OutputReport]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 

@@ -138,6 +138,11 @@ impl Definitions {
         &self.graph.assets()[position as usize]
     }
 
+    /// The position of the first asset that the function of this one makes.
+    pub(crate) fn maker(&self, position: u32) -> u32 {
+        self.makers[position as usize]
+    }
+
     /// The positions of all assets that the function of this one makes; only itself for most.
     pub fn made_with(&self, position: u32) -> impl Iterator<Item = u32> + '_ {
         let maker = self.makers[position as usize];

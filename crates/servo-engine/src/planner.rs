@@ -2,30 +2,34 @@
 //!
 //! Only what was selected is planned. What a task reads from outside the run is its latest good materialization, and
 //! the plan says where there is none. The assets that the selection names are planned for the partitions that were
-//! asked for, and what `+` adds for those that mappings name.
+//! asked for, and what `+` adds for those that mappings name. A plan is the union of what each reason asks for.
 
-mod choose;
+mod asked;
 mod config;
 mod error;
-mod follow;
 mod inputs;
 mod lookup;
+mod meaning;
+mod outside;
+mod reach;
+mod select;
 mod stages;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
-use servo_core::selection::{Selection, Why};
+use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
 
-pub use choose::Chosen;
 pub use error::{MissingUpstream, PlanningError};
 pub use inputs::PlannedInput;
+pub use meaning::{PlannedReason, Why};
 
 use crate::definitions::{Asset, AssetDef, Definitions};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use lookup::Lookup;
+use outside::Outside;
 
 /// What to plan.
 #[derive(Debug, Clone)]
@@ -98,29 +102,24 @@ pub struct Planned {
     pub external: Vec<u32>,
 }
 
+impl Planned {
+    /// Why a task is planned: every reason for any asset that it makes.
+    pub fn reasons(&self, task: &PlannedTask) -> impl Iterator<Item = &PlannedReason> {
+        let of = |asset: &u32| self.assets.binary_search_by_key(asset, |planned| planned.asset).ok();
+        let reasons = task.assets.iter().filter_map(of).flat_map(|found| &self.assets[found].reasons);
+        reasons.filter(|reason| reason.partitions.contains(&task.index))
+    }
+}
+
 /// An asset of a plan.
 #[derive(Debug, Clone)]
 pub struct PlannedAsset {
     /// Its position in the definitions.
     pub asset: u32,
-    /// Why it is planned.
-    pub why: AssetWhy,
-    /// Why these partitions of it are.
-    pub chosen: Chosen,
-    /// Which partitions.
+    /// Why it is planned, in the order of [`Why`], and which partitions for each reason.
+    pub reasons: Vec<PlannedReason>,
+    /// The partitions of all reasons together.
     pub partitions: PartitionSet,
-}
-
-/// Why an asset is planned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AssetWhy {
-    /// The selection means it.
-    Selected(Why),
-    /// The function of a selected asset makes it too, and cannot leave it out.
-    SameFunction {
-        /// The selected one.
-        of: u32,
-    },
 }
 
 /// A task of a plan.
@@ -130,6 +129,8 @@ pub struct PlannedTask {
     pub assets: Vec<u32>,
     /// The partition, if they have any.
     pub partition: Option<PartitionKey>,
+    /// Indexes of the partition, one per dimension.
+    pub index: Vec<u64>,
     /// From 0.
     pub stage: u32,
     /// What it reads or waits for, in the order of declaration.
@@ -142,7 +143,8 @@ pub fn plan(
     request: &PlanRequest,
     context: &PlanContext<'_>,
 ) -> Result<Planned, PlanningError> {
-    let (assets, external) = select(definitions, request, context)?;
+    let outside = Outside::new(definitions, context);
+    let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
     config::check(definitions, &assets, &request.config)?;
     let groups = groups(definitions, &assets, &request.config);
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
@@ -155,7 +157,7 @@ pub fn plan(
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let wired = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, context)?;
+    let wired = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, &outside, context)?;
     let specs = drafts
         .iter()
         .zip(&wired)
@@ -170,79 +172,11 @@ pub fn plan(
     let tasks = drafts.into_iter().zip(wired).zip(of).map(|((draft, wired), stage)| PlannedTask {
         assets: groups[draft.group].assets.clone(),
         partition: draft.partition,
+        index: draft.digits,
         stage,
         inputs: wired.inputs,
     });
     Ok(Planned { tasks: tasks.collect(), plan, assets, stages, external })
-}
-
-/// The assets to plan with their partitions, and the selected ones that are made elsewhere.
-fn select(
-    definitions: &Definitions,
-    request: &PlanRequest,
-    context: &PlanContext<'_>,
-) -> Result<(Vec<PlannedAsset>, Vec<u32>), PlanningError> {
-    let graph = definitions.graph();
-    let selected = request.selection.evaluate(graph).map_err(PlanningError::Unmatched)?;
-    let mut reasons: Vec<Option<AssetWhy>> =
-        request.selection.explain(graph).into_iter().map(|why| why.map(AssetWhy::Selected)).collect();
-    let (external, made): (Vec<u32>, Vec<u32>) = selected
-        .positions()
-        .map(|position| position as u32)
-        .partition(|position| definitions.asset(*position).def.external);
-    for &position in &made {
-        if definitions.asset(position).def.multi.as_ref().is_some_and(|multi| !multi.can_subset) {
-            for other in definitions.made_with(position) {
-                reasons[other as usize].get_or_insert(AssetWhy::SameFunction { of: position });
-            }
-        }
-    }
-    let is_planned = |(position, why): (u32, Option<AssetWhy>)| {
-        why.filter(|_| !definitions.asset(position).def.external).map(|why| (position, why))
-    };
-    let planned: Vec<(u32, AssetWhy)> = (0u32..).zip(reasons).filter_map(is_planned).collect();
-    if planned.is_empty() {
-        return Err(match external.as_slice() {
-            [] => PlanningError::NothingSelected { selection: request.selection.to_string() },
-            [first, ..] => PlanningError::OnlyExternal { asset: definitions.asset(*first).key.clone() },
-        });
-    }
-    let roles: Vec<(u32, Role)> =
-        planned.iter().filter_map(|(position, why)| Some((*position, role(why)?))).collect();
-    let chosen = choose::choose(definitions, &roles, &request.partitions, context.at)?;
-    let chosen: BTreeMap<u32, (Chosen, PartitionSet)> =
-        roles.iter().map(|(position, _)| *position).zip(chosen).collect();
-    let assets = planned.into_iter().map(|(asset, why)| {
-        let like = if let AssetWhy::SameFunction { of } = why { of } else { asset };
-        let (chosen, partitions) = chosen[&like].clone();
-        PlannedAsset { asset, why, chosen, partitions }
-    });
-    let assets: Vec<PlannedAsset> = assets.filter(|planned| !planned.partitions.is_empty()).collect();
-    if assets.is_empty() {
-        return Err(PlanningError::NothingSelected { selection: request.selection.to_string() });
-    }
-    Ok((assets, external))
-}
-
-/// How the partitions of an asset are chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// The request speaks of it.
-    Named,
-    /// Those that are needed.
-    Upstream,
-    /// Those that need others.
-    Downstream,
-}
-
-/// None: its partitions are those of another.
-fn role(why: &AssetWhy) -> Option<Role> {
-    match why {
-        AssetWhy::Selected(Why::Matches(_)) => Some(Role::Named),
-        AssetWhy::Selected(Why::Upstream { .. }) => Some(Role::Upstream),
-        AssetWhy::Selected(Why::Downstream { .. }) => Some(Role::Downstream),
-        AssetWhy::SameFunction { .. } => None,
-    }
 }
 
 /// Assets that are made together: one task per partition makes them all.
@@ -273,10 +207,7 @@ fn groups(
             config: config::of(&made, config),
             ..options(&definitions.asset(asset.asset).def, others)
         };
-        // Outputs of one function may be needed for different partitions; each partition is one task of all.
-        let others = together[1..].iter().filter_map(|other| find(*other));
-        let partitions = others.fold(asset.partitions.clone(), |all, other| all.union(&other.partitions));
-        groups.push(Group { assets: together, partitions, options });
+        groups.push(Group { assets: together, partitions: asset.partitions.clone(), options });
     }
     groups
 }

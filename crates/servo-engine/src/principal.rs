@@ -165,6 +165,14 @@ impl fmt::Display for Principal {
     }
 }
 
+impl std::str::FromStr for Principal {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self::parse(text))
+    }
+}
+
 impl Serialize for Principal {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

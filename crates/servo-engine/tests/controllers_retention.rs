@@ -52,8 +52,8 @@ fn the_newest_ended_runs_stay_in_memory_and_the_others_leave_once() {
     let keys: std::collections::BTreeSet<String> = world.state().runs().map(|r| r.key.to_string()).collect();
     assert_eq!(keys, ["run-7", "run-8", "run-9"].map(str::to_owned).into());
     let delta = world.engine.state_mut().take_delta();
-    assert_eq!((delta.ended_runs.len(), delta.ended_tasks.len(), delta.ended_edges.len()), (7, 14, 7));
-    assert!(delta.ended_runs.iter().all(|row| row.finished_event_id.is_some()));
+    assert_eq!((delta.ended.runs.len(), delta.ended.tasks.len(), delta.ended.edges.len()), (7, 14, 7));
+    assert!(delta.ended.runs.iter().all(|row| row.finished_event_id.is_some()));
     assert_eq!(delta.runs.len(), 3, "what left is not among the hot rows");
     assert!(world.engine.state_mut().take_delta().is_empty());
 }

@@ -178,7 +178,7 @@ fn a_whole_run_of_version_1_folds_to_the_state_it_always_had() {
                 row.started_at,
                 row.finished_at,
                 row.caused_by,
-                row.error,
+                row.error.as_ref().map(|error| error.to_text()),
                 row.row_version
             )
         })

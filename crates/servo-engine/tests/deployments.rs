@@ -171,14 +171,14 @@ fn a_delta_has_what_changed_and_history_gets_what_was_followed() {
     world.ask(deploy("1", vec![definition("a", "1"), definition("b", "1")])).expect("deployed");
     let first = world.engine.state_mut().take_delta();
     assert_eq!((first.asset_definitions.len(), first.deployments.len()), (2, 1));
-    assert!(first.ended_deployments.is_empty() && first.gone.deployments.is_empty());
+    assert!(first.ended.deployments.is_empty() && first.gone.deployments.is_empty());
     world.ask(deploy("2", vec![definition("a", "1"), definition("b", "2")])).expect("deployed");
     world.ask(deploy("3", vec![definition("a", "1")])).expect("deployed");
     let delta = world.engine.state_mut().take_delta();
     let changed: Vec<&str> = delta.asset_definitions.iter().map(|row| row.asset_key.name()).collect();
     assert_eq!(changed, ["b"], "once, and not what stayed the same");
     let numbers: Vec<u64> = delta.deployments.iter().map(|row| row.number).collect();
-    let ended: Vec<u64> = delta.ended_deployments.iter().map(|row| row.number).collect();
+    let ended: Vec<u64> = delta.ended.deployments.iter().map(|row| row.number).collect();
     assert_eq!((numbers, ended, delta.gone.deployments), (vec![3], vec![1, 2], vec![1, 2]));
     assert!(world.engine.state_mut().take_delta().is_empty());
 }

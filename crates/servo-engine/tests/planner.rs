@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use servo_core::partitions::Moment;
-use servo_core::selection::{Selection, Why};
+use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, TenantId, Timestamp, WorkspaceId};
 use servo_engine::definitions::{Definitions, Manifest};
 use servo_engine::planner::{
-    AssetWhy, Chosen, Materializations, PartitionChoice, PlanContext, PlanRequest, Planned, PlanningError,
-    plan,
+    Materializations, PartitionChoice, PlanContext, PlanRequest, Planned, PlanningError, Why, plan,
 };
 
 #[derive(Default)]
@@ -160,36 +159,170 @@ fn tasks_wait_for_the_partitions_that_their_mapping_names() {
     assert_eq!(planned.external.len(), 1, "the feed is made elsewhere");
 }
 
+/// The partitions that are planned of an asset.
+fn partitions_of(definitions: &Definitions, planned: &Planned, asset: &str) -> Vec<String> {
+    let position = definitions.position(&asset.parse().unwrap()).unwrap();
+    let tasks = planned.tasks.iter().filter(|task| task.assets.contains(&position));
+    tasks.map(|task| task.partition.as_ref().unwrap().to_string()).collect()
+}
+
 #[test]
-fn assets_of_another_grain_take_what_lies_inside_or_else_around() {
-    let chosen = |selection: &str, partitions: PartitionChoice| {
-        let definitions = flights();
+fn every_asset_reads_a_key_or_range_by_itself() {
+    let definitions = flights();
+    let months = |selection: &str, partitions: PartitionChoice| {
         let planned = request(&definitions, selection, partitions, &Known::default()).unwrap();
-        let asset = planned
-            .assets
-            .iter()
-            .find(|asset| definitions.asset(asset.asset).key.to_string() == "report.monthly");
-        let asset = asset.unwrap().clone();
-        let keys = definitions
-            .asset(asset.asset)
-            .partitions
-            .as_ref()
-            .unwrap()
-            .keys_in(&asset.partitions, Timestamp::MAX)
-            .map(|key| key.to_string())
-            .collect::<Vec<_>>();
-        (asset.chosen, keys)
+        partitions_of(&definitions, &planned, "report.monthly")
     };
-    let around = Chosen::Around("2013-01-15".to_owned());
+    for selection in ["report.monthly", "clean.delays or report.monthly"] {
+        assert_eq!(months(selection, keys(&["2013-01-15"])), ["2013-01-01"]);
+        assert_eq!(months(selection, keys(&["2013-02"])), ["2013-02-01"]);
+        let ends = ["2013-01-01", "2013-02-01", "2013-03-01"];
+        assert_eq!(months(selection, range("2013-01-15..2013-03-15")), ends);
+        assert_eq!(months(selection, range("2013-11-20..")), ["2013-11-01", "2013-12-01"]);
+        assert_eq!(months(selection, range("..2013-01-02")), ["2013-01-01"]);
+    }
+}
+
+#[test]
+fn the_same_key_is_another_day_in_another_zone() {
+    let days = |zone: &str| {
+        let span = json!({ "start": "2013-01-01", "end": "2013-12-31", "timezone": zone });
+        json!({ "partitions": { "kind": "daily", "span": span } })
+    };
+    let hours = json!({ "start": "2013-01-01T00:00", "end": "2013-12-31T00:00", "timezone": "Asia/Tokyo" });
+    let definitions = definitions(json!([
+        asset("a/utc", days("UTC")),
+        asset("a/tokyo", days("Asia/Tokyo")),
+        asset("a/hours", json!({ "partitions": { "kind": "hourly", "span": hours } })),
+    ]));
+    let planned = request(&definitions, "a.*", keys(&["2013-06-05"]), &Known::default()).unwrap();
+    assert_eq!(partitions_of(&definitions, &planned, "a.utc"), ["2013-06-05"]);
+    assert_eq!(partitions_of(&definitions, &planned, "a.tokyo"), ["2013-06-05"]);
+    let hours = partitions_of(&definitions, &planned, "a.hours");
+    assert_eq!((hours.len(), hours[0].as_str()), (24, "hour=2013-06-04T15:00:00Z"));
+}
+
+#[test]
+fn an_asset_that_is_named_and_reached_keeps_both_reasons() {
+    let daily = json!({ "kind": "daily", "span": { "start": "2024-01-01", "end": "2024-01-31" } });
+    let before = json!({ "kind": "window", "from": -1, "to": -1 });
+    let definitions = definitions(json!([
+        asset("a/flights", json!({ "partitions": daily })),
+        asset("a/delays", json!({ "partitions": daily, "deps": [{ "asset": "a/flights" }] })),
+        asset(
+            "a/first",
+            json!({ "partitions": daily, "deps": [{ "asset": "a/delays", "mapping": before }] })
+        ),
+    ]));
+    let plan =
+        |selection: &str| request(&definitions, selection, keys(&["2024-01-10"]), &Known::default()).unwrap();
+    let planned = plan("a.flights+ or +a.first");
+    assert_eq!(lines(&planned), lines(&plan("+a.first or a.flights+")));
+    assert_eq!(partitions_of(&definitions, &planned, "a.flights"), ["2024-01-09", "2024-01-10"]);
+    assert_eq!(partitions_of(&definitions, &planned, "a.delays"), ["2024-01-09", "2024-01-10"]);
+    assert_eq!(partitions_of(&definitions, &planned, "a.first"), ["2024-01-10", "2024-01-11"]);
+    let why: Vec<Vec<Why>> = planned
+        .tasks
+        .iter()
+        .map(|task| planned.reasons(task).map(|reason| reason.why.clone()).collect())
+        .collect();
+    let upstream = || Why::Upstream { of: "a.first".into() };
+    let downstream = || Why::Downstream { of: "a.flights".into() };
+    let selected = |part: &str| Why::Selected { part: part.into() };
     assert_eq!(
-        chosen("clean.delays or report.monthly", keys(&["2013-01-15"])),
-        (around, vec!["2013-01-01".to_owned()])
+        why,
+        [
+            vec![upstream()],
+            vec![downstream()],
+            vec![selected("a.first")],
+            vec![downstream()],
+            vec![upstream()],
+            vec![selected("a.flights")],
+        ]
     );
-    let inside = Chosen::Inside("2013-01-01..2013-03-15".to_owned());
-    let months = vec!["2013-01-01".to_owned(), "2013-02-01".to_owned()];
-    assert_eq!(chosen("clean.delays or report.monthly", range("2013-01-01..2013-03-15")), (inside, months));
-    let asked = Chosen::Asked("2013-02".to_owned());
-    assert_eq!(chosen("report.monthly", keys(&["2013-02"])), (asked, vec!["2013-02-01".to_owned()]));
+    // Adding "+" adds tasks.
+    assert_eq!(plan("(a.flights or a.first)+").tasks.len(), 4);
+    assert_eq!(plan("+(a.flights or a.first)+").tasks.len(), 6);
+}
+
+#[test]
+fn parts_with_plus_say_which_partitions_and_other_parts_of_and_filter() {
+    let planned =
+        request(&flights(), "raw.* and +report.weekly", keys(&["2013-01-08"]), &Known::default()).unwrap();
+    assert_eq!(planned.tasks.len(), 8, "seven days of flights, and planes");
+    let without =
+        request(&flights(), "+report.weekly and not report.*", keys(&["2013-01-08"]), &Known::default())
+            .unwrap();
+    assert_eq!(without.tasks.len(), 15);
+}
+
+#[test]
+fn where_nothing_named_has_partitions_the_request_speaks_of_what_is_reached_first() {
+    let definitions = flights();
+    let plan =
+        |selection: &str| request(&definitions, selection, keys(&["2013-01-08"]), &Known::default()).unwrap();
+    let planned = plan("raw.planes+");
+    assert_eq!(partitions_of(&definitions, &planned, "clean.delays"), ["2013-01-08"]);
+    assert_eq!(partitions_of(&definitions, &planned, "report.weekly").len(), 7, "as of clean.delays+");
+    assert_eq!(partitions_of(&definitions, &plan("+report.everything"), "raw.flights"), ["2013-01-08"]);
+}
+
+/// `a` is read by `balance`, which reads itself of the day before and is read by `c`.
+fn balances() -> Definitions {
+    let daily = json!({ "kind": "daily", "span": { "start": "2024-01-01", "end": "2024-01-31" } });
+    let before = json!({ "kind": "window", "from": -1, "to": -1 });
+    let balance = json!([{ "asset": "m/a" }, { "asset": "m/balance", "mapping": before }]);
+    definitions(json!([
+        asset("m/a", json!({ "partitions": daily })),
+        asset("m/balance", json!({ "partitions": daily, "deps": balance })),
+        asset("m/c", json!({ "partitions": daily, "deps": [{ "asset": "m/balance" }] })),
+    ]))
+}
+
+#[test]
+fn a_self_dependency_is_followed_back_to_what_is_materialized() {
+    let definitions = balances();
+    let known = Known(BTreeMap::from([("m.balance".to_owned(), vec!["date=d:2024-01-02"])]));
+    for (known, days) in [
+        (&Known::default(), vec!["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05"]),
+        (&known, vec!["2024-01-03", "2024-01-04", "2024-01-05"]),
+    ] {
+        let planned = request(&definitions, "+m.c", keys(&["2024-01-05"]), known).unwrap();
+        assert_eq!(partitions_of(&definitions, &planned, "m.balance"), days);
+        assert_eq!(partitions_of(&definitions, &planned, "m.a"), days, "as many as balance needs");
+        assert_eq!(partitions_of(&definitions, &planned, "m.c"), ["2024-01-05"]);
+        let mut inputs = planned.tasks.iter().flat_map(|task| &task.inputs);
+        assert!(inputs.all(|input| input.never_materialized.is_none()), "everything is there to be read");
+    }
+}
+
+#[test]
+fn a_self_dependency_is_followed_on_through_what_is_materialized() {
+    let definitions = balances();
+    let days = vec!["date=d:2024-01-04", "date=d:2024-01-05", "date=d:2024-01-06", "date=d:2024-01-08"];
+    let known = Known(BTreeMap::from([("m.balance".to_owned(), days)]));
+    let planned = request(&definitions, "m.a+", keys(&["2024-01-04"]), &known).unwrap();
+    assert_eq!(
+        partitions_of(&definitions, &planned, "m.balance"),
+        ["2024-01-04", "2024-01-05", "2024-01-06"]
+    );
+    assert_eq!(partitions_of(&definitions, &planned, "m.a"), ["2024-01-04"]);
+}
+
+#[test]
+fn what_the_function_of_an_asset_reads_for_its_other_outputs_is_upstream_too() {
+    let output = |key: &str, deps: Value| {
+        let mut output = asset(key, json!({ "multi": { "can_subset": false }, "deps": deps }));
+        output["function"] = "assets:both".into();
+        output
+    };
+    let definitions = definitions(json!([
+        asset("m/source", json!({})),
+        output("m/a", json!([{ "asset": "m/source" }])),
+        output("m/b", json!([])),
+    ]));
+    let planned = request(&definitions, "+m.b", keys(&[]), &Known::default()).unwrap();
+    assert_eq!(lines(&planned), ["1 m/a:materialize <- m/source:materialize", "0 m/source:materialize <- "]);
 }
 
 #[test]
@@ -237,7 +370,7 @@ fn several_requests_are_all_named_and_an_asset_that_lacks_one_says_why() {
     ]));
     let both =
         request(&definitions, "a.early", keys(&["2013-01-01", "2013-01-03"]), &Known::default()).unwrap();
-    assert_eq!(both.assets[0].chosen, Chosen::Asked("2013-01-01 or 2013-01-03".to_owned()));
+    assert_eq!(both.tasks.len(), 2);
     let error =
         request(&definitions, "a.*", keys(&["2013-01-05"]), &Known::default()).unwrap_err().to_string();
     assert!(error.contains("a.late: no partition 2013-01-05: the first partition is 2013-06-01"), "{error}");
@@ -255,20 +388,23 @@ fn every_asset_says_why_it_is_planned() {
     let definitions = flights();
     let planned =
         request(&definitions, "+report.weekly or raw.pl*", keys(&["2013-01-08"]), &Known::default()).unwrap();
-    let whys: Vec<(String, AssetWhy)> = planned
+    let whys: Vec<(String, Vec<Why>)> = planned
         .assets
         .iter()
-        .map(|asset| (definitions.asset(asset.asset).key.to_string(), asset.why.clone()))
+        .map(|asset| {
+            let whys = asset.reasons.iter().map(|reason| reason.why.clone());
+            (definitions.asset(asset.asset).key.to_string(), whys.collect())
+        })
         .collect();
-    let weekly = definitions.position(&"report/weekly".parse().unwrap()).unwrap() as usize;
-    let upstream = || AssetWhy::Selected(Why::Upstream { of: weekly });
+    let upstream = || Why::Upstream { of: "report.weekly".into() };
+    let selected = |part: &str| Why::Selected { part: part.into() };
     assert_eq!(
         whys,
         [
-            ("clean.delays".to_owned(), upstream()),
-            ("raw.flights".to_owned(), upstream()),
-            ("raw.planes".to_owned(), upstream()),
-            ("report.weekly".to_owned(), AssetWhy::Selected(Why::Matches("report.weekly".into()))),
+            ("clean.delays".to_owned(), vec![upstream()]),
+            ("raw.flights".to_owned(), vec![upstream()]),
+            ("raw.planes".to_owned(), vec![selected("raw.pl*"), upstream()]),
+            ("report.weekly".to_owned(), vec![selected("report.weekly")]),
         ]
     );
 }
@@ -342,7 +478,7 @@ fn a_function_with_several_outputs_is_one_task() {
         lines(&planned),
         ["0 multi/a:materialize <- ", "1 multi/reader:materialize <- multi/a:materialize"]
     );
-    assert_eq!(planned.assets[0].why, AssetWhy::SameFunction { of: 1 });
+    assert_eq!(planned.assets[0].reasons[0].why, Why::SameFunction { of: 1 });
     assert_eq!(planned.plan.tasks()[0].options.outputs, ["multi/b".parse().unwrap()]);
 
     let parts = definitions(json!([output("multi/a", true), output("multi/b", true), reader]));

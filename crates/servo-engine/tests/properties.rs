@@ -8,14 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, PartitionKey, RunId, TaskKey};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::rows::{
-    AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, HotRows, OutboxRow,
-    PartitionSetRow, PartitionStatusRow, QuarantineRow, RunRow, TaskRow, TimerRow,
-};
-use servo_engine::testing::invariants;
+use servo_engine::rows::HotRows;
+use servo_engine::testing::{invariants, tables};
 use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
@@ -193,104 +190,6 @@ fn duplicate(events: &[Event], chance: &mut Chance) -> Vec<Event> {
     placed.into_iter().map(|(_, _, event)| event.clone()).collect()
 }
 
-/// Plain tables, kept up by deltas alone, as the compactor keeps its own.
-#[derive(Default, PartialEq, Debug)]
-struct Tables {
-    runs: BTreeMap<RunId, RunRow>,
-    tasks: BTreeMap<(RunId, TaskKey), TaskRow>,
-    edges: BTreeMap<(RunId, TaskKey, TaskKey), EdgeRow>,
-    timers: BTreeMap<String, TimerRow>,
-    outbox: BTreeMap<String, OutboxRow>,
-    partitions: BTreeMap<(String, String), DynamicPartitionRow>,
-    sets: BTreeMap<String, PartitionSetRow>,
-    definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
-    deployments: BTreeMap<u64, DeploymentRow>,
-    statuses: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
-    quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
-}
-
-impl Tables {
-    fn partition_rows(
-        &mut self,
-        partitions: &[DynamicPartitionRow],
-        sets: &[PartitionSetRow],
-        statuses: &[PartitionStatusRow],
-    ) {
-        self.partitions.extend(partitions.iter().map(|r| ((r.name.clone(), r.partition.clone()), r.clone())));
-        self.sets.extend(sets.iter().map(|r| (r.name.clone(), r.clone())));
-        self.statuses
-            .extend(statuses.iter().map(|r| ((r.asset_key.clone(), r.partition_key.clone()), r.clone())));
-    }
-
-    fn upsert(&mut self, delta: &Delta) {
-        self.runs.extend(delta.runs.iter().map(|r| (r.run_id, r.clone())));
-        self.tasks.extend(delta.tasks.iter().map(|r| ((r.run_id, r.task_key.clone()), r.clone())));
-        self.edges.extend(
-            delta
-                .edges
-                .iter()
-                .map(|r| ((r.run_id, r.upstream_task_key.clone(), r.downstream_task_key.clone()), r.clone())),
-        );
-        self.timers.extend(delta.timers.iter().map(|r| (r.timer_id.clone(), r.clone())));
-        self.outbox.extend(delta.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
-        self.deployed_rows(&delta.asset_definitions, &delta.deployments);
-        self.partition_rows(&delta.dynamic_partitions, &delta.partition_sets, &delta.partition_status);
-        self.quarantine_rows(&delta.quarantine);
-    }
-
-    fn quarantine_rows(&mut self, rows: &[QuarantineRow]) {
-        self.quarantine.extend(rows.iter().map(|r| ((r.asset_key.clone(), r.materialization_id), r.clone())));
-    }
-
-    fn deployed_rows(&mut self, definitions: &[AssetDefinitionRow], deployments: &[DeploymentRow]) {
-        self.definitions.extend(definitions.iter().map(|r| (r.asset_key.clone(), r.clone())));
-        self.deployments.extend(deployments.iter().map(|r| (r.number, r.clone())));
-    }
-
-    fn sizes(&self) -> [usize; 10] {
-        [
-            self.runs.len(),
-            self.tasks.len(),
-            self.outbox.len(),
-            self.timers.len(),
-            self.partitions.len(),
-            self.sets.len(),
-            self.statuses.len(),
-            self.definitions.len(),
-            self.deployments.len(),
-            self.quarantine.len(),
-        ]
-    }
-
-    fn remove(&mut self, delta: &Delta) {
-        self.runs.retain(|k, _| !delta.gone.runs.contains(k));
-        self.tasks.retain(|k, _| !delta.gone.tasks.contains(k));
-        self.edges.retain(|k, _| !delta.gone.edges.contains(k));
-        self.timers.retain(|k, _| !delta.gone.timers.contains(k));
-        self.outbox.retain(|k, _| !delta.gone.outbox.contains(k));
-        self.deployments.retain(|k, _| !delta.gone.deployments.contains(k));
-        self.partitions.retain(|k, _| !delta.gone.dynamic_partitions.contains(k));
-        self.quarantine.retain(|k, _| !delta.gone.quarantine.contains(k));
-    }
-
-    fn of(rows: &HotRows) -> Self {
-        let mut tables = Self::default();
-        tables.runs.extend(rows.runs.iter().map(|r| (r.run_id, r.clone())));
-        tables.tasks.extend(rows.tasks.iter().map(|r| ((r.run_id, r.task_key.clone()), r.clone())));
-        tables.edges.extend(
-            rows.edges
-                .iter()
-                .map(|r| ((r.run_id, r.upstream_task_key.clone(), r.downstream_task_key.clone()), r.clone())),
-        );
-        tables.timers.extend(rows.timers.iter().map(|r| (r.timer_id.clone(), r.clone())));
-        tables.outbox.extend(rows.outbox.iter().map(|r| (r.dispatch_id.clone(), r.clone())));
-        tables.deployed_rows(&rows.asset_definitions, &rows.deployments);
-        tables.partition_rows(&rows.dynamic_partitions, &rows.partition_sets, &rows.partition_status);
-        tables.quarantine_rows(&rows.quarantine);
-        tables
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -368,39 +267,17 @@ proptest! {
         sim.take_delta();
         let state = sim.engine.state();
         prop_assert!(state.runs().count() <= story.recent_runs.max(1), "ended runs leave memory");
-        let mut tables = Tables::default();
+        let mut kept = HotRows::empty(state.head());
         let mut ended: Vec<RunId> = Vec::new();
         let mut materialized = BTreeSet::new();
         let mut deployments: Vec<u64> = Vec::new();
         for delta in &sim.deltas {
-            tables.remove(delta);
-            tables.upsert(delta);
-            let mut other_way = Tables::default();
-            other_way.upsert(delta);
-            let upserts = other_way.sizes();
-            prop_assert_eq!(
-                upserts,
-                [
-                    delta.runs.len(),
-                    delta.tasks.len(),
-                    delta.outbox.len(),
-                    delta.timers.len(),
-                    delta.dynamic_partitions.len(),
-                    delta.partition_sets.len(),
-                    delta.partition_status.len(),
-                    delta.asset_definitions.len(),
-                    delta.deployments.len(),
-                    delta.quarantine.len(),
-                ],
-                "each row once"
-            );
-            other_way.remove(delta);
-            prop_assert_eq!(upserts, other_way.sizes(), "a key that is gone is not among the rows");
+            tables::apply(&mut kept, delta);
             for row in &delta.materializations {
                 prop_assert!(materialized.insert((row.row_version, row.asset_key.clone())), "each once");
             }
-            deployments.extend(delta.ended_deployments.iter().map(|r| r.number));
-            ended.extend(delta.ended_runs.iter().map(|r| r.run_id));
+            deployments.extend(delta.ended.deployments.iter().map(|r| r.number));
+            ended.extend(delta.ended.runs.iter().map(|r| r.run_id));
         }
         for row in &state.rows().partition_status {
             let latest = row.last_materialization_event_id.map(|event| (event, row.asset_key.clone()));
@@ -409,7 +286,9 @@ proptest! {
         deployments.extend(state.deployment().map(|newest| newest.number));
         let all: Vec<u64> = (1..=deployments.len() as u64).collect();
         prop_assert_eq!(deployments, all, "each deployment is either hot or was handed to history once");
-        prop_assert_eq!(tables, Tables::of(&state.rows()));
+        let live = state.rows();
+        (kept.run_keys, kept.idempotency) = (live.run_keys.clone(), live.idempotency.clone());
+        same(&kept, &live)?;
         let in_memory = state.runs().map(|r| r.id);
         let mut all: Vec<RunId> = ended.into_iter().chain(in_memory).collect();
         all.sort();
@@ -449,7 +328,7 @@ proptest! {
             prop_assert_eq!(ends, 1, "it waits, was thrown away or counts: {:?}", output);
         }
         let rows = sim.engine.state().rows();
-        let tasks = rows.tasks.iter().chain(deltas().flat_map(|delta| &delta.ended_tasks));
+        let tasks = rows.tasks.iter().chain(deltas().flat_map(|delta| &delta.ended.tasks));
         let succeeded: BTreeSet<AttemptId> =
             tasks.filter(|row| row.state == TaskState::Succeeded).filter_map(|row| row.attempt_id).collect();
         for (attempt, assets) in begun(&sim.events()).into_iter().filter(|(id, _)| !succeeded.contains(id)) {

@@ -72,7 +72,7 @@ fn a_retry_is_a_timer_row_from_request_to_fire() {
     world.play("a", user_error());
     let due: Timestamp = world.now.saturating_add(Millis::from_minutes(1));
     let row = world.state().rows().timers.remove(0);
-    assert_eq!((row.timer_type, row.attempt, row.fire_at), (TimerKind::Retry, 1, due));
+    assert_eq!((*row.timer_type, row.attempt, row.fire_at), (TimerKind::Retry, 1, due));
     assert_eq!(row.state, TimerState::Scheduled);
     assert!(row.timer_id.starts_with("timer:retry:run_") && row.cloud_task_id.starts_with("t_"));
     let requested = world.events().last().expect("an event").clone();

@@ -4,7 +4,6 @@ mod support;
 
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::outputs::{OutputReport, materialization_of};
-use servo_engine::rows::QuarantineRow;
 use servo_engine::{
     Applied, AttemptOutcome, Caller, Change, DataFormat, DataStatus, ErrorCode, Event, EventKind, Ignored,
     Input, OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
@@ -273,16 +272,4 @@ fn what_waits_survives_a_restart() {
     assert_eq!(restored.rows().quarantine, world.state().rows().quarantine);
     assert_eq!(waiting(&restored), [next]);
     assert_eq!(restored.rows().partition_status, world.state().rows().partition_status);
-}
-
-#[test]
-fn an_output_that_cannot_be_read_is_approved_without_its_details() {
-    let (world, id) = world();
-    let mut rows = world.state().rows();
-    rows.quarantine = vec![QuarantineRow { output: "{}".to_owned(), ..rows.quarantine.remove(0) }];
-    let state = State::from_rows(tenant(), workspace(), Settings::default(), rows).expect("rows fit");
-    let mut engine = servo_engine::Engine::new(state, support::SECRET);
-    engine.step(&[review(id, Verdict::Approve)], world.now).replies[0].clone().expect("approved");
-    let found = *engine.state().latest(&asset("a"), None).expect("it counts");
-    assert_eq!((found.id(), found.format()), (id, None));
 }

@@ -100,6 +100,9 @@ pub fn partition_text(bytes: &[u8]) {
         if let Ok(set) = partitions.parse_range(text, moment) {
             assert!(set.len() <= partitions.count(moment), "{text:?} is more than there is");
         }
+        if let Ok(set) = partitions.parse_named(text, moment) {
+            assert!(set.len() <= partitions.count(moment), "{text:?} names more than there is");
+        }
         let Ok(partial) = partitions.parse_key(text) else { continue };
         if let Ok(set) = partial.set(moment) {
             assert!(set.len() <= partitions.count(moment));

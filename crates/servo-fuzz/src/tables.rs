@@ -37,7 +37,7 @@ pub(crate) static TABLES: LazyLock<Tables> = LazyLock::new(|| wait(make()));
 /// Reads all that there is.
 pub(crate) async fn read(projection: &Projection) -> Result<Rows, Error> {
     let hot = projection.hot_rows().await?;
-    let ended = projection.runs_before(None, 100, &RunFilter::default()).await?;
+    let ended = projection.runs_after(None, 100, &RunFilter::default()).await?;
     for run in &ended {
         projection.run(run.run_id).await?;
         projection.tasks_of(run).await?;

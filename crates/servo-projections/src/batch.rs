@@ -3,6 +3,7 @@
 use std::any::type_name;
 
 use arrow_array::{Array, RecordBatch};
+use servo_engine::rows::{ColumnSource, RowSource};
 
 use crate::error::Error;
 use crate::value::{Field, Value};
@@ -44,6 +45,22 @@ impl<'a> Batch<'a> {
             )
         })?;
         Ok(Column { array: Some(array), name, batch: *self })
+    }
+}
+
+impl RowSource for Batch<'_> {
+    type Error = Error;
+}
+
+impl<'a, F: Field> ColumnSource<F> for Batch<'a> {
+    type Column = Column<'a, F>;
+
+    fn column(&self, name: &'static str) -> Result<Column<'a, F>, Error> {
+        Batch::column(self, name)
+    }
+
+    fn field(column: &Column<'a, F>, row: usize) -> Result<F, Error> {
+        column.get(row)
     }
 }
 

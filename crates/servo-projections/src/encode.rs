@@ -14,11 +14,12 @@ use parquet::file::properties::{BloomFilterPosition, EnabledStatistics, WriterPr
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
+use servo_engine::rows::HotRow;
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::manifest::FileRef;
-use crate::table::{HotTable, SCHEMA_VERSION, Shape, Table, schema};
+use crate::table::{Arrays, SCHEMA_VERSION, Shape, StoredRow, schema};
 
 /// Key of the schema version in a file's own metadata.
 pub(crate) const VERSION_KEY: &str = "servo.schema_version";
@@ -35,7 +36,7 @@ const HISTORY_GROUP_ROWS: usize = 4_096;
 pub(crate) struct GroupNote {
     /// CRC-32 of each column chunk, in the order of the columns.
     pub(crate) crc32: Vec<u32>,
-    /// Values of [`Table::facet`] that occur.
+    /// Values of [`Row::facet`](servo_engine::rows::Row::facet) that occur.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) facets: BTreeSet<String>,
 }
@@ -63,7 +64,7 @@ pub(crate) enum Grouping {
 }
 
 /// Writes one file, piece by piece.
-pub(crate) struct FileWriter<T: Table> {
+pub(crate) struct FileWriter<R> {
     writer: ArrowWriter<Vec<u8>>,
     schema: SchemaRef,
     shape: Shape,
@@ -74,19 +75,19 @@ pub(crate) struct FileWriter<T: Table> {
     rows: usize,
     keys: Option<(EventId, EventId)>,
     times: Option<(Timestamp, Timestamp)>,
-    table: PhantomData<T>,
+    row: PhantomData<R>,
 }
 
-impl<T: Table> FileWriter<T> {
+impl<R: StoredRow> FileWriter<R> {
     pub(crate) fn new(owner: &Owner, shape: Shape, grouping: Grouping) -> Result<Self, Error> {
         let group_rows = match grouping {
             Grouping::Large => HOT_GROUP_ROWS,
             Grouping::Paged => HISTORY_GROUP_ROWS,
         };
-        let schema: SchemaRef = Arc::new(schema::<T>(shape));
-        let properties = properties::<T>(group_rows, grouping);
+        let schema: SchemaRef = Arc::new(schema::<R>(shape));
+        let properties = properties::<R>(group_rows, grouping);
         let writer =
-            ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).map_err(problem::<T>)?;
+            ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).map_err(problem::<R>)?;
         Ok(Self {
             writer,
             schema,
@@ -97,7 +98,7 @@ impl<T: Table> FileWriter<T> {
             rows: 0,
             keys: None,
             times: None,
-            table: PhantomData,
+            row: PhantomData,
         })
     }
 
@@ -110,13 +111,13 @@ impl<T: Table> FileWriter<T> {
         self.writer.bytes_written() + self.writer.in_progress_size()
     }
 
-    pub(crate) fn push(&mut self, rows: &[T::Row]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, rows: &[R]) -> Result<(), Error> {
         for chunk in rows.chunks(CHUNK) {
             for row in chunk {
                 self.note(row);
             }
             let mut columns = self.owner_arrays(chunk.len());
-            columns.extend(T::arrays(chunk));
+            columns.extend(Arrays::of_rows(chunk).0.into_iter().map(|(_, array)| array));
             if self.shape == Shape::Hot {
                 columns.push(deleted(false, chunk.len()));
             }
@@ -125,11 +126,11 @@ impl<T: Table> FileWriter<T> {
         Ok(())
     }
 
-    fn note(&mut self, row: &T::Row) {
-        let (key, at) = (T::place(row), T::at(row));
+    fn note(&mut self, row: &R) {
+        let (key, at) = (row.sort_key(), row.at());
         self.keys = Some(self.keys.map_or((key, key), |(low, high)| (low.min(key), high.max(key))));
         self.times = Some(self.times.map_or((at, at), |(low, high)| (low.min(at), high.max(at))));
-        if let Some(facet) = T::facet(row) {
+        if let Some(facet) = row.facet() {
             let group = self.rows / self.group_rows;
             self.facets.resize_with(self.facets.len().max(group + 1), BTreeSet::new);
             if !self.facets[group].contains(facet) {
@@ -145,20 +146,20 @@ impl<T: Table> FileWriter<T> {
     }
 
     fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Error> {
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(problem::<T>)?;
-        self.writer.write(&batch).map_err(problem::<T>)
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(problem::<R>)?;
+        self.writer.write(&batch).map_err(problem::<R>)
     }
 
     pub(crate) fn finish(mut self, level: u32) -> Result<Encoded, Error> {
-        self.writer.flush().map_err(problem::<T>)?;
+        self.writer.flush().map_err(problem::<R>)?;
         // Without this the buffer of the writer would still hold back the last bytes.
-        self.writer.sync().map_err(problem::<T>)?;
+        self.writer.sync().map_err(problem::<R>)?;
         let notes = self.group_notes()?;
         let data_end = self.writer.bytes_written();
         for (key, value) in [(VERSION_KEY, SCHEMA_VERSION.to_string()), (GROUPS_KEY, notes)] {
             self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
-        let bytes = self.writer.into_inner().map_err(problem::<T>)?;
+        let bytes = self.writer.into_inner().map_err(problem::<R>)?;
         let tail = &bytes[data_end..];
         let file = FileRef {
             path: String::new(),
@@ -195,22 +196,21 @@ impl<T: Table> FileWriter<T> {
                 facets: facets.next().cloned().unwrap_or_default(),
             })
             .collect();
-        serde_json::to_string(&notes).map_err(problem::<T>)
+        serde_json::to_string(&notes).map_err(problem::<R>)
     }
 }
 
-impl<T: HotTable> FileWriter<T> {
+impl<R: HotRow + StoredRow> FileWriter<R> {
     /// Adds rows that say that these keys are gone.
-    pub(crate) fn push_gone(&mut self, keys: &[T::Key], version: EventId) -> Result<(), Error> {
+    pub(crate) fn push_gone(&mut self, keys: &[R::Key], version: EventId) -> Result<(), Error> {
         for chunk in keys.chunks(CHUNK) {
             let mut columns = self.owner_arrays(chunk.len());
-            let mut known = T::key_arrays(chunk);
+            let mut known = Arrays::of_keys::<R>(chunk).0;
             known.push(("row_version", version_array(version, chunk.len())));
-            for spec in T::columns() {
-                let column = known.iter().find(|(name, _)| *name == spec.name);
-                columns.push(match column {
+            for column in R::COLUMNS {
+                columns.push(match known.iter().find(|(name, _)| *name == column.name) {
                     Some((_, array)) => Arc::clone(array),
-                    None => new_null_array(&spec.data_type, chunk.len()),
+                    None => new_null_array(self.schema.field(columns.len()).data_type(), chunk.len()),
                 });
             }
             columns.push(deleted(true, chunk.len()));
@@ -231,7 +231,7 @@ fn version_array(version: EventId, rows: usize) -> ArrayRef {
     Arc::new(array)
 }
 
-fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperties {
+fn properties<R: StoredRow>(group_rows: usize, grouping: Grouping) -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_max_row_group_row_count(Some(group_rows))
@@ -239,7 +239,7 @@ fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperti
         .set_offset_index_disabled(true)
         .set_bloom_filter_position(BloomFilterPosition::End)
         .set_created_by(concat!("servo ", env!("CARGO_PKG_VERSION")).to_owned());
-    for column in T::columns().into_iter().filter(|column| column.unique) {
+    for column in R::COLUMNS.iter().filter(|column| column.unique) {
         builder = builder.set_column_dictionary_enabled(ColumnPath::from(column.name), false);
         if column.name == "key_hash" {
             // Random bits do not get smaller, and recovery reads a million of them.
@@ -247,7 +247,7 @@ fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperti
                 builder.set_column_compression(ColumnPath::from(column.name), Compression::UNCOMPRESSED);
         }
     }
-    if let (Some(column), Grouping::Paged) = (T::LOOKUP, grouping) {
+    if let (Some(column), Grouping::Paged) = (R::LOOKUP, grouping) {
         builder = builder
             .set_column_bloom_filter_enabled(ColumnPath::from(column), true)
             .set_column_bloom_filter_max_ndv(ColumnPath::from(column), group_rows as u64)
@@ -256,14 +256,14 @@ fn properties<T: Table>(group_rows: usize, grouping: Grouping) -> WriterProperti
     builder.build()
 }
 
-fn problem<T: Table>(error: impl std::fmt::Display) -> Error {
-    Error::Encode { table: T::NAME, problem: error.to_string() }
+fn problem<R: StoredRow>(error: impl std::fmt::Display) -> Error {
+    Error::Encode { table: R::TABLE, problem: error.to_string() }
 }
 
 /// A whole file of settled rows.
 #[cfg(test)]
-pub(crate) fn encode<T: Table>(owner: &Owner, rows: &[T::Row]) -> Result<Encoded, Error> {
-    let mut writer = FileWriter::<T>::new(owner, Shape::Settled, Grouping::Paged)?;
+pub(crate) fn encode<R: StoredRow>(owner: &Owner, rows: &[R]) -> Result<Encoded, Error> {
+    let mut writer = FileWriter::<R>::new(owner, Shape::Settled, Grouping::Paged)?;
     writer.push(rows)?;
     writer.finish(0)
 }

@@ -7,39 +7,35 @@ use std::collections::BTreeMap;
 
 use servo_core::EventId;
 use servo_engine::HotRows;
-use servo_engine::rows::Head;
+use servo_engine::rows::{self, HotRow, Row};
 
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::files::Files;
 use crate::manifest::{FileRef, Manifest};
-use crate::table::{DELETED, HotTable, Table};
-use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses,
-    Quarantine, Runs, Tasks, Timers,
-};
+use crate::table::{DELETED, StoredRow};
 
 /// What deltas change in a hot table, each key once.
-pub(crate) struct Changes<T: HotTable>(BTreeMap<T::Key, Change<T::Row>>);
+pub(crate) struct Changes<R: Row>(BTreeMap<R::Key, Change<R>>);
 
 /// What became of a key.
-struct Change<Row> {
+struct Change<R> {
     /// Whether a tombstone came, and with it the end of whatever was there before.
     replaced: bool,
-    row: Option<Row>,
+    row: Option<R>,
 }
 
 /// What decides between two rows of a key: the newer, then the one that is further along.
-fn weight<T: HotTable>(row: &T::Row) -> (EventId, u8) {
-    (T::version(row), T::rank(row))
+fn weight<R: Row>(row: &R) -> (EventId, u8) {
+    (row.version(), row.rank())
 }
 
-impl<T: HotTable> Changes<T> {
+impl<R: HotRow + StoredRow> Changes<R> {
     pub(crate) async fn read(files: &Files, manifest: &Manifest) -> Result<Self, Error> {
         let mut changes = Self(BTreeMap::new());
         for delta in &manifest.l0_deltas {
-            for file in delta.tables.get(T::NAME).into_iter().flatten() {
-                let (rows, gone) = read_file::<T>(files, file).await?;
+            for file in delta.tables.get(R::TABLE).into_iter().flatten() {
+                let (rows, gone) = read_file::<R>(files, file).await?;
                 changes.apply(rows, gone);
             }
         }
@@ -47,20 +43,20 @@ impl<T: HotTable> Changes<T> {
     }
 
     /// Adds the changes of one delta; deltas come oldest first, and a delta has each key once.
-    fn apply(&mut self, rows: Vec<T::Row>, gone: Vec<T::Key>) {
+    fn apply(&mut self, rows: Vec<R>, gone: Vec<R::Key>) {
         for key in gone {
             self.0.insert(key, Change { replaced: true, row: None });
         }
         for row in rows {
-            let change = self.0.entry(T::key(&row)).or_insert(Change { replaced: false, row: None });
-            if change.row.as_ref().is_none_or(|known| weight::<T>(&row) >= weight::<T>(known)) {
+            let change = self.0.entry(row.key()).or_insert(Change { replaced: false, row: None });
+            if change.row.as_ref().is_none_or(|known| weight(&row) >= weight(known)) {
                 change.row = Some(row);
             }
         }
     }
 
     /// The rows that are there, and the keys of those that are not.
-    pub(crate) fn into_parts(self) -> (Vec<T::Row>, Vec<T::Key>) {
+    pub(crate) fn into_parts(self) -> (Vec<R>, Vec<R::Key>) {
         let (mut rows, mut gone) = (Vec::new(), Vec::new());
         for (key, change) in self.0 {
             match change.row {
@@ -72,9 +68,9 @@ impl<T: HotTable> Changes<T> {
     }
 
     /// The table that was `base` before, by key.
-    fn over(self, mut base: Vec<T::Row>) -> Vec<T::Row> {
-        if !base.is_sorted_by_key(T::key) {
-            base.sort_by_cached_key(T::key);
+    fn over(self, mut base: Vec<R>) -> Vec<R> {
+        if !base.is_sorted_by_key(R::key) {
+            base.sort_by_cached_key(R::key);
         }
         if self.0.is_empty() {
             return base;
@@ -82,14 +78,14 @@ impl<T: HotTable> Changes<T> {
         let mut rows = Vec::with_capacity(base.len() + self.0.len());
         let mut changes = self.0.into_iter().peekable();
         for row in base {
-            let key = T::key(&row);
+            let key = row.key();
             while let Some((_, change)) = changes.next_if(|(changed, _)| *changed < key) {
                 rows.extend(change.row);
             }
             match changes.next_if(|(changed, _)| *changed == key) {
                 None => rows.push(row),
                 Some((_, Change { row: Some(newer), replaced }))
-                    if replaced || weight::<T>(&newer) >= weight::<T>(&row) =>
+                    if replaced || weight(&newer) >= weight(&row) =>
                 {
                     rows.push(newer);
                 }
@@ -102,55 +98,45 @@ impl<T: HotTable> Changes<T> {
     }
 }
 
-/// Declares the hot tables by the fields of [`HotRows`] that hold them.
-macro_rules! hot_tables {
-    ($($field:ident: $table:ident,)*) => {
-        /// The hot tables, merged and sorted by key.
-        #[derive(Debug, Default)]
-        pub(crate) struct HotTables {
-            $(pub(crate) $field: Vec<<$table as Table>::Row>,)*
-        }
-
-        impl HotTables {
-            pub(crate) async fn read(files: &Files, manifest: &Manifest) -> Result<Self, Error> {
-                let ($($field,)*) = futures::try_join!($(merged::<$table>(files, manifest),)*)?;
-                Ok(Self { $($field,)* })
-            }
-
-            /// With nothing yet of the request keys.
-            pub(crate) fn into_hot_rows(self, head: Head) -> HotRows {
-                HotRows { head, $($field: self.$field,)* run_keys: Vec::new(), idempotency: Vec::new() }
-            }
-        }
-    };
+macro_rules! read_all {
+    (
+        { $files:ident, $manifest:ident, $head:ident, $run_keys:ident, $idempotency:ident }
+        hot_with_history { $($history:ident: $history_row:ident,)* }
+        hot { $($hot:ident: $hot_row:ident,)* }
+        append_only { $($appended:ident: $appended_row:ident,)* }
+    ) => {{
+        let ($($history,)* $($hot,)*) = futures::try_join!(
+            $(merged::<rows::$history_row>($files, $manifest),)*
+            $(merged::<rows::$hot_row>($files, $manifest),)*
+        )?;
+        HotRows { head: $head, $($history,)* $($hot,)* run_keys: $run_keys, idempotency: $idempotency }
+    }};
 }
 
-hot_tables! {
-    runs: Runs,
-    tasks: Tasks,
-    edges: Edges,
-    timers: Timers,
-    outbox: Outbox,
-    asset_definitions: AssetDefinitions,
-    deployments: Deployments,
-    dynamic_partitions: DynamicPartitions,
-    partition_sets: PartitionSets,
-    partition_status: PartitionStatuses,
-    quarantine: Quarantine,
+/// Every hot table, all at once, with nothing yet of the request keys.
+pub(crate) async fn read_all(files: &Files, manifest: &Manifest) -> Result<HotRows, Error> {
+    let (head, run_keys, idempotency) = (manifest.watermarks.head(), Vec::new(), Vec::new());
+    Ok(servo_engine::tables! { read_all! { files, manifest, head, run_keys, idempotency } })
 }
 
 /// A hot table, by key.
-pub(crate) async fn merged<T: HotTable>(files: &Files, manifest: &Manifest) -> Result<Vec<T::Row>, Error> {
+pub(crate) async fn merged<R: HotRow + StoredRow>(
+    files: &Files,
+    manifest: &Manifest,
+) -> Result<Vec<R>, Error> {
     let mut base = Vec::new();
-    let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(T::NAME));
+    let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
     for file in tables.into_iter().flatten() {
-        let (rows, _) = read_file::<T>(files, file).await?;
+        let (rows, _) = read_file::<R>(files, file).await?;
         base.extend(rows);
     }
-    Ok(Changes::<T>::read(files, manifest).await?.over(base))
+    Ok(Changes::<R>::read(files, manifest).await?.over(base))
 }
 
-async fn read_file<T: HotTable>(files: &Files, file: &FileRef) -> Result<(Vec<T::Row>, Vec<T::Key>), Error> {
+async fn read_file<R: HotRow + StoredRow>(
+    files: &Files,
+    file: &FileRef,
+) -> Result<(Vec<R>, Vec<R::Key>), Error> {
     let (open, batches) = files.read_whole(file).await?;
     let (mut rows, mut keys) = (Vec::new(), Vec::new());
     for (group, batch) in batches.iter().enumerate() {
@@ -160,8 +146,8 @@ async fn read_file<T: HotTable>(files: &Files, file: &FileRef) -> Result<(Vec<T:
         for row in 0..batch.len() {
             if deleted.get(row)? { gone.push(row) } else { live.push(row) }
         }
-        rows.extend(T::read(&batch, &mut live.into_iter())?);
-        keys.extend(T::read_keys(&batch, &mut gone.into_iter())?);
+        rows.extend(R::read_rows(&batch, live.into_iter())?);
+        keys.extend(R::read_keys(&batch, gone.into_iter())?);
     }
     Ok((rows, keys))
 }

@@ -15,11 +15,10 @@
 //! - Size and checksum of every part of a file are verified before it is parsed. A bad file is [`Error::Damaged`],
 //!   named, with the way out; a newer one is [`Error::Newer`]. Never a panic, never silence.
 //!
-//! Files: each **hot** table (`runs`, `tasks`, `dep_satisfaction`, `timers`, `dispatch_outbox`, `asset_definitions`,
-//! `deployments`, `partition_status`, `dynamic_partitions`, `dynamic_partition_sets`) is a base snapshot and L0 deltas on
-//! top, with tombstones. Rows that do not change any more lie in **history**: ended runs with their tasks and edges, in
-//! the order in which they were asked for, older deployments, and the tables that only grow (`materializations`,
-//! `run_key_index`, `run_key_conflicts`, `idempotency_keys`).
+//! Files: each **hot** table is a base snapshot and L0 deltas on top, with tombstones. Rows that do not change any more
+//! lie in **history**: ended runs with their tasks and edges, in the order in which they were asked for, older
+//! deployments, and the tables that only grow. Which tables there are, and their columns, is declared by the engine
+//! ([`servo_engine::tables!`]); nothing here names one unless it is asked for by name.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,7 +41,7 @@
 //!
 //! let projection = Projection::open_latest(blobs, layout).await?.expect("something has been published");
 //! assert_eq!(projection.hot_rows().await?, state.rows());
-//! assert!(projection.runs_before(None, 50, &RunFilter::default()).await?.is_empty());
+//! assert!(projection.runs_after(None, 50, &RunFilter::default()).await?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -62,10 +61,10 @@ mod open_file;
 mod projection;
 pub mod rebuild;
 mod request_keys;
+mod run_filter;
 mod segments;
 mod settled;
 mod table;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod tiers;
@@ -75,9 +74,9 @@ mod writer;
 pub use compactor::Compactor;
 pub use error::Error;
 pub use files::MetadataCache;
-pub use history::{RunFilter, merge_page};
+pub use history::merge_page;
 pub use limits::Limits;
 pub use manifest::{BaseSnapshot, Dedup, FileRef, L0Delta, L0Limits, Manifest, TableFiles, Watermarks};
 pub use projection::Projection;
-pub use table::SCHEMA_VERSION;
-pub use tables::TABLES;
+pub use run_filter::{RunFilter, RunOrder};
+pub use table::{SCHEMA_VERSION, TABLES};

@@ -3,19 +3,17 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
-use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow};
+use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow, Row};
 use servo_store::{Blobs, Layout};
 use tokio::runtime::Handle;
 
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
-use crate::hot::{self, HotTables};
+use crate::hot;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
 use crate::settled::Cursor;
-use crate::table::Table;
-use crate::tables::{DynamicPartitions, Materializations, PartitionStatuses, Quarantine};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -48,14 +46,14 @@ impl Projection {
 
     /// What waits for review, by asset and materialization.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
-        hot::merged::<Quarantine>(&self.files, &self.manifest).await
+        hot::merged(&self.files, &self.manifest).await
     }
 
     /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
         let mut rows = Vec::new();
-        for file in self.manifest.settled(Materializations::NAME) {
-            let mut cursor = Cursor::<Materializations>::open(&self.files, file).await?;
+        for file in self.manifest.settled(MaterializationRow::TABLE) {
+            let mut cursor = Cursor::<MaterializationRow>::open(&self.files, file).await?;
             while let Some(row) = cursor.next().await? {
                 rows.push(row);
             }
@@ -65,12 +63,12 @@ impl Projection {
 
     /// What is known of every partition, sorted by asset and partition.
     pub async fn partition_status(&self) -> Result<Vec<PartitionStatusRow>, Error> {
-        hot::merged::<PartitionStatuses>(&self.files, &self.manifest).await
+        hot::merged(&self.files, &self.manifest).await
     }
 
     /// The keys of dynamic partitions, sorted by name and key.
     pub async fn dynamic_partitions(&self) -> Result<Vec<DynamicPartitionRow>, Error> {
-        hot::merged::<DynamicPartitions>(&self.files, &self.manifest).await
+        hot::merged(&self.files, &self.manifest).await
     }
 
     /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
@@ -84,15 +82,15 @@ impl Projection {
         if let Ok(runtime) = Handle::try_current() {
             // Decoding a million keys takes a core; the hot tables need not wait for it.
             let keys = runtime.spawn(keys);
-            hot = HotTables::read(&self.files, &self.manifest).await?;
+            hot = hot::read_all(&self.files, &self.manifest).await?;
             (run_keys, idempotency) = match keys.await {
                 Ok(keys) => keys?,
                 Err(failure) => std::panic::resume_unwind(failure.into_panic()),
             };
         } else {
-            hot = HotTables::read(&self.files, &self.manifest).await?;
+            hot = hot::read_all(&self.files, &self.manifest).await?;
             (run_keys, idempotency) = keys.await?;
         }
-        Ok(HotRows { run_keys, idempotency, ..hot.into_hot_rows(self.manifest.watermarks.head()) })
+        Ok(HotRows { run_keys, idempotency, ..hot })
     }
 }

@@ -5,7 +5,7 @@
 //! publishing the next manifest: until that moment nothing visible has changed.
 
 pub(crate) mod checkpoint;
-mod compare;
+pub(crate) mod compare;
 mod replay;
 mod report;
 mod sweep;

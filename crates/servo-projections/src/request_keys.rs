@@ -3,21 +3,20 @@
 use arrow_array::RecordBatch;
 use futures::{StreamExt, TryStreamExt, stream};
 use servo_core::{Millis, RunId, Timestamp};
-use servo_engine::rows::{IdempotencyEntry, RunKeyEntry};
+use servo_engine::for_each_append_only_table;
+use servo_engine::rows::{IdempotencyEntry, IdempotencyRow, Row, RunKeyEntry, RunKeyRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::files::Files;
 use crate::manifest::{FileRef, Manifest};
-use crate::table::Table;
-use crate::tables::{Idempotency, RunKeys};
 
 /// Files fetched at once.
 const PARALLEL: usize = 8;
 
 pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
     let columns = &["key_hash", "fingerprint_digest", "created_at"];
-    let entries = read(files, manifest.settled(RunKeys::NAME), columns, |batch, entries| {
+    let entries = read(files, manifest.settled(RunKeyRow::TABLE), columns, |batch, entries| {
         let key_hash = batch.column("key_hash")?;
         let fingerprint = batch.column("fingerprint_digest")?;
         let created_at = batch.column("created_at")?;
@@ -35,7 +34,7 @@ pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<R
 
 pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
     let columns = &["key_hash", "created_at"];
-    let entries = read(files, manifest.settled(Idempotency::NAME), columns, |batch, entries| {
+    let entries = read(files, manifest.settled(IdempotencyRow::TABLE), columns, |batch, entries| {
         let (key_hash, created_at) = (batch.column("key_hash")?, batch.column("created_at")?);
         for row in 0..batch.len() {
             entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, created_at: created_at.get(row)? });
@@ -104,7 +103,10 @@ fn forget<E: PartialEq, K: Ord>(
 
 /// Keys older than this are forgotten.
 pub(crate) fn oldest_kept(manifest: &Manifest) -> Timestamp {
-    let files = [RunKeys::NAME, Idempotency::NAME].into_iter().flat_map(|table| manifest.settled(table));
-    let newest = files.filter_map(|file| file.max_at).max().map_or(Timestamp::MIN, Timestamp::from_millis);
+    let mut newest = None;
+    for_each_append_only_table!(R => if R::EXPIRES {
+        newest = newest.max(manifest.settled(R::TABLE).iter().filter_map(|file| file.max_at).max());
+    });
+    let newest = newest.map_or(Timestamp::MIN, Timestamp::from_millis);
     newest.saturating_sub(Millis::new(manifest.dedup.window_ms))
 }

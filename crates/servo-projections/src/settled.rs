@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use servo_core::EventId;
+use servo_engine::rows::{HistoryRow, Row};
 
 use crate::batch::Batch;
 use crate::encode::{Encoded, FileWriter, Grouping, Owner};
@@ -13,22 +14,22 @@ use crate::files::Files;
 use crate::limits::Limits;
 use crate::manifest::FileRef;
 use crate::open_file::OpenFile;
-use crate::table::{HistoryTable, HotTable, Shape, Table};
+use crate::table::{Shape, StoredRow};
 
 /// Reads a file from its first row to its last, holding one row group.
-pub(crate) struct Cursor<T: Table> {
+pub(crate) struct Cursor<R> {
     files: Files,
     file: Arc<OpenFile>,
     next_group: usize,
-    rows: VecDeque<T::Row>,
+    rows: VecDeque<R>,
 }
 
-impl<T: Table> Cursor<T> {
+impl<R: StoredRow> Cursor<R> {
     pub(crate) async fn open(files: &Files, file: &FileRef) -> Result<Self, Error> {
         Ok(Self { files: files.clone(), file: files.open(file).await?, next_group: 0, rows: VecDeque::new() })
     }
 
-    pub(crate) async fn next(&mut self) -> Result<Option<T::Row>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<R>, Error> {
         while self.rows.is_empty() && self.next_group < self.file.groups() {
             self.rows = self.read_group(self.next_group).await?.into();
             self.next_group += 1;
@@ -36,35 +37,35 @@ impl<T: Table> Cursor<T> {
         Ok(self.rows.pop_front())
     }
 
-    async fn read_group(&self, group: usize) -> Result<Vec<T::Row>, Error> {
+    async fn read_group(&self, group: usize) -> Result<Vec<R>, Error> {
         let rows = self.files.group(&self.file, group, None).await?;
         let batch =
             Batch { rows: &rows, file: &self.file.name, first_row: self.file.first_row(group), chosen: None };
-        T::read(&batch, &mut (0..batch.len()))
+        R::read_rows(&batch, 0..batch.len())
     }
 }
 
 /// Rows one after the other.
-pub(crate) trait Rows<T: Table>: Send {
+pub(crate) trait Rows<R>: Send {
     /// The next row; none at the end.
-    fn next(&mut self) -> impl Future<Output = Result<Option<T::Row>, Error>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<R>, Error>> + Send;
 }
 
 /// Files of a table that only grows, in their order.
-pub(crate) struct ChainCursor<T: Table> {
+pub(crate) struct ChainCursor<R> {
     files: Files,
     rest: VecDeque<FileRef>,
-    current: Option<Cursor<T>>,
+    current: Option<Cursor<R>>,
 }
 
-impl<T: Table> ChainCursor<T> {
+impl<R: StoredRow> ChainCursor<R> {
     pub(crate) fn open(files: &Files, inputs: &[FileRef]) -> Self {
         Self { files: files.clone(), rest: inputs.to_vec().into(), current: None }
     }
 }
 
-impl<T: Table> Rows<T> for ChainCursor<T> {
-    async fn next(&mut self) -> Result<Option<T::Row>, Error> {
+impl<R: StoredRow> Rows<R> for ChainCursor<R> {
+    async fn next(&mut self) -> Result<Option<R>, Error> {
         loop {
             if let Some(cursor) = &mut self.current
                 && let Some(row) = cursor.next().await?
@@ -78,32 +79,32 @@ impl<T: Table> Rows<T> for ChainCursor<T> {
 }
 
 /// Collects rows into files of the size that the limits ask for.
-pub(crate) struct Roll<T: Table> {
+pub(crate) struct Roll<R: StoredRow> {
     owner: Owner,
     limits: Limits,
     grouping: Grouping,
     level: u32,
-    pending: Vec<T::Row>,
-    writer: Option<FileWriter<T>>,
+    pending: Vec<R>,
+    writer: Option<FileWriter<R>>,
 }
 
 const PENDING: usize = 4_096;
 
-impl<T: Table> Roll<T> {
+impl<R: StoredRow> Roll<R> {
     pub(crate) fn new(owner: &Owner, limits: &Limits, grouping: Grouping, level: u32) -> Self {
         let (owner, limits) = (owner.clone(), limits.clone());
         Self { owner, limits, grouping, level, pending: Vec::new(), writer: None }
     }
 
     /// Gives a file when one is full.
-    pub(crate) fn push(&mut self, row: T::Row) -> Result<Option<Encoded>, Error> {
+    pub(crate) fn push(&mut self, row: R) -> Result<Option<Encoded>, Error> {
         self.pending.push(row);
         if self.pending.len() < PENDING {
             return Ok(None);
         }
         self.write_pending()?;
         let limits = &self.limits;
-        let full = |writer: &FileWriter<T>| {
+        let full = |writer: &FileWriter<R>| {
             writer.rows() + PENDING > limits.max_file_rows || writer.bytes() > limits.max_file_bytes
         };
         self.writer.take_if(|writer| full(writer)).map(|writer| writer.finish(self.level)).transpose()
@@ -129,20 +130,20 @@ impl<T: Table> Roll<T> {
 }
 
 /// A row's place in history: by run, in the order in which runs were asked for.
-pub(crate) type HistoryKey<T> = (EventId, <T as HotTable>::Key);
+pub(crate) type HistoryKey<R> = (EventId, <R as Row>::Key);
 
-pub(crate) fn history_key<T: HistoryTable>(row: &T::Row) -> HistoryKey<T> {
-    (T::place(row), T::key(row))
+pub(crate) fn history_key<R: HistoryRow>(row: &R) -> HistoryKey<R> {
+    (row.sort_key(), row.key())
 }
 
 /// Rows of several history files in order, each row once; holds one row group of each.
-pub(crate) struct MergeCursor<T: HistoryTable> {
-    cursors: Vec<Cursor<T>>,
-    heads: Vec<Option<T::Row>>,
-    heap: BinaryHeap<Reverse<(HistoryKey<T>, usize)>>,
+pub(crate) struct MergeCursor<R: HistoryRow + StoredRow> {
+    cursors: Vec<Cursor<R>>,
+    heads: Vec<Option<R>>,
+    heap: BinaryHeap<Reverse<(HistoryKey<R>, usize)>>,
 }
 
-impl<T: HistoryTable> MergeCursor<T> {
+impl<R: HistoryRow + StoredRow> MergeCursor<R> {
     pub(crate) async fn open(files: &Files, inputs: &[FileRef]) -> Result<Self, Error> {
         let mut merge = Self { cursors: Vec::new(), heads: Vec::new(), heap: BinaryHeap::new() };
         for (index, input) in inputs.iter().enumerate() {
@@ -156,16 +157,16 @@ impl<T: HistoryTable> MergeCursor<T> {
     async fn advance(&mut self, index: usize) -> Result<(), Error> {
         let row = self.cursors[index].next().await?;
         if let Some(row) = &row {
-            self.heap.push(Reverse((history_key::<T>(row), index)));
+            self.heap.push(Reverse((history_key(row), index)));
         }
         self.heads[index] = row;
         Ok(())
     }
 }
 
-impl<T: HistoryTable> Rows<T> for MergeCursor<T> {
-    async fn next(&mut self) -> Result<Option<T::Row>, Error> {
-        let mut best: Option<(HistoryKey<T>, T::Row)> = None;
+impl<R: HistoryRow + StoredRow> Rows<R> for MergeCursor<R> {
+    async fn next(&mut self) -> Result<Option<R>, Error> {
+        let mut best: Option<(HistoryKey<R>, R)> = None;
         while let Some(Reverse((key, index))) = self.heap.peek() {
             if best.as_ref().is_some_and(|(known, _)| known != key) {
                 break;
@@ -174,8 +175,7 @@ impl<T: HistoryTable> Rows<T> for MergeCursor<T> {
             let Some(Reverse((key, _))) = self.heap.pop() else { break };
             let row = self.heads[index].take();
             self.advance(index).await?;
-            let newer =
-                |row: &T::Row| best.as_ref().is_none_or(|(_, known)| T::version(row) >= T::version(known));
+            let newer = |row: &R| best.as_ref().is_none_or(|(_, known)| row.version() >= known.version());
             if let Some(row) = row.filter(newer) {
                 best = Some((key, row));
             }

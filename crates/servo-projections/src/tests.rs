@@ -11,4 +11,5 @@ mod rebuilding;
 mod round_trip;
 mod sdk;
 mod support;
+mod tables;
 mod workload;

@@ -11,14 +11,16 @@ use arrow_array::{
     TimestampMillisecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, TimeUnit};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use servo_core::{
     AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
     RunId, TaskKey, Timestamp,
 };
-use servo_engine::event::TimerKind;
+use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason,
-    TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Principal, Resolution, RunState,
+    RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -105,7 +107,7 @@ macro_rules! text_values {
     )*};
 }
 
-text_values!(AssetId, Fingerprint, RunId, EventId, PlanId, AttemptId, MaterializationId, TaskKey);
+text_values!(AssetId, Fingerprint, RunId, EventId, PlanId, AttemptId, MaterializationId, Principal, TaskKey,);
 
 macro_rules! named_values {
     ($($type:ty),* $(,)?) => {$(
@@ -167,37 +169,31 @@ canonical_values! {
     PartitionKey, PartitionKey::parse;
 }
 
-/// The names of timer kinds on the wire.
-const TIMER_KINDS: [(TimerKind, &str); 4] = [
-    (TimerKind::Retry, "RETRY"),
-    (TimerKind::HeartbeatCheck, "HEARTBEAT_CHECK"),
-    (TimerKind::DispatchAck, "DISPATCH_ACK"),
-    (TimerKind::RunTimeout, "RUN_TIMEOUT"),
-];
+/// Values that serde knows the text of.
+macro_rules! serde_values {
+    ($($wrapper:ident),*) => {$(
+        impl<T: Serialize + DeserializeOwned> Value for $wrapper<T> {
+            type Array = StringArray;
 
-impl Value for TimerKind {
-    type Array = StringArray;
+            fn data_type() -> DataType {
+                DataType::Utf8
+            }
 
-    fn data_type() -> DataType {
-        DataType::Utf8
-    }
+            fn build<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> ArrayRef
+            where
+                T: 'a,
+            {
+                Arc::new(values.map(|value| value.map(|value| value.to_text())).collect::<StringArray>())
+            }
 
-    fn build<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> ArrayRef {
-        let name = |kind: &TimerKind| match kind {
-            TimerKind::Retry => TIMER_KINDS[0].1,
-            TimerKind::HeartbeatCheck => TIMER_KINDS[1].1,
-            TimerKind::DispatchAck => TIMER_KINDS[2].1,
-            TimerKind::RunTimeout => TIMER_KINDS[3].1,
-        };
-        Arc::new(values.map(|value| value.map(name)).collect::<StringArray>())
-    }
-
-    fn read(array: &StringArray, row: usize) -> Result<Self, String> {
-        let name = array.value(row);
-        let known = TIMER_KINDS.iter().find(|(_, known)| *known == name);
-        known.map(|(kind, _)| *kind).ok_or_else(|| format!("{name:?} is no TimerKind"))
-    }
+            fn read(array: &StringArray, row: usize) -> Result<Self, String> {
+                $wrapper::parse(array.value(row)).map_err(|error| error.to_string())
+            }
+        }
+    )*};
 }
+
+serde_values!(Json, Name);
 
 impl Value for String {
     type Array = StringArray;

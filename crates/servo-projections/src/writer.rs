@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use servo_core::planted::{self, Mistake};
 use servo_core::{EventId, PutId, Timestamp};
-use servo_engine::Delta;
+use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row};
+use servo_engine::{Delta, for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use servo_store::{Layout, PutIds, TableFileKind};
 
 use crate::encode::{Encoded, FileWriter, Grouping, Owner};
@@ -18,11 +19,7 @@ use crate::limits::Limits;
 use crate::manifest::{FileRef, L0Delta, Manifest, TableFiles, Watermarks};
 use crate::request_keys::oldest_kept;
 use crate::settled::history_key;
-use crate::table::{HistoryTable, HotTable, SCHEMA_VERSION, Shape, Table};
-use crate::tables::{
-    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
-    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
-};
+use crate::table::{SCHEMA_VERSION, Shape, StoredRow};
 
 /// Writes the files of one workspace.
 pub(crate) struct Writer {
@@ -104,19 +101,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<(), Error> {
         let mut tables = TableFiles::new();
-        let gone = &delta.gone;
-        self.add_hot::<Runs>(draft, &mut tables, &delta.runs, &gone.runs, delta).await?;
-        self.add_hot::<Tasks>(draft, &mut tables, &delta.tasks, &gone.tasks, delta).await?;
-        self.add_hot::<Edges>(draft, &mut tables, &delta.edges, &gone.edges, delta).await?;
-        self.add_hot::<Timers>(draft, &mut tables, &delta.timers, &gone.timers, delta).await?;
-        self.add_hot::<Outbox>(draft, &mut tables, &delta.outbox, &gone.outbox, delta).await?;
-        self.add_hot::<AssetDefinitions>(draft, &mut tables, &delta.asset_definitions, &[], delta).await?;
-        self.add_hot::<Deployments>(draft, &mut tables, &delta.deployments, &gone.deployments, delta).await?;
-        let (keys, keys_gone) = (&delta.dynamic_partitions, &gone.dynamic_partitions);
-        self.add_hot::<DynamicPartitions>(draft, &mut tables, keys, keys_gone, delta).await?;
-        self.add_hot::<PartitionSets>(draft, &mut tables, &delta.partition_sets, &[], delta).await?;
-        self.add_hot::<PartitionStatuses>(draft, &mut tables, &delta.partition_status, &[], delta).await?;
-        self.add_hot::<Quarantine>(draft, &mut tables, &delta.quarantine, &gone.quarantine, delta).await?;
+        for_each_hot_table!(R => self.add_hot::<R>(draft, &mut tables, delta).await?);
         if !tables.is_empty() {
             let rows = tables.values().flatten().map(|file| file.rows).sum();
             let (first_seq, last_seq) = (draft.watermarks.last_seq + 1, delta.head.seq);
@@ -131,86 +116,79 @@ impl Writer {
                 tables,
             });
         }
-        self.add_history::<Runs>(draft, &delta.ended_runs).await?;
-        self.add_history::<Tasks>(draft, &delta.ended_tasks).await?;
-        self.add_history::<Edges>(draft, &delta.ended_edges).await?;
-        self.add_history::<Deployments>(draft, &delta.ended_deployments).await?;
-        self.add_settled::<RunKeys>(draft, &delta.run_keys, Grouping::Large).await?;
-        self.add_settled::<RunKeyConflicts>(draft, &delta.run_key_conflicts, Grouping::Large).await?;
-        self.add_settled::<Idempotency>(draft, &delta.idempotency, Grouping::Large).await?;
-        self.add_settled::<Materializations>(draft, &delta.materializations, Grouping::Large).await?;
-        self.add_settled::<CheckResults>(draft, &delta.check_results, Grouping::Large).await?;
+        for_each_history_table!(R => self.add_history(draft, R::ended(delta)).await?);
+        for_each_append_only_table!(R => self.add_settled(draft, R::appended(delta), Grouping::Large).await?);
         draft.watermarks = Watermarks::new(delta.head, now);
-        forget_requests(draft);
+        drop_expired(draft);
         Ok(())
     }
 
-    async fn add_hot<T: HotTable>(
+    async fn add_hot<R: HotRow + StoredRow>(
         &mut self,
         draft: &Manifest,
         tables: &mut TableFiles,
-        rows: &[T::Row],
-        gone: &[T::Key],
         delta: &Delta,
     ) -> Result<(), Error> {
         // Without anything below there is nothing to remove.
         let below = draft.base_snapshot.is_some() || !draft.l0_deltas.is_empty();
-        let gone = if below && !planted::has(Mistake::TombstoneForgotten) { gone } else { &[] };
+        let is_forgotten = !below || planted::has(Mistake::TombstoneForgotten);
+        let (rows, gone) = (R::changed(delta), R::gone(delta));
+        let gone: &[R::Key] = if is_forgotten { &[] } else { gone };
         if rows.is_empty() && gone.is_empty() {
             return Ok(());
         }
-        let file = self.store_hot::<T>(rows, gone, delta.head.last_event, draft.revision).await?;
-        tables.insert(T::NAME.to_owned(), vec![file]);
+        let file = self.store_hot::<R>(rows, gone, delta.head.last_event, draft.revision).await?;
+        tables.insert(R::TABLE.to_owned(), vec![file]);
         Ok(())
     }
 
-    async fn store_hot<T: HotTable>(
+    async fn store_hot<R: HotRow + StoredRow>(
         &mut self,
-        rows: &[T::Row],
-        gone: &[T::Key],
+        rows: &[R],
+        gone: &[R::Key],
         version: EventId,
         revision: u64,
     ) -> Result<FileRef, Error> {
-        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Hot, Grouping::Large)?;
+        let mut writer = FileWriter::<R>::new(&self.owner, Shape::Hot, Grouping::Large)?;
         writer.push(rows)?;
         writer.push_gone(gone, version)?;
-        self.store::<T>(writer.finish(0)?, TableFileKind::L0, revision).await
+        self.store::<R>(writer.finish(0)?, TableFileKind::L0, revision).await
     }
 
-    async fn add_history<T: HistoryTable>(
+    async fn add_history<R: HistoryRow + StoredRow>(
         &mut self,
         draft: &mut Manifest,
-        rows: &[T::Row],
+        rows: &[R],
     ) -> Result<(), Error> {
         let mut rows = rows.to_vec();
-        rows.sort_by_cached_key(history_key::<T>);
-        self.add_settled::<T>(draft, &rows, Grouping::Paged).await
+        rows.sort_by_cached_key(history_key);
+        self.add_settled(draft, &rows, Grouping::Paged).await
     }
 
-    async fn add_settled<T: Table>(
+    async fn add_settled<R: StoredRow>(
         &mut self,
         draft: &mut Manifest,
-        rows: &[T::Row],
+        rows: &[R],
         grouping: Grouping,
     ) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Settled, grouping)?;
+        let mut writer = FileWriter::<R>::new(&self.owner, Shape::Settled, grouping)?;
         writer.push(rows)?;
-        let file = self.store::<T>(writer.finish(0)?, TableFileKind::History, draft.revision).await?;
-        draft.history.entry(T::NAME.to_owned()).or_default().push(file);
+        let file = self.store::<R>(writer.finish(0)?, TableFileKind::History, draft.revision).await?;
+        draft.history.entry(R::TABLE.to_owned()).or_default().push(file);
         Ok(())
     }
 
-    async fn store<T: Table>(
+    async fn store<R: StoredRow>(
         &mut self,
         encoded: Encoded,
         kind: TableFileKind,
         revision: u64,
     ) -> Result<FileRef, Error> {
         let id = format!("{revision:020}-{}", self.put_ids.next());
-        let path = self.layout.table_file(T::NAME, kind, id);
+        let path = self.layout.table_file(R::TABLE, kind, id);
         // Noted first: a write that failed may have left something.
         self.written.push(path.clone());
         let stored = self.files.blobs.put(&path, Bytes::from(encoded.bytes)).await;
@@ -219,12 +197,10 @@ impl Writer {
     }
 }
 
-/// Drops the files of request keys that the state has forgotten altogether.
-fn forget_requests(draft: &mut Manifest) {
+/// Drops the files of rows that have all expired.
+fn drop_expired(draft: &mut Manifest) {
     let oldest = oldest_kept(draft).as_millis();
-    for table in [RunKeys::NAME, Idempotency::NAME] {
-        if let Some(files) = draft.history.get_mut(table) {
-            files.retain(|file| file.max_at.is_none_or(|newest| newest >= oldest));
-        }
-    }
+    for_each_append_only_table!(R => if let Some(files) = draft.history.get_mut(R::TABLE) && R::EXPIRES {
+        files.retain(|file| file.max_at.is_none_or(|newest| newest >= oldest));
+    });
 }

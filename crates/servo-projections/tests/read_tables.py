@@ -1,8 +1,8 @@
 """Read every table of a workspace with DuckDB alone and print what was seen, as JSON.
 
-    python read_tables.py WORKSPACE
+    python read_tables.py WORKSPACE KEYS
 
-For each table: its columns with their types, the number of rows of the files as they lie there, and the live
+KEYS is JSON: the key columns of each table whose rows change. For each table: its columns with their types, the number of rows of the files as they lie there, and the live
 rows as an SQL user would see them.
 """
 
@@ -15,21 +15,6 @@ from typing import Any
 
 import duckdb
 
-KEYS = {
-    "runs": ["run_id"],
-    "tasks": ["run_id", "task_key"],
-    "dep_satisfaction": ["run_id", "upstream_task_key", "downstream_task_key"],
-    "timers": ["timer_id"],
-    "dispatch_outbox": ["dispatch_id"],
-    "asset_definitions": ["asset_key"],
-    "deployments": ["number"],
-    "partition_status": ["asset_key", "partition_key"],
-    "dynamic_partitions": ["name", "partition"],
-    "dynamic_partition_sets": ["name"],
-    "quarantine": ["asset_key", "materialization_id"],
-}
-
-
 def scan(workspace: Path, files: list[dict[str, Any]]) -> str:
     """Give the SQL that reads these files."""
     names = ", ".join("'" + str(workspace / file["path"]) + "'" for file in files)
@@ -38,7 +23,7 @@ def scan(workspace: Path, files: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Print what DuckDB sees."""
-    workspace = Path(sys.argv[1])
+    workspace, merged_by = Path(sys.argv[1]), json.loads(sys.argv[2])
     manifest = json.loads((workspace / "manifests/orchestration.manifest.json").read_text())
     hot: dict[str, list[dict[str, Any]]] = {}
     for part in [manifest["base_snapshot"] or {"tables": {}}, *manifest["l0_deltas"]]:
@@ -49,8 +34,8 @@ def main() -> None:
         files = hot.get(table, []) + manifest["history"].get(table, [])
         source = scan(workspace, files)
         live = f"select * from {source}"
-        if table in KEYS:
-            keys = ", ".join(KEYS[table])
+        if table in merged_by:
+            keys = ", ".join(merged_by[table])
             newest = f"row_number() over (partition by {keys} order by row_version desc, _deleted desc)"
             rows = f"select *, {newest} as place from {scan(workspace, hot[table])}"
             live = f"select * exclude (place, _deleted) from ({rows}) where place = 1 and not _deleted"

@@ -1,9 +1,14 @@
-//! The contract between the control plane and workers: what a task message says, how it is trusted, how it travels.
+//! The contract between the control plane and workers: what a task message says, how it is trusted, how it travels, and
+//! what is said about it.
 //!
-//! This crate owns the [`Envelope`], its signature, the task token, and [`TaskQueue`] with its local implementation.
+//! This crate owns the [`Envelope`], its signature and the task token; the reports of workers ([`Callbacks`]) and their
+//! replies; and queues. [`TaskQueue`] takes messages, [`TaskSource`] gives them to workers that ask, [`PushInbox`]
+//! takes them from queues that call. [`LocalQueue`] is the queue of one process; [`Leases`] are what remote workers
+//! hold. [`EnqueueLanes`] keep a full queue from holding up others.
+//!
 //! It refuses to know why a task is dispatched. Delivery is at least once: enqueuing the same dispatch twice is
-//! answered [`EnqueueResult::Deduplicated`] (INV-4), and a worker asks before it begins, so a message that is
-//! delivered twice runs once.
+//! answered [`EnqueueResult::Deduplicated`] (INV-4), a message that nobody acknowledged is delivered again, and a
+//! worker asks before it begins, so a message that is delivered twice runs once.
 //!
 //! ```
 //! use servo_core::{RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
@@ -25,17 +30,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod callbacks;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod envelope;
 mod keyring;
+mod lanes;
+mod leases;
 mod local;
+mod push;
 mod queue;
 mod sealed_text;
 mod source;
 mod token;
 
+pub use callbacks::{CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
 pub use envelope::{Envelope, SignedEnvelope};
 pub use keyring::{AuthError, Keyring};
-pub use local::LocalQueue;
-pub use queue::{EnqueueResult, Message, QueueError, TaskQueue};
-pub use source::TaskSource;
+pub use lanes::{EnqueueLanes, EnqueueRequest};
+pub use leases::Leases;
+pub use local::{LocalQueue, LocalQueueOptions};
+pub use push::{PushInbox, PushReply};
+pub use queue::{EnqueueOptions, EnqueueResult, Message, QueueError, QueueErrorKind, TaskQueue};
+pub use source::{Delivery, Receipt, TaskSource};
 pub use token::TaskClaims;

@@ -1,108 +1,192 @@
 //! The queue of one process: in memory, bounded, not durable (ADR-046).
 
+mod lane;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use flume::TrySendError;
-use tokio::sync::Notify;
+use futures::future::{BoxFuture, select_all};
+use servo_store::{Timers, TokioTimers};
 
-use crate::envelope::SignedEnvelope;
-use crate::queue::{EnqueueResult, Message, QueueError, TaskQueue};
+use crate::queue::{EnqueueOptions, EnqueueResult, Message, QueueError, QueueErrorKind, TaskQueue};
+use crate::source::{Delivery, Receipt, TaskSource};
+use lane::{Lane, Ticket};
 
 /// Ids remembered for deduplication; far more than can be outstanding at once.
 const REMEMBERED: usize = 100_000;
 
-/// An in-memory queue per name; workers of this process take from it.
+/// How a local queue behaves.
+#[derive(Debug, Clone)]
+pub struct LocalQueueOptions {
+    /// Messages that each queue holds at most, those in the hands of workers included.
+    pub capacity: usize,
+    /// A message that nobody has said anything about for so long is delivered again. Longer than the lease of remote
+    /// workers, who have the time of a lease to begin.
+    pub visibility_timeout: Duration,
+    /// Time that passes.
+    pub timers: Arc<dyn Timers>,
+}
+
+impl Default for LocalQueueOptions {
+    fn default() -> Self {
+        Self {
+            capacity: 1_024,
+            visibility_timeout: Duration::from_secs(120),
+            timers: Arc::new(TokioTimers::default()),
+        }
+    }
+}
+
+/// A queue in memory for each name; workers of this process take from it, and through it those that ask over HTTP.
 #[derive(Debug)]
 pub struct LocalQueue {
-    capacity: usize,
-    inner: Mutex<Inner>,
-    /// Somebody took a message.
-    room: Notify,
+    options: LocalQueueOptions,
+    inner: Arc<Mutex<Inner>>,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    channels: BTreeMap<Arc<str>, Channel>,
+    lanes: BTreeMap<Arc<str>, Lane>,
+    /// Number of the next message: those that are due at the same time are delivered in the order of their numbers.
+    next: u64,
     seen: BTreeSet<String>,
     order: VecDeque<String>,
 }
 
-type Channel = (flume::Sender<SignedEnvelope>, flume::Receiver<SignedEnvelope>);
-
 impl LocalQueue {
-    /// Queues that hold at most `capacity` messages each; senders wait beyond that.
+    /// Queues that hold at most `capacity` messages each.
     pub fn new(capacity: usize) -> Arc<Self> {
-        Arc::new(Self { capacity, inner: Mutex::default(), room: Notify::new() })
+        Self::with(LocalQueueOptions { capacity, ..LocalQueueOptions::default() })
     }
 
-    /// The next message of a queue; waits for one.
-    pub async fn take(&self, queue: &str) -> SignedEnvelope {
-        let (_, receiver) = self.channel(queue);
-        let message = receiver.recv_async().await.expect("the queue keeps a sender of its own");
-        // A permit is kept for a sender that is about to wait; one that finds the queue full again waits again.
-        self.room.notify_one();
-        message
+    /// Queues that behave as told.
+    pub fn with(options: LocalQueueOptions) -> Arc<Self> {
+        Arc::new(Self { options, inner: Arc::default() })
     }
 
-    /// Offers a message again that was taken by somebody who may have vanished with it.
-    pub async fn put_back(&self, queue: &str, message: SignedEnvelope) {
-        let (sender, _) = self.channel(queue);
-        sender.send_async(message).await.expect("the queue keeps a receiver of its own");
-    }
-
-    /// Messages waiting, over all queues.
+    /// Messages that were not acknowledged, over all queues.
     pub fn len(&self) -> usize {
-        self.lock().channels.values().map(|(sender, _)| sender.len()).sum()
+        lock(&self.inner).lanes.values().map(Lane::len).sum()
     }
 
-    /// Whether nothing waits.
+    /// Whether every message was acknowledged.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    fn channel(&self, queue: &str) -> Channel {
-        let mut inner = self.lock();
-        if let Some(channel) = inner.channels.get(queue) {
-            return channel.clone();
+    /// What can be delivered now, in the order in which it became due; else what to wait for.
+    fn poll(&self, queues: &[Arc<str>], at_most: usize) -> Result<Vec<Delivery>, Pause> {
+        let now = self.options.timers.elapsed();
+        let mut inner = lock(&self.inner);
+        let mut deliveries = Vec::new();
+        while deliveries.len() < at_most.max(1) {
+            let due = queues.iter().filter_map(|queue| Some((inner.lanes.get_mut(queue)?.due(now)?, queue)));
+            let Some((_, queue)) = due.min() else { break };
+            let lane = inner.lanes.entry(queue.clone()).or_default();
+            let Some((ticket, envelope)) = lane.hand_out(now, self.options.visibility_timeout) else { break };
+            let receipt = LocalReceipt {
+                inner: Arc::downgrade(&self.inner),
+                timers: self.options.timers.clone(),
+                queue: queue.clone(),
+                ticket,
+            };
+            deliveries.push(Delivery::new(envelope, receipt));
         }
-        let channel = flume::bounded(self.capacity);
-        inner.channels.insert(queue.into(), channel.clone());
-        channel
+        if !deliveries.is_empty() {
+            return Ok(deliveries);
+        }
+        // Whoever holds a message now may vanish with it later: nobody waits longer than that takes to be noticed.
+        let mut pause = Pause { until: now + self.options.visibility_timeout, news: Vec::new() };
+        for queue in queues {
+            let lane = inner.lanes.entry(queue.clone()).or_default();
+            pause.until = lane.next_due().into_iter().fold(pause.until, Duration::min);
+            // Listens from here on: whatever comes after the lock is released wakes somebody who can take it.
+            let mut news = Box::pin(lane.news.clone().notified_owned());
+            news.as_mut().enable();
+            pause.news.push(news);
+        }
+        Err(pause)
+    }
+}
+
+/// What a receiver that found nothing waits for.
+struct Pause {
+    until: Duration,
+    news: Vec<BoxFuture<'static, ()>>,
+}
+
+impl Pause {
+    async fn over(self, timers: &dyn Timers) {
+        let timer = timers.sleep(self.until.saturating_sub(timers.elapsed()));
+        select_all(self.news.into_iter().chain([timer])).await;
     }
 }
 
 #[async_trait]
 impl TaskQueue for LocalQueue {
-    /// Looking, sending and remembering are one step unless the queue is full; a sender that gives up waiting for room
-    /// leaves no trace.
-    async fn enqueue(&self, message: Message) -> Result<EnqueueResult, QueueError> {
-        let Message { queue, id, mut envelope } = message;
-        let (sender, _) = self.channel(&queue);
-        loop {
-            let outcome = {
-                let mut inner = self.lock();
-                if inner.seen.contains(&id) {
-                    return Ok(EnqueueResult::Deduplicated);
-                }
-                let outcome = sender.try_send(envelope);
-                if outcome.is_ok() {
-                    inner.remember(id.clone());
-                }
-                outcome
-            };
-            match outcome {
-                Ok(()) => return Ok(EnqueueResult::Enqueued),
-                Err(TrySendError::Disconnected(_)) => return Err(QueueError::Closed { queue }),
-                Err(TrySendError::Full(returned)) => envelope = returned,
-            }
-            self.room.notified().await;
+    async fn enqueue(&self, message: Message, options: EnqueueOptions) -> Result<EnqueueResult, QueueError> {
+        let now = self.options.timers.elapsed();
+        let mut inner = lock(&self.inner);
+        if inner.seen.contains(&message.id) {
+            return Ok(EnqueueResult::Deduplicated);
         }
+        let number = inner.next;
+        let lane = inner.lanes.entry(message.queue.clone()).or_default();
+        if lane.len() >= self.options.capacity {
+            let reason =
+                format!("it holds {} messages and has no room for more; start workers for it", lane.len());
+            return Err(QueueError::new(QueueErrorKind::Full, &*message.queue, reason));
+        }
+        lane.add(number, message.envelope, now, options);
+        inner.next += 1;
+        inner.remember(message.id);
+        Ok(EnqueueResult::Enqueued)
+    }
+}
+
+#[async_trait]
+impl TaskSource for LocalQueue {
+    async fn receive(&self, queues: &[Arc<str>], at_most: usize) -> Result<Vec<Delivery>, QueueError> {
+        loop {
+            match self.poll(queues, at_most) {
+                Ok(deliveries) => return Ok(deliveries),
+                Err(pause) => pause.over(self.options.timers.as_ref()).await,
+            }
+        }
+    }
+}
+
+/// Settles one delivery of a queue that may be gone by then.
+struct LocalReceipt {
+    inner: Weak<Mutex<Inner>>,
+    timers: Arc<dyn Timers>,
+    queue: Arc<str>,
+    ticket: Ticket,
+}
+
+impl LocalReceipt {
+    fn settle(&self, settle: impl FnOnce(&mut Lane, Ticket)) {
+        if let Some(inner) = self.inner.upgrade()
+            && let Some(lane) = lock(&inner).lanes.get_mut(&self.queue)
+        {
+            settle(lane, self.ticket);
+        }
+    }
+}
+
+#[async_trait]
+impl Receipt for LocalReceipt {
+    async fn ack(self: Box<Self>) -> Result<(), QueueError> {
+        self.settle(Lane::ack);
+        Ok(())
+    }
+
+    async fn nack(self: Box<Self>, delay: Duration) -> Result<(), QueueError> {
+        let due = self.timers.elapsed() + delay;
+        self.settle(|lane, ticket| lane.nack(ticket, due, delay.is_zero()));
+        Ok(())
     }
 }
 
@@ -118,51 +202,6 @@ impl Inner {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(id: &str) -> Message {
-        let envelope = SignedEnvelope { body: "{}".into(), key_id: "k".into(), signature: id.to_owned() };
-        Message { queue: "default".into(), id: id.to_owned(), envelope }
-    }
-
-    #[tokio::test]
-    async fn inv_4_enqueuing_twice_delivers_once() {
-        let queue = LocalQueue::new(8);
-        assert_eq!(queue.enqueue(message("d_1")).await, Ok(EnqueueResult::Enqueued));
-        assert_eq!(queue.enqueue(message("d_1")).await, Ok(EnqueueResult::Deduplicated));
-        assert_eq!(queue.len(), 1);
-        assert_eq!(queue.take("default").await.signature, "d_1");
-        assert_eq!(
-            queue.enqueue(message("d_1")).await,
-            Ok(EnqueueResult::Deduplicated),
-            "also once it was taken"
-        );
-        assert!(queue.is_empty());
-    }
-
-    #[tokio::test]
-    async fn what_was_put_back_is_delivered_again() {
-        let queue = LocalQueue::new(8);
-        queue.enqueue(message("d_1")).await.unwrap();
-        let taken = queue.take("default").await;
-        queue.put_back("default", taken.clone()).await;
-        assert_eq!(queue.take("default").await, taken);
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_makes_the_sender_wait() {
-        let queue = LocalQueue::new(1);
-        queue.enqueue(message("d_1")).await.unwrap();
-        let second = tokio::spawn({
-            let queue = queue.clone();
-            async move { queue.enqueue(message("d_2")).await }
-        });
-        tokio::task::yield_now().await;
-        assert!(!second.is_finished());
-        assert_eq!(queue.take("default").await.signature, "d_1");
-        assert_eq!(second.await.unwrap(), Ok(EnqueueResult::Enqueued));
-        assert_eq!(queue.take("default").await.signature, "d_2");
-    }
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
 }

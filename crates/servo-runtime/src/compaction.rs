@@ -61,9 +61,9 @@ impl Published {
     /// Changes that were taken are durable and about to be written: from now on readers find them here.
     pub(crate) fn begin(&self, delta: &Delta) {
         self.lock().in_flight.push_back(Arc::new(InFlight {
-            runs: delta.ended_runs.clone(),
-            tasks: delta.ended_tasks.clone(),
-            edges: delta.ended_edges.clone(),
+            runs: delta.ended.runs.clone(),
+            tasks: delta.ended.tasks.clone(),
+            edges: delta.ended.edges.clone(),
         }));
     }
 

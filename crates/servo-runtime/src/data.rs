@@ -40,7 +40,7 @@ impl Data {
         for discard in &delta.discards {
             self.discard(discard).await?;
         }
-        for run in delta.runs.iter().chain(&delta.ended_runs).filter(|run| run.state.is_terminal()) {
+        for run in delta.runs.iter().chain(&delta.ended.runs).filter(|run| run.state.is_terminal()) {
             self.root.remove(&self.layout.staging_of(run.run_id)).await?;
         }
         Ok(())

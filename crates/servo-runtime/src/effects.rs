@@ -6,9 +6,12 @@ use std::time::Duration;
 use futures::FutureExt;
 use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
 use servo_engine::{Dispatch, Effect, Input};
-use servo_queue::{Envelope, Keyring, Message as QueueMessage, TaskClaims, TaskQueue};
+use servo_queue::{
+    EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Keyring, Message as QueueMessage, TaskClaims,
+    TaskQueue,
+};
 use servo_store::Layout;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::ground::Ground;
 use crate::messages::Message;
@@ -32,7 +35,7 @@ impl Effects {
     pub(crate) fn begin(&self, mut batch: Vec<Effect>) -> Vec<Effect> {
         if batch.len() <= TRIED_AT_ONCE {
             batch.retain(|Effect::Enqueue(dispatch)| {
-                let taken = self.queue.enqueue(self.message(dispatch)).now_or_never();
+                let taken = self.queue.enqueue(self.message(dispatch), self.options()).now_or_never();
                 let done = matches!(taken, Some(Ok(_))) && self.acknowledge(dispatch).is_ok();
                 !done
             });
@@ -47,23 +50,37 @@ impl Effects {
 
     /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
     pub(crate) async fn run(self: Arc<Self>, mut effects: UnboundedReceiver<Vec<Effect>>) {
-        while let Some(batch) = effects.recv().await {
-            for Effect::Enqueue(dispatch) in batch {
-                let message = self.message(&dispatch);
-                let mut wait = Duration::from_millis(50);
-                while let Err(error) = self.queue.enqueue(message.clone()).await {
-                    tracing::warn!(%error, "queue.enqueue failed, it will be tried again");
-                    if self.engine.upgrade().is_none() {
-                        return;
-                    }
-                    self.ground.sleep(wait).await;
-                    wait = (wait * 2).min(Duration::from_secs(10));
+        let (requests, waiting) = unbounded_channel();
+        let lanes = EnqueueLanes::new(self.queue.clone(), self.ground.clone());
+        let feed = async {
+            // It ends with the requests.
+            let requests = requests;
+            while let Some(batch) = effects.recv().await {
+                for Effect::Enqueue(dispatch) in batch {
+                    let message = self.message(&dispatch);
+                    let _closed = requests.send(EnqueueRequest {
+                        message,
+                        options: self.options(),
+                        tag: dispatch.attempt,
+                    });
                 }
-                let Some(engine) = self.engine.upgrade() else { return };
-                let _stopping =
-                    engine.send_async(Message::Input(Input::Enqueued(dispatch.attempt), None)).await;
             }
-        }
+        };
+        let taken = |attempt| {
+            let engine = self.engine.upgrade();
+            async move {
+                if let Some(engine) = engine {
+                    let _stopping = engine.send_async(Message::Input(Input::Enqueued(attempt), None)).await;
+                }
+            }
+        };
+        futures::join!(feed, lanes.run(waiting, taken));
+    }
+
+    /// Nobody believes an envelope whose token has expired.
+    fn options(&self) -> EnqueueOptions {
+        let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
+        EnqueueOptions { deadline, ..EnqueueOptions::default() }
     }
 
     fn message(&self, dispatch: &Dispatch) -> QueueMessage {

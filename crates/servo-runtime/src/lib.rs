@@ -7,6 +7,7 @@
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
 //! writes tables behind both. What they run on is a [`Ground`]: a simulation brings its own.
 
+mod callbacks;
 mod clock;
 mod committer;
 mod compaction;

@@ -7,9 +7,8 @@ use futures::FutureExt;
 use servo_core::{Clock, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    Attempt, CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Finish, Finished,
-    Heartbeat, HeartbeatReply, Input, Progress, Report, Review, RunReply, Started, State, TriggerRun,
-    Verdict,
+    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Review, RunReply, State,
+    TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -41,7 +40,7 @@ pub(crate) struct Inner {
     pub(crate) cache: Arc<MetadataCache>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn PutIds>,
-    keys: Keyring,
+    pub(crate) keys: Keyring,
     /// Run ids are derived with it.
     pub(crate) secret: Arc<[u8]>,
     stopping: Arc<AtomicBool>,
@@ -269,31 +268,6 @@ impl Workspace {
         self.ask(review).await
     }
 
-    /// A worker is about to begin; an error means that it must not.
-    pub async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Started { attempt, worker: worker.into() }).await
-    }
-
-    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
-    /// worker and whatever it has begun.
-    pub async fn started_here(&self, token: &str, worker: &str) -> Result<Change, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask_by(Started { attempt, worker: worker.into() }, Message::Early).await
-    }
-
-    /// A worker is still at it; the answer says whether to go on.
-    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Heartbeat { attempt, sent_at: self.inner.clock.now(), progress }).await
-    }
-
-    /// A worker ended an attempt. Safe to repeat until it is answered.
-    pub async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
-        let attempt = self.attempt(token)?;
-        self.ask(Finished { attempt, report }).await
-    }
-
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
     pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         loop {
@@ -364,11 +338,11 @@ impl Workspace {
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
+    pub(crate) async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
         self.ask_by(command, |input, reply_to| Message::Input(input, Some(reply_to))).await
     }
 
-    async fn ask_by<C: Command>(
+    pub(crate) async fn ask_by<C: Command>(
         &self,
         command: C,
         message: impl FnOnce(Input, ReplyTo) -> Message,
@@ -386,7 +360,7 @@ impl Workspace {
     }
 
     /// The answer to a message that was sent, or none if nobody is left to give it.
-    async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+    pub(crate) async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         if !self.inner.closed.load(Ordering::SeqCst) {
             return answer.await.ok();
         }
@@ -401,20 +375,6 @@ impl Workspace {
     /// Why a question was dropped: its state was thrown away, or there is nobody left.
     fn unanswered(&self) -> Error {
         if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
-    }
-
-    fn attempt(&self, token: &str) -> Result<Attempt, Error> {
-        let claims = self.inner.keys.verify_token(token, self.inner.clock.now())?;
-        let layout = &self.inner.stores.layout;
-        if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
-            return Err(Error::Denied(servo_queue::AuthError::BadSignature { what: "task token" }));
-        }
-        Ok(Attempt {
-            run_id: claims.run_id,
-            task_key: claims.task_key,
-            attempt: claims.attempt,
-            attempt_id: claims.attempt_id,
-        })
     }
 }
 

@@ -41,7 +41,7 @@ fn put(dir: &Path, name: &str) {
 /// Does the one task of a run by hand: stores something where a worker would, and reports it.
 async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (RunId, MaterializationId) {
     let run = stage.trigger(key, one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
     let id = materialization_of(envelope.attempt_id);
@@ -93,7 +93,7 @@ fn latest_id(root: &Path) -> Option<String> {
 /// What a worker would have put aside for review, had its run not been cancelled.
 async fn cancelled(stage: &Stage, root: &Path, key: &str) {
     let run_id = stage.trigger(key, one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
     let (caller, reason) = (Caller::user("me"), String::new());
@@ -259,7 +259,7 @@ async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start
     };
     let stage = Stage::open_with(directory(root.path()), Arc::default(), 0, hasty).await.unwrap();
     let run = stage.trigger("silent", one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
     let given_up = move |state: &servo_engine::State| !state.given_up().is_empty();

@@ -14,7 +14,9 @@ use servo_engine::{
     Caller, Change, ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Report, State,
 };
 use servo_runtime::{Error, SystemClock};
-use support::{Stage, assert_same_rows, assert_tables_verify, directory, events, keys, memory, one, within};
+use support::{
+    Stage, assert_same_rows, assert_tables_verify, directory, events, keys, memory, one, taken, within,
+};
 
 fn definition(name: &str, description: &str) -> Arc<AssetDef> {
     Arc::new(AssetDef {
@@ -40,7 +42,7 @@ fn customers(add: &[&str], remove: &[&str]) -> ChangePartitions {
 /// Runs the one task of a plan by hand and reports what it produced.
 async fn materialize(stage: &Stage, run_key: &str, report: Report) {
     let run = stage.trigger(run_key, one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
     stage.workspace.finished(&envelope.task_token, report).await.unwrap();

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{ManualClock, Millis, RunId};
-use servo_engine::{RunState, TaskState};
+use servo_engine::rows::Name;
+use servo_engine::{ErrorCode, RunState, TaskState};
 use servo_runtime::Config;
 use support::*;
 use tokio::sync::Semaphore;
@@ -59,8 +60,7 @@ async fn a_worker_that_stays_silent_is_given_up_soon_after() {
     clock.advance(Millis::from_hours(1));
     eventually("both are given up", async || {
         let tasks = workspace.read(|state| state.rows().tasks).await.unwrap();
-        let lost = |error: &str| error.contains("HEARTBEAT_LOST");
-        tasks.iter().all(|task| task.error.as_deref().is_some_and(lost))
+        tasks.iter().all(|task| task.error_code == Some(Name(ErrorCode::HeartbeatLost)))
     })
     .await;
     within(workspace.shutdown()).await.unwrap();

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use servo_core::{Millis, RunId};
 use servo_engine::{
-    Caller, Refusal, RequestError, RunRequest, RunSource, RunState, TaskOptions, TaskState, TriggerRun,
+    Caller, Principal, Refusal, RequestError, RunRequest, RunSource, RunState, TaskOptions, TaskState,
+    TriggerRun,
 };
 use servo_runtime::{Error, RetryRequest, RunDetail};
 use support::*;
@@ -78,10 +79,9 @@ async fn what_did_not_succeed_is_tried_again_with_the_edges_among_it() {
     assert_eq!(task_row(&again, "left").options, task_row(&first, "left").options);
     assert_eq!((again.run.priority, again.run.timeout), (7, Some(Millis::from_hours(1))));
     assert_eq!(again.run.labels, first.run.labels);
-    let source: RunSource = serde_json::from_str(&again.run.source).unwrap();
     let of = first.run.run_id;
-    assert_eq!(source, RunSource::Retry { of, from_failure: true });
-    assert_eq!(again.run.requested_by, "user:zoë");
+    assert_eq!(*again.run.source, RunSource::Retry { of, from_failure: true });
+    assert_eq!(again.run.requested_by, Principal::user("zoë"));
     stage.close().await;
 }
 

@@ -9,12 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
+use servo_engine::rows::Name;
 use servo_engine::{
-    Caller, CancelRun, Change, EventData, Finish, Plan, Refusal, Report, RunReply, RunState, TaskOptions,
+    Caller, CancelRun, Change, ErrorCode, EventData, Plan, Refusal, Report, RunReply, RunState, TaskOptions,
     TaskState, TransitionReason, TriggerRun,
 };
 use servo_projections::Projection;
-use servo_queue::{Envelope, Keyring, Message, TaskClaims, TaskQueue};
+use servo_queue::{
+    EnqueueOptions, EnqueueResult, Envelope, FinishedReply, Keyring, Message, QueueError, QueueErrorKind,
+    StartedReply, TaskClaims, TaskQueue,
+};
 use servo_runtime::{Error, Host, Stores, SystemClock};
 use support::*;
 
@@ -43,7 +47,7 @@ async fn inv_10_a_failure_skips_what_is_downstream_and_names_its_cause() {
     let detail = stage.run("failing", plan(tasks)).await;
     assert_eq!(detail.run.state, RunState::Failed);
     assert_eq!(task_row(&detail, "bad").state, TaskState::Failed);
-    assert_eq!(task_row(&detail, "bad").error_code.as_deref(), Some("USER_CODE_EXCEPTION"));
+    assert_eq!(task_row(&detail, "bad").error_code, Some(Name(ErrorCode::UserCodeException)));
     assert_eq!(task_row(&detail, "apart").state, TaskState::Succeeded);
     for name in ["next", "last", "both"] {
         let row = task_row(&detail, name);
@@ -90,7 +94,7 @@ async fn a_panic_is_a_failure_of_the_task_and_not_of_the_executor() {
         let detail = stage.run(&format!("wild {round}"), one("wild")).await;
         assert_eq!(detail.run.state, RunState::Failed);
         let error = task_row(&detail, "wild").error.clone().unwrap();
-        assert!(error.contains("panic"), "{error}");
+        assert!(error.message.contains("panic"), "{error:?}");
     }
     let detail = stage.run("tame", one("tame")).await;
     assert_eq!(detail.run.state, RunState::Succeeded, "more panics than slots, and it still works");
@@ -106,7 +110,7 @@ async fn an_attempt_that_takes_too_long_times_out() {
     let detail = stage.run("slow", plan_of(vec![request("slow", &[], options)])).await;
     let row = task_row(&detail, "slow");
     assert_eq!((detail.run.state, row.state, row.attempt), (RunState::Failed, TaskState::Failed, 2));
-    assert_eq!(row.error_code.as_deref(), Some("TIMEOUT"), "{row:?}");
+    assert_eq!(row.error_code, Some(Name(ErrorCode::Timeout)), "{row:?}");
     assert_eq!(stage.script.stopped().len(), 2, "the work itself was stopped, both times");
     stage.close().await;
 }
@@ -208,7 +212,7 @@ async fn a_run_key_reused_for_something_else_is_refused_and_recorded_once() {
 async fn dispatched(stores: Stores) -> (Stage, Envelope) {
     let stage = Stage::open_with(stores, Arc::default(), 0, |_| {}).await.unwrap();
     stage.trigger("one", one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     (stage, envelope)
 }
@@ -251,9 +255,9 @@ async fn tokens_that_are_wrong_foreign_or_expired_are_denied() {
     let before = stage.rows().await;
     for (what, token) in denied {
         for answer in [
-            stage.workspace.started(&token, "worker").await,
-            stage.workspace.heartbeat(&token, None).await.map(|_| Change::Duplicate),
-            stage.workspace.finished(&token, Report::succeeded()).await.map(|_| Change::Duplicate),
+            stage.workspace.started(&token, "worker").await.map(drop),
+            stage.workspace.heartbeat(&token, None).await.map(drop),
+            stage.workspace.finished(&token, Report::succeeded()).await.map(drop),
         ] {
             let error = answer.expect_err(what);
             assert!(matches!(error, Error::Denied(_)), "{what}: {error}");
@@ -272,13 +276,18 @@ async fn an_attempt_is_started_by_one_worker_only() {
     let (stage, envelope) = dispatched(directory(root.path())).await;
     let token = &envelope.task_token;
     let first = stage.workspace.started(token, "first").await.unwrap();
-    assert!(matches!(first, Change::Accepted { .. }));
-    assert_eq!(stage.workspace.started(token, "first").await.unwrap(), Change::Duplicate, "asked again");
+    assert!(matches!(first, StartedReply::Begun { .. }));
+    assert_eq!(
+        stage.workspace.started(token, "first").await.unwrap(),
+        StartedReply::AlreadyBegun,
+        "asked again"
+    );
     let second = stage.workspace.started(token, "second").await.unwrap_err();
     assert!(matches!(second, Error::Refused(Refusal::AlreadyStarted { .. })), "{second}");
     let done = stage.workspace.finished(token, Report::succeeded()).await.unwrap();
-    assert!(matches!(done, Finish::Accepted { .. }));
-    assert_eq!(stage.workspace.finished(token, Report::succeeded()).await.unwrap(), Finish::Duplicate);
+    assert!(matches!(done, FinishedReply::Ended { .. }));
+    let again = stage.workspace.finished(token, Report::succeeded()).await.unwrap();
+    assert_eq!(again, FinishedReply::AlreadyEnded);
     let late = stage.workspace.heartbeat(token, None).await.unwrap_err();
     assert!(matches!(late, Error::Refused(Refusal::AttemptEnded { .. })), "{late}");
     let detail = stage.ended(envelope.run_id).await;
@@ -442,10 +451,10 @@ async fn inv_4_a_message_that_is_delivered_twice_runs_once() {
     // Nobody reads the other queue: the message is carried over, twice.
     let options = TaskOptions { worker_queue: Some("other".into()), ..TaskOptions::default() };
     let run = stage.trigger("one", plan_of(vec![request("a", &[], options)])).await;
-    let envelope = within(stage.queue.take("other")).await;
+    let envelope = within(taken(&stage.queue, "other")).await;
     for id in ["first", "second", "third"] {
         let message = Message { queue: "default".into(), id: id.to_owned(), envelope: envelope.clone() };
-        stage.queue.enqueue(message).await.unwrap();
+        stage.queue.enqueue(message, EnqueueOptions::default()).await.unwrap();
     }
     eventually("all of them have been looked at", async || stage.queue.is_empty()).await;
     eventually("it runs", async || !stage.script.begun().is_empty()).await;
@@ -569,13 +578,47 @@ async fn a_worker_that_falls_silent_loses_its_task() {
     let options = quick_retries(2);
     let run = stage.trigger("one", plan_of(vec![request("a", &[], options)])).await;
     for _ in 0..2 {
-        let sealed = within(stage.queue.take("default")).await;
+        let sealed = within(taken(&stage.queue, "default")).await;
         let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
         stage.workspace.started(&envelope.task_token, "silent").await.unwrap();
     }
     let detail = within(stage.ended(run)).await;
     let row = task_row(&detail, "a");
     assert_eq!((row.state, row.transition_reason), (TaskState::Failed, TransitionReason::HeartbeatTimeout));
-    tokio::time::timeout(Duration::ZERO, stage.queue.take("default")).await.expect_err("no third attempt");
+    tokio::time::timeout(Duration::ZERO, taken(&stage.queue, "default")).await.expect_err("no third attempt");
+    stage.close().await;
+}
+
+/// A queue that has no room for some tasks.
+struct NoRoomForGpu(Arc<dyn TaskQueue>);
+
+#[async_trait::async_trait]
+impl TaskQueue for NoRoomForGpu {
+    async fn enqueue(&self, message: Message, options: EnqueueOptions) -> Result<EnqueueResult, QueueError> {
+        if &*message.queue == "gpu" {
+            return Err(QueueError::new(QueueErrorKind::Full, "gpu", "nobody takes anything from it"));
+        }
+        self.0.enqueue(message, options).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_queue_holds_up_no_task_of_another() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::open(directory(root.path()), |config| {
+        config.queue = Arc::new(NoRoomForGpu(config.queue.clone()));
+    })
+    .await
+    .unwrap();
+    let gpu = || TaskOptions { worker_queue: Some("gpu".into()), ..TaskOptions::default() };
+    let stuck =
+        stage.trigger("stuck", plan_of(vec![request("a", &[], gpu()), request("b", &[], gpu())])).await;
+    // More than are tried where the batch is committed.
+    let names: Vec<String> = (0..40).map(|number| format!("t{number}")).collect();
+    let many = names.iter().map(|name| request(name, &[], TaskOptions::default())).collect();
+    let run = stage.trigger("many", plan_of(many)).await;
+    assert_eq!(stage.ended(run).await.run.state, RunState::Succeeded);
+    let detail = stage.workspace.run(stuck).await.unwrap().unwrap();
+    assert!(detail.tasks.iter().all(|task| task.state == TaskState::Ready), "they wait for room");
     stage.close().await;
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
-use servo_queue::{EnqueueResult, Message, QueueError, SignedEnvelope, TaskQueue};
+use servo_queue::{EnqueueOptions, EnqueueResult, Message, QueueError, SignedEnvelope, TaskQueue};
 
 use crate::audit::Audit;
 use crate::faults::{Fault, Faults};
@@ -85,7 +85,8 @@ impl Mail {
 
 #[async_trait]
 impl TaskQueue for Mail {
-    async fn enqueue(&self, message: Message) -> Result<EnqueueResult, QueueError> {
+    /// Messages are due at once here, and old ones come on purpose.
+    async fn enqueue(&self, message: Message, _options: EnqueueOptions) -> Result<EnqueueResult, QueueError> {
         let (there, back) =
             self.world.roll(self.lane, |dice| (dice.within(50..3_000), dice.within(50..3_000)));
         self.world.sleep(self.lane, there).await;

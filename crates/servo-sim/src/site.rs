@@ -16,7 +16,7 @@ use servo_core::{Millis, TenantId, WorkspaceId};
 use servo_engine::State;
 use servo_engine::testing::invariants;
 use servo_projections::Limits;
-use servo_queue::{Keyring, LocalQueue, TaskQueue};
+use servo_queue::{Keyring, LocalQueue, LocalQueueOptions, TaskQueue};
 use servo_runtime::{Config, Error, Ownership, Stores, Workspace};
 use servo_store::testing::{MemoryDisk, MemoryFiles};
 use servo_store::{
@@ -302,7 +302,11 @@ impl Site {
         clock: MachineClock,
         files: MemoryFiles,
     ) {
-        let queue: Arc<LocalQueue> = LocalQueue::new(1_000);
+        let queue = LocalQueue::with(LocalQueueOptions {
+            capacity: 1_000,
+            timers: Arc::new(footing.clone()),
+            ..LocalQueueOptions::default()
+        });
         let mut pause = SECOND / 4;
         let workspace = loop {
             let opened = match self.stores(&footing, &files) {

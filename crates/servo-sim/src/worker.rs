@@ -8,10 +8,8 @@ use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use servo_core::{AssetKey, Clock};
 use servo_engine::outputs::{OutputReport, Usage};
-use servo_engine::{
-    DataFormat, ErrorCode, HeartbeatReply, Outcome, OutputState, Progress, Report, TaskError,
-};
-use servo_queue::{Envelope, LocalQueue, SignedEnvelope};
+use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Report, TaskError};
+use servo_queue::{Delivery, Envelope, HeartbeatReply, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Error, Workspace};
 
 use crate::faults::Fault;
@@ -139,10 +137,12 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
         let (site, workspace, queue) = (site.clone(), workspace.clone(), queue.clone());
         let name = format!("{name}/{slot}");
         let serve = async move {
-            loop {
-                let message = queue.take("default").await;
-                if let Some(envelope) = open(&site, &message) {
-                    here(&site, &workspace, &envelope, &name).await;
+            let queues = ["default".into()];
+            while let Ok(deliveries) = queue.receive(&queues, 1).await {
+                for delivery in deliveries {
+                    if let Some(envelope) = open(&site, &delivery.envelope) {
+                        here(&site, &workspace, delivery, &envelope, &name).await;
+                    }
                 }
             }
         };
@@ -150,15 +150,18 @@ pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<
     }
 }
 
-async fn here(site: &Site, workspace: &Workspace, envelope: &Envelope, name: &str) {
+async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: &Envelope, name: &str) {
     let token = &envelope.task_token;
     let pause = || site.world.sleep(site.lane, SECOND / 20);
-    loop {
+    let begun = loop {
         match workspace.started_here(token, name).await {
-            Ok(_) => break,
             Err(error) if error.is_transient() => pause().await,
-            Err(_) => return,
+            answer => break answer,
         }
+    };
+    let _taken = delivery.ack().await;
+    if begun.is_err() {
+        return;
     }
     let attempt = Attempt::draw(site, envelope);
     site.world.sleep(site.lane, attempt.length / 2).await;

@@ -3,7 +3,8 @@
 mod slots;
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,19 +12,24 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use servo_core::{AttemptId, Clock};
+use servo_core::{AttemptId, Backoff, Clock};
 use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
-use servo_queue::{Envelope, Keyring, SignedEnvelope, TaskSource};
-use servo_runtime::Error;
+use servo_queue::{CallbackError, Callbacks, Delivery, Envelope, Keyring, QueueError, TaskSource};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::callbacks::Callbacks;
 use slots::Phase;
 pub use slots::Slots;
 
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Delays between tries of a report that was not heard.
+const FIRST_REPORT_DELAY: Duration = Duration::from_millis(5);
+const LONGEST_REPORT_DELAY: Duration = Duration::from_secs(1);
+/// Delays between tries of asking for tasks.
+const FIRST_RECEIVE_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_RECEIVE_DELAY: Duration = Duration::from_secs(2);
+/// After how long a message is delivered again that came while another slot asked to begin the same attempt.
+const DELIVER_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// New progress is told at once, but not more often than this.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
@@ -41,12 +47,12 @@ pub trait TaskFunction: Send + Sync + 'static {
     async fn stop(&self, _task: &Envelope) {}
 }
 
-/// Runs tasks of one queue, several at a time.
+/// Runs tasks of some queues, several at a time.
 pub struct Executor {
     /// Where messages come from.
-    pub queue: Arc<dyn TaskSource>,
-    /// Name of the queue.
-    pub queue_name: Arc<str>,
+    pub source: Arc<dyn TaskSource>,
+    /// Names of the queues that are served.
+    pub queues: Vec<Arc<str>>,
     /// Who is told.
     pub callbacks: Arc<dyn Callbacks>,
     /// Who may send work.
@@ -72,12 +78,12 @@ impl Executor {
     async fn serve(self: Arc<Self>, at_work: AtWork, mut phase: watch::Receiver<Phase>) {
         let mut reports = JoinSet::new();
         loop {
-            let message = tokio::select! {
+            let delivery = tokio::select! {
                 biased;
                 () = Phase::Draining.reached(&mut phase) => break,
-                message = self.queue.take(&self.queue_name) => message,
+                delivery = self.receive() => delivery,
             };
-            if let Some(done) = self.handle(&message, &at_work, &mut phase).await {
+            if let Some(done) = self.handle(delivery, &at_work, &mut phase).await {
                 reports.join_next().await;
                 reports.spawn(self.clone().tell(done));
             }
@@ -85,29 +91,63 @@ impl Executor {
         while reports.join_next().await.is_some() {}
     }
 
-    /// None if there is nothing to report.
+    /// The next message; asks for one until there is one, whatever is wrong with the queue meanwhile.
+    async fn receive(&self) -> Delivery {
+        let mut backoff = Backoff::new(FIRST_RECEIVE_DELAY, LONGEST_RECEIVE_DELAY, seed());
+        let mut is_known = false;
+        loop {
+            match self.source.receive(&self.queues, 1).await {
+                Ok(deliveries) => {
+                    if let Some(delivery) = deliveries.into_iter().next() {
+                        return delivery;
+                    }
+                    backoff.reset();
+                    is_known = false;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut is_known, true) {
+                        tracing::warn!(%error, "worker.receive failed, it will be tried again");
+                    }
+                    sleep(backoff.next_delay()).await;
+                }
+            }
+        }
+    }
+
+    /// None if there is nothing to report. The message is acknowledged when it is known who does the attempt.
     async fn handle(
         &self,
-        message: &SignedEnvelope,
+        delivery: Delivery,
         at_work: &AtWork,
         phase: &mut watch::Receiver<Phase>,
     ) -> Option<Done> {
-        let envelope = match self.keys.open(message, self.clock.now()) {
+        let envelope = match self.keys.open(&delivery.envelope, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
                 tracing::warn!(%error, "worker refused a message");
+                settled(delivery.ack().await);
                 return None;
             }
         };
-        let Some(mine) = at_work.begin(envelope.attempt_id) else {
-            tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
-            return None;
+        let mine = match at_work.take(envelope.attempt_id) {
+            Ok(mine) => mine,
+            Err(phase) => {
+                tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
+                settled(match phase {
+                    // If that slot comes to nothing, somebody else must be able to begin it.
+                    AttemptPhase::Asked => delivery.nack(DELIVER_AGAIN).await,
+                    AttemptPhase::Begun => delivery.ack().await,
+                });
+                return None;
+            }
         };
-        let begun = insist(|| self.callbacks.started(&envelope.task_token, &self.worker)).await;
+        let begun = retry_until_heard(|| self.callbacks.started(&envelope.task_token, &self.worker)).await;
+        settled(delivery.ack().await);
         if let Err(error) = begun {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
             return None;
         }
+        mine.begun();
         let report = self.work(&envelope, phase).await;
         Some(Done { envelope, report, _mine: mine })
     }
@@ -115,7 +155,7 @@ impl Executor {
     async fn tell(self: Arc<Self>, done: Done) {
         let Done { envelope, report, _mine } = done;
         let token = envelope.task_token.as_str();
-        if let Err(error) = insist(|| self.callbacks.finished(token, report.clone())).await {
+        if let Err(error) = retry_until_heard(|| self.callbacks.finished(token, report.clone())).await {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
         }
     }
@@ -178,16 +218,30 @@ struct Done {
 /// Attempts in the hands of some slot. The control plane knows the worker by its name alone, so a message that comes
 /// twice must be noticed here.
 #[derive(Debug, Clone, Default)]
-struct AtWork(Arc<Mutex<BTreeSet<AttemptId>>>);
+struct AtWork(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
+
+/// How far a slot is with an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AttemptPhase {
+    /// The control plane was asked whether it may begin.
+    Asked,
+    /// It has begun.
+    Begun,
+}
 
 impl AtWork {
-    /// None if another slot has it.
-    fn begin(&self, attempt: AttemptId) -> Option<Mine> {
-        let is_new = self.lock().insert(attempt);
-        is_new.then(|| Mine { at_work: self.clone(), attempt })
+    /// Gives an attempt to a slot, unless another has it.
+    fn take(&self, attempt: AttemptId) -> Result<Mine, AttemptPhase> {
+        match self.lock().entry(attempt) {
+            Entry::Occupied(taken) => Err(*taken.get()),
+            Entry::Vacant(free) => {
+                free.insert(AttemptPhase::Asked);
+                Ok(Mine { at_work: self.clone(), attempt })
+            }
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<AttemptId>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, AttemptPhase>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,6 +250,12 @@ impl AtWork {
 struct Mine {
     at_work: AtWork,
     attempt: AttemptId,
+}
+
+impl Mine {
+    fn begun(&self) {
+        self.at_work.lock().insert(self.attempt, AttemptPhase::Begun);
+    }
 }
 
 impl Drop for Mine {
@@ -216,19 +276,28 @@ fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
 }
 
 /// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
-async fn insist<T, F, Fut>(mut call: F) -> Result<T, Error>
+async fn retry_until_heard<T, F, Fut>(mut call: F) -> Result<T, CallbackError>
 where
     F: FnMut() -> Fut,
-    Fut: Future<Output = Result<T, Error>>,
+    Fut: Future<Output = Result<T, CallbackError>>,
 {
-    let mut pause = Duration::from_millis(5);
+    let mut backoff = Backoff::new(FIRST_REPORT_DELAY, LONGEST_REPORT_DELAY, seed());
     loop {
         match call().await {
-            Err(error) if error.is_transient() => {
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
+            Err(CallbackError::Transient(_)) => sleep(backoff.next_delay()).await,
             outcome => return outcome,
         }
+    }
+}
+
+/// Workers that failed together do not try again together. Where the system has no random numbers, they may.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or_default()
+}
+
+/// A message whose queue could not be told what became of it comes again, and its attempt is refused then.
+fn settled(outcome: Result<(), QueueError>) {
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a queue was not told what became of a message");
     }
 }

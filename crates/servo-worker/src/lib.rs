@@ -1,8 +1,8 @@
 //! Runs tasks: takes envelopes from a queue, asks before it begins, reports until it is heard.
 //!
-//! **Owns** the worker's side of the contract ([`Callbacks`]), the executor that watches over tasks ([`Executor`]), and
-//! everything that starts Python: projects and their interpreter ([`project`]), the processes that run tasks
-//! ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
+//! **Owns** the executor that keeps the worker's side of the contract ([`servo_queue::Callbacks`]) and watches over
+//! tasks ([`Executor`]), and everything that starts Python: projects and their interpreter ([`project`]), the processes
+//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
 //!
 //! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work whatever
 //! it does (P9).
@@ -11,7 +11,6 @@
 //! attempt is reported when its log is complete and nothing of it is left in staging; and that the in-process functions of
 //! tests go through the same envelopes, tokens and reports as Python does (P10).
 
-mod callbacks;
 mod data;
 mod executor;
 mod logs;
@@ -21,7 +20,6 @@ mod runners;
 mod staging;
 mod work;
 
-pub use callbacks::Callbacks;
 pub use data::Places;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};

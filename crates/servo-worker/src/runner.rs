@@ -25,7 +25,7 @@ use servo_engine::{ErrorCode, Progress, TaskError};
 use tokio::time::timeout;
 
 use capture::{Capture, Stream};
-use ending::{OomKills, crash, with_stderr};
+use ending::{OomKills, crash, explain, with_stderr};
 use frames::{FrameError, Frames};
 use process::Process;
 use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
@@ -162,9 +162,12 @@ impl Runner {
             }
         };
         let ended = match spoken {
-            Some(Ok(finished)) => {
+            Some(Ok(mut finished)) => {
                 self.capture.marked(&task.attempt_id).await;
-                Ended::Finished(self.with_oom(finished))
+                if let Some(failure) = &mut finished.error {
+                    explain(failure, || self.oom_kills.happened());
+                }
+                Ended::Finished(finished)
             }
             Some(Err(error)) => {
                 let error = self.autopsy(error).await;
@@ -236,7 +239,7 @@ impl Runner {
         self.capture.ended().await;
         let last = self.capture.last_of_stderr();
         match (exited, error) {
-            (Some(Ok(status)), _) => crash(status, self.oom_kills.happened(), &last),
+            (Some(Ok(status)), _) => crash(status.into(), self.oom_kills.happened(), &last),
             (Some(Err(_)) | None, FrameError::Io(_)) => TaskError::new(
                 ErrorCode::WorkerCrash,
                 with_stderr("code of the project has closed the connection of its runner".to_owned(), &last),
@@ -246,18 +249,6 @@ impl Runner {
                 format!("runner and supervisor do not understand each other: {error}"),
             ),
         }
-    }
-
-    /// A task in a process of its own is reported by the runner, which does not know why the system killed it.
-    fn with_oom(&self, mut finished: Finished) -> Finished {
-        if let Some(error) = &mut finished.error
-            && error.code == ErrorCode::WorkerCrash
-            && error.message.contains("SIGKILL")
-            && self.oom_kills.happened()
-        {
-            error.code = ErrorCode::OutOfMemory;
-        }
-        finished
     }
 
     async fn say(&self, level: LogLevel, text: String) {

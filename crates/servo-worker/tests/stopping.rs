@@ -11,12 +11,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
 use servo_core::Millis;
 use servo_engine::definitions::Isolation;
-use servo_engine::{Change, Finish, HeartbeatReply, Outcome, Progress, Report};
-use servo_queue::{Envelope, Keyring, LocalQueue, Message, TaskQueue};
-use servo_runtime::{Error, SystemClock};
-use servo_worker::{Callbacks, Executor, LogStream, RunnerSettings, Slots, TaskFunction};
+use servo_engine::{Outcome, Progress, Report};
+use servo_queue::{
+    CallbackError, Callbacks, EnqueueOptions, Envelope, FinishedReply, HeartbeatReply, Keyring, LocalQueue,
+    Message, StartedReply, TaskQueue, TaskSource,
+};
+use servo_runtime::SystemClock;
+use servo_worker::{Executor, LogStream, RunnerSettings, Slots, TaskFunction};
 use support::*;
 use tokio::sync::watch;
 
@@ -83,18 +87,22 @@ struct Control {
 
 #[async_trait]
 impl Callbacks for Control {
-    async fn started(&self, _token: &str, _worker: &str) -> Result<Change, Error> {
-        Ok(Change::Duplicate)
+    async fn started(&self, _token: &str, _worker: &str) -> Result<StartedReply, CallbackError> {
+        Ok(StartedReply::AlreadyBegun)
     }
 
-    async fn heartbeat(&self, _token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
+    async fn heartbeat(
+        &self,
+        _token: &str,
+        progress: Option<Progress>,
+    ) -> Result<HeartbeatReply, CallbackError> {
         self.heartbeats.lock().unwrap().push(progress);
         Ok(HeartbeatReply { should_cancel: self.cancel.load(Ordering::SeqCst) })
     }
 
-    async fn finished(&self, _token: &str, report: Report) -> Result<Finish, Error> {
+    async fn finished(&self, _token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
         self.reports.lock().unwrap().push(report);
-        Ok(Finish::Duplicate)
+        Ok(FinishedReply::AlreadyEnded)
     }
 }
 
@@ -116,8 +124,8 @@ impl Worker {
         let (stage, control, queue) =
             (Stage::with(code, settings), Arc::new(Control::default()), LocalQueue::new(8));
         let executor = Executor {
-            queue: queue.clone(),
-            queue_name: "default".into(),
+            source: queue.clone(),
+            queues: vec!["default".into()],
             callbacks: control.clone(),
             keys: keys(),
             clock: Arc::new(SystemClock),
@@ -131,7 +139,7 @@ impl Worker {
     async fn send(&self, envelope: &Envelope) {
         let message =
             Message { queue: "default".into(), id: envelope.nonce.clone(), envelope: keys().seal(envelope) };
-        self.queue.enqueue(message).await.unwrap();
+        self.queue.enqueue(message, EnqueueOptions::default()).await.unwrap();
     }
 
     async fn report(&self) -> Report {
@@ -237,9 +245,10 @@ async fn a_worker_that_ends_lets_tasks_end_and_interrupts_those_that_do_not() {
     assert_eq!(outcomes, [Outcome::Succeeded, Outcome::Interrupted]);
     let message =
         Message { queue: "default".into(), id: not_taken.nonce.clone(), envelope: keys().seal(&not_taken) };
-    queue.enqueue(message).await.unwrap();
+    queue.enqueue(message, EnqueueOptions::default()).await.unwrap();
     within(stage.runners.shutdown()).await;
-    assert_eq!(queue.len(), 1, "nobody takes it");
+    let left = queue.receive(&["default".into()], 2).now_or_never().expect("nobody takes it").unwrap();
+    assert_eq!(left.len(), 1, "the others were acknowledged");
 }
 
 #[tokio::test]

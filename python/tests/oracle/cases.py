@@ -43,7 +43,7 @@ CRONS: list[Definition] = [
     AT_NIGHT,
     *(
         {"kind": "cron", "cron": text}
-        for text in ("0 0 * * 0", "15 1 1 * *", "0 12 L * *", "0 30 1 * * 1-5", "0 0 13 * 5")
+        for text in ("0 0 * * 0", "15 1 1 * *", "0 12 L * *", "0 30 1 * * 1-5", "0 0 13 * 5", "0 0 */2 * 1")
     ),
 ]
 

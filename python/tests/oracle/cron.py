@@ -45,10 +45,10 @@ class Expression:
     hours: list[int]
     days: set[int]
     on_last_day: bool
-    any_day: bool
+    day_begins_with_star: bool
     months: set[int]
     weekdays: set[int]
-    any_weekday: bool
+    weekday_begins_with_star: bool
     follows_real_time: bool
 
     @classmethod
@@ -62,21 +62,21 @@ class Expression:
             hours=sorted(values(hour, 0, 23)),
             days=set() if day == "L" else values(day, 1, 31),
             on_last_day=day == "L",
-            any_day=day == "*",
+            day_begins_with_star=day.startswith("*"),
             months=values(month, 1, 12),
             weekdays={number % 7 for number in values(weekday, 0, 7)},
-            any_weekday=weekday == "*",
+            weekday_begins_with_star=weekday.startswith("*"),
             follows_real_time="*" in minute + hour,
         )
 
     def has(self, date: dt.date) -> bool:
-        """Whether it ticks on a date: if both the day and the weekday say something, either will do."""
+        """Whether it ticks on a date: by day and weekday if one of them begins with a star, else by either."""
         if date.month not in self.months:
             return False
         is_last = (date + dt.timedelta(days=1)).day == 1
         on_day = date.day in self.days or (self.on_last_day and is_last)
         on_weekday = date.isoweekday() % 7 in self.weekdays
-        if self.any_day or self.any_weekday:
+        if self.day_begins_with_star or self.weekday_begins_with_star:
             return on_day and on_weekday
         return on_day or on_weekday
 

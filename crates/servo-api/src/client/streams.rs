@@ -5,15 +5,16 @@ use std::time::Duration;
 use reqwest::header::{ACCEPT, HeaderName};
 use reqwest::{Response, Url};
 use serde::de::DeserializeOwned;
-use servo_core::{EventId, RunId};
+use servo_core::{Backoff, EventId, RunId};
 
 use super::messages::{Message, Messages};
-use super::{Client, ClientError};
+use super::{Client, ClientError, seed};
 use crate::views::{Run, RunEnd, Task};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// How long to wait before coming back after a break.
-const PAUSE: Duration = Duration::from_millis(200);
+/// Delays before coming back after a break.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
 /// What is told of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,6 +64,7 @@ pub(super) struct Stream {
     response: Option<Response>,
     messages: Messages,
     waiting: std::collections::VecDeque<Message>,
+    backoff: Backoff,
     ended: bool,
 }
 
@@ -75,6 +77,7 @@ impl Stream {
             response: None,
             messages: Messages::default(),
             waiting: std::collections::VecDeque::new(),
+            backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed()),
             ended: false,
         }
     }
@@ -96,11 +99,14 @@ impl Stream {
                 None => self.response.insert(self.connect().await?),
             };
             match response.chunk().await {
-                Ok(Some(bytes)) => self.waiting.extend(self.messages.push(&bytes)),
+                Ok(Some(bytes)) => {
+                    self.backoff.reset();
+                    self.waiting.extend(self.messages.push(&bytes));
+                }
                 Ok(None) | Err(_) => {
                     // Half a message is told again from where it begins.
                     (self.response, self.messages) = (None, Messages::default());
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(self.backoff.next_delay()).await;
                 }
             }
         }

@@ -8,20 +8,18 @@ use data_encoding::BASE64URL_NOPAD;
 use reqwest::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use servo_engine::{Change, Finish, HeartbeatReply, Progress, Refusal, Report};
-use servo_queue::{AuthError, SignedEnvelope, TaskClaims, TaskSource};
-use servo_runtime::Error;
-use servo_store::AppendError;
-use servo_worker::Callbacks;
+use servo_engine::{Progress, Report};
+use servo_queue::{
+    CallbackError, Callbacks, Delivery, FinishedReply, HeartbeatReply, QueueError, QueueErrorKind, Receipt,
+    SignedEnvelope, StartedReply, TaskClaims, TaskSource,
+};
 
 use super::{Client, ClientError};
 use crate::problem::Code;
-use crate::views::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task};
+use crate::views::{Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task};
 
 /// How long the server is asked to wait for a task.
 const WAIT: Duration = Duration::from_secs(25);
-/// How long to leave a server alone that gives no tasks because something is wrong.
-const PAUSE: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Asks for tasks; none if there were none in the time that the request names. What is taken and never begun goes to
@@ -44,18 +42,18 @@ impl Client {
         token: &str,
         what: &str,
         body: &impl Serialize,
-    ) -> Result<T, Error> {
+    ) -> Result<T, CallbackError> {
         let claims = claims_of(token)?;
         let task = Task::id_of(&claims.task_key);
         let answer = match self.post(&["tasks", &task, what], Some(token), body).await {
             Ok(response) => self.read(response).await,
             Err(error) => Err(error),
         };
-        answer.map_err(|error| refused(&self.server, &claims, error))
+        answer.map_err(refused)
     }
 }
 
-/// Tasks that are leased from a server, one at a time.
+/// Tasks that are leased from a server.
 #[derive(Debug, Clone)]
 pub struct LeasedTasks {
     client: Client,
@@ -64,89 +62,92 @@ pub struct LeasedTasks {
 
 #[async_trait]
 impl TaskSource for LeasedTasks {
-    async fn take(&self, queue: &str) -> SignedEnvelope {
+    async fn receive(&self, queues: &[Arc<str>], at_most: usize) -> Result<Vec<Delivery>, QueueError> {
         let body = LeaseBody {
             worker_id: self.worker_id.clone(),
-            queue: queue.to_owned(),
-            slots: 1,
+            queues: queues.iter().map(ToString::to_string).collect(),
+            slots: at_most,
             wait_ms: WAIT.as_millis() as u64,
         };
-        let mut is_known = false;
         loop {
-            match self.client.lease(&body).await {
-                Ok(envelopes) => {
-                    is_known = false;
-                    if let Some(envelope) = envelopes.into_iter().next() {
-                        return envelope;
-                    }
-                }
-                Err(error) => {
-                    if !std::mem::replace(&mut is_known, true) {
-                        tracing::warn!(%error, "worker.lease failed, it will be tried again");
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                }
+            let leased = self.client.lease(&body).await;
+            let envelopes = leased.map_err(|error| not_received(queues, &error))?;
+            if !envelopes.is_empty() {
+                return Ok(envelopes
+                    .into_iter()
+                    .map(|envelope| Delivery::new(envelope, HeldByServer))
+                    .collect());
             }
         }
     }
 }
 
+/// The server has the message: it settles it when the worker asks to begin, or has not in time.
+struct HeldByServer;
+
 #[async_trait]
-impl Callbacks for Client {
-    async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
-        let body = Started { worker_id: worker.to_owned() };
-        let answer: Reported = self.report(token, "started", &body).await?;
-        let accepted = |event_id| Change::Accepted { event_id };
-        Ok(answer.accepted.accepted_event_id.map_or(Change::Duplicate, accepted))
+impl Receipt for HeldByServer {
+    async fn ack(self: Box<Self>) -> Result<(), QueueError> {
+        Ok(())
     }
 
-    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
+    async fn nack(self: Box<Self>, _delay: Duration) -> Result<(), QueueError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Callbacks for Client {
+    async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
+        let body = Started { worker_id: worker.to_owned() };
+        let reported: Reported = self.report(token, "started", &body).await?;
+        Ok(match reported.accepted.accepted_event_id {
+            Some(event_id) => StartedReply::Begun { event_id },
+            None => StartedReply::AlreadyBegun,
+        })
+    }
+
+    async fn heartbeat(
+        &self,
+        token: &str,
+        progress: Option<Progress>,
+    ) -> Result<HeartbeatReply, CallbackError> {
         let progress =
             progress.map(|progress| crate::views::Progress { ppm: progress.ppm, message: progress.message });
         let answer: HeartbeatAnswer = self.report(token, "heartbeat", &Heartbeat { progress }).await?;
         Ok(HeartbeatReply { should_cancel: answer.should_cancel })
     }
 
-    async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
-        let answer: Reported = self.report(token, "completed", &Completed::from(report)).await?;
-        Ok(match (answer.late, answer.accepted.accepted_event_id) {
-            (true, _) => Finish::Late,
-            (false, Some(event_id)) => Finish::Accepted { event_id },
-            (false, None) => Finish::Duplicate,
+    async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
+        let reported: Reported = self.report(token, "completed", &report).await?;
+        Ok(match (reported.late, reported.accepted.accepted_event_id) {
+            (true, _) => FinishedReply::Late,
+            (false, Some(event_id)) => FinishedReply::Ended { event_id },
+            (false, None) => FinishedReply::AlreadyEnded,
         })
     }
 }
 
 /// What a token is good for. The server is the one to believe it or not.
-fn claims_of(token: &str) -> Result<TaskClaims, Error> {
+fn claims_of(token: &str) -> Result<TaskClaims, CallbackError> {
     let read = || {
         let body = BASE64URL_NOPAD.decode(token.split('.').nth(2)?.as_bytes()).ok()?;
         serde_json::from_slice(&body).ok()
     };
-    let problem = || "it has no claims".to_owned();
-    read().ok_or_else(|| Error::Denied(AuthError::Malformed { what: "task token", problem: problem() }))
+    read().ok_or_else(|| CallbackError::Denied("the task token has no claims".to_owned()))
 }
 
-/// What the workspace itself would have said.
-fn refused(server: &Arc<str>, claims: &TaskClaims, error: ClientError) -> Error {
-    let task_key = || claims.task_key.clone();
-    let attempt = claims.attempt;
-    let unavailable = |reason: String| {
-        Error::NotDurable(Arc::new(AppendError::Unavailable {
-            location: server.to_string(),
-            action: "reporting about a task",
-            source: reason.into(),
-        }))
-    };
-    let denied = |problem: String| Error::Denied(AuthError::Malformed { what: "report", problem });
+fn refused(error: ClientError) -> CallbackError {
+    let reason = error.to_string();
     match error.code() {
-        Some(Code::StaleAttempt) => Refusal::StaleAttempt { task_key: task_key(), attempt }.into(),
-        Some(Code::TaskCancelled) => Refusal::Cancelled { task_key: task_key() }.into(),
-        Some(Code::AttemptEnded) => Refusal::AttemptEnded { task_key: task_key(), attempt }.into(),
-        Some(Code::AlreadyStarted) => {
-            Refusal::AlreadyStarted { task_key: task_key(), attempt, worker: "another".into() }.into()
-        }
-        Some(code) if !code.status().is_server_error() => denied(error.to_string()),
-        Some(_) | None => unavailable(error.to_string()),
+        Some(Code::Unauthenticated | Code::Forbidden) => CallbackError::Denied(reason),
+        Some(code) if !code.status().is_server_error() => CallbackError::Refused(reason),
+        Some(_) | None => CallbackError::Transient(reason),
     }
+}
+
+fn not_received(queues: &[Arc<str>], error: &ClientError) -> QueueError {
+    let is_refused = error.code().is_some_and(|code| !code.status().is_server_error());
+    let kind = if is_refused { QueueErrorKind::Refused } else { QueueErrorKind::Unavailable };
+    QueueError::new(kind, queues.join(", "), error.to_string())
 }

@@ -4,9 +4,9 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
-use servo_core::RunId;
+use servo_core::{AssetKey, RunId, Timestamp};
 use servo_engine::{Caller, CancelRun, RunRequest, RunSource, RunState};
-use servo_projections::RunFilter;
+use servo_projections::{RunFilter, RunOrder};
 use servo_runtime::{Launched, RetryRequest};
 use utoipa::IntoParams;
 
@@ -32,9 +32,69 @@ pub(super) struct RunsQuery {
     cursor: Option<String>,
     /// Only runs in one of these states, with commas between them.
     state: Option<String>,
+    /// Only runs of one of these kinds of sources, such as `api`, `retry` or `schedule`, with commas between them.
+    source: Option<String>,
+    /// Only runs with a task that makes this asset, `namespace.name`.
+    asset: Option<String>,
+    /// Only runs with a task for this partition.
+    partition: Option<String>,
+    /// Only runs with these labels, `name=value` with commas between them.
+    label: Option<String>,
+    /// Only runs that were asked for at this time or later.
+    created_after: Option<String>,
+    /// Only runs that were asked for before this time.
+    created_before: Option<String>,
+    /// `-created_at`, the newest first, unless said otherwise; or `created_at`.
+    sort: Option<String>,
 }
 
-/// Runs, the newest first.
+impl RunsQuery {
+    fn filter(&self) -> Result<RunFilter, Problem> {
+        let asset = self.asset.as_deref().map(|asset| {
+            AssetKey::parse(asset)
+                .or_else(|error| AssetKey::parse_canonical(asset).map_err(|_| error))
+                .map_err(|error| Problem::invalid("asset", error.to_string()))
+        });
+        let time = |field: &str, text: &Option<String>| {
+            let read = |text: &String| {
+                text.parse::<Timestamp>().map_err(|error| Problem::invalid(field, error.to_string()))
+            };
+            text.as_ref().map(read).transpose()
+        };
+        let order = match self.sort.as_deref() {
+            None | Some("-created_at") => RunOrder::NewestFirst,
+            Some("created_at") => RunOrder::OldestFirst,
+            Some(other) => {
+                let problem = format!("{other:?} is neither created_at nor -created_at");
+                return Err(Problem::invalid("sort", problem));
+            }
+        };
+        Ok(RunFilter {
+            states: states(self.state.as_deref(), RunState::from_name)?,
+            sources: words(self.source.as_deref()).map(str::to_owned).collect(),
+            labels: words(self.label.as_deref()).map(label).collect::<Result<_, _>>()?,
+            created_after: time("created_after", &self.created_after)?,
+            created_before: time("created_before", &self.created_before)?,
+            asset: asset.transpose()?,
+            partition: self.partition.clone(),
+            order,
+        })
+    }
+}
+
+/// What stands between commas.
+fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn label(text: &str) -> Result<(String, String), Problem> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err(Problem::invalid("label", format!("{text:?} is not of the form name=value"))),
+    }
+}
+
+/// Runs, the newest first unless asked otherwise.
 #[utoipa::path(
     get, path = "/runs", operation_id = "list_runs", tag = "runs",
     params(RunsQuery, Wait), responses((status = 200, body = RunPage), Problems)
@@ -43,10 +103,10 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<RunsQuery>,
 ) -> Result<Answer<RunPage>, Problem> {
-    let states = states(query.state.as_deref(), RunState::from_name)?;
-    let name = format!("runs {states:?}");
+    let filter = query.filter()?;
+    let name = format!("runs {filter:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
-    let found = app.workspace().runs(list.place()?, list.wanted(), RunFilter { states }).await?;
+    let found = app.workspace().runs(list.place()?, list.wanted(), filter).await?;
     let page = Page::of(found, &list, |run| run.requested_event_id.to_string());
     Ok(Answer(page.map(Run::from)))
 }
@@ -176,7 +236,7 @@ pub(super) fn states<S: Ord>(
     names: Option<&str>,
     from_name: impl Fn(&str) -> Option<S>,
 ) -> Result<Vec<S>, Problem> {
-    let names = names.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names = words(names);
     let read = |name: &str| {
         from_name(&name.to_ascii_uppercase())
             .ok_or_else(|| Problem::invalid("state", format!("there is no state {name:?}")))

@@ -1,23 +1,24 @@
 //! What workers ask for and report.
 //!
-//! A lease that is taken while its worker goes away is not lost: nobody asks to begin the attempt, so it is offered again
-//! (INV-5). A worker asks when it has room, so it begins at once what it is given, or never. Of two who were given the
-//! same attempt only one is let begin it.
+//! A lease that is taken while its worker goes away is not lost: nobody asks to begin the attempt, so its message is
+//! delivered again (INV-5). A worker asks when it has room, so it begins at once what it is given, or never. Of two who
+//! were given the same attempt only one is let begin it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
-use futures::FutureExt;
-use servo_engine::{Attempt, Finish, HeartbeatReply, Refusal};
-use servo_queue::{Keyring, SignedEnvelope, TaskClaims};
+use servo_core::EventId;
+use servo_engine::{Attempt, Refusal, Report};
+use servo_queue::{Delivery, FinishedReply, Keyring, QueueError, SignedEnvelope, StartedReply, TaskClaims};
 use servo_runtime::Error;
 
 use crate::access::TaskToken;
 use crate::answer::{Answer, Problems};
-use crate::app::{App, Shared};
+use crate::app::Shared;
 use crate::extract::{Json, Path};
 use crate::problem::{Code, Problem};
 use crate::views::{
@@ -27,6 +28,7 @@ use crate::views::{
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const MAX_NAME: usize = 255;
 const MAX_SLOTS: usize = 256;
+const MAX_QUEUES: usize = 64;
 
 /// The keys that envelopes for workers that ask over HTTP are signed with: made of the key that the worker has.
 pub fn worker_keyring(worker_key: Option<&str>) -> Keyring {
@@ -44,29 +46,26 @@ pub(super) async fn lease(
     Json(body): Json<LeaseBody>,
 ) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
-    name("queue", &body.queue)?;
+    if !(1..=MAX_QUEUES).contains(&body.queues.len()) {
+        return Err(Problem::invalid("queues", format!("is 1 to {MAX_QUEUES} names")));
+    }
+    body.queues.iter().try_for_each(|queue| name("queues", queue))?;
     if !(1..=MAX_SLOTS).contains(&body.slots) {
         return Err(Problem::invalid("slots", format!("is 1 to {MAX_SLOTS}")));
     }
-    let queue = &app.api.queue;
+    let queues: Vec<Arc<str>> = body.queues.iter().map(|queue| queue.as_str().into()).collect();
     let wait = Duration::from_millis(body.wait_ms).min(LONGEST_WAIT);
-    let first = tokio::select! {
+    let received = tokio::select! {
         biased;
-        taken = tokio::time::timeout(wait, queue.take(&body.queue)) => taken.ok(),
+        received = tokio::time::timeout(wait, app.api.queue.receive(&queues, body.slots)) => received.ok(),
         () = app.closed() => None,
     };
-    // From here on nothing is waited for: what was taken goes out with this answer.
-    let Some(first) = first else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let more = std::iter::from_fn(|| queue.take(&body.queue).now_or_never());
-    let taken = std::iter::once(first).chain(more).take(body.slots);
-    let keys = worker_keyring(app.api.worker_key.as_deref());
-    let (given, envelopes): (Vec<Given>, Vec<SignedEnvelope>) =
-        taken.filter_map(|envelope| app.resealed(envelope, &keys)).unzip();
+    let Some(deliveries) = received else { return Ok(StatusCode::NO_CONTENT.into_response()) };
+    let envelopes = granted(&app, deliveries.map_err(not_received)?).await;
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    tokio::spawn(offer_again(app.clone(), body.queue.clone(), given));
-    tracing::debug!(worker = body.worker_id, queue = body.queue, count = envelopes.len(), "api.lease");
+    tracing::debug!(worker = body.worker_id, count = envelopes.len(), "api.lease");
     Ok(Answer(Lease { envelopes }).into_response())
 }
 
@@ -83,9 +82,15 @@ pub(super) async fn started(
     Json(body): Json<Started>,
 ) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
-    let token = token.about(&task)?;
-    let change = app.workspace().started(token, &body.worker_id).await.map_err(refused)?;
-    Ok(reported(Reported { late: false, accepted: change.into() }))
+    let (attempt, token) = (token.claims().attempt_id, token.about(&task)?);
+    let answer = app.workspace().started(token, &body.worker_id).await;
+    if answer.as_ref().map_or_else(|error| !error.is_transient(), |_| true) {
+        app.leases.settle(attempt).await;
+    }
+    Ok(match answer.map_err(refused)? {
+        StartedReply::Begun { event_id } => reported(Some(event_id), false),
+        StartedReply::AlreadyBegun => reported(None, false),
+    })
 }
 
 /// A worker is still at an attempt.
@@ -103,9 +108,8 @@ pub(super) async fn heartbeat(
     let token = token.about(&task)?;
     let progress =
         body.progress.map(|progress| servo_engine::Progress { ppm: progress.ppm, message: progress.message });
-    let HeartbeatReply { should_cancel } =
-        app.workspace().heartbeat(token, progress).await.map_err(refused)?;
-    Ok(Answer(HeartbeatAnswer { should_cancel }))
+    let reply = app.workspace().heartbeat(token, progress).await.map_err(refused)?;
+    Ok(Answer(HeartbeatAnswer { should_cancel: reply.should_cancel }))
 }
 
 /// A worker ended an attempt. Safe to repeat until it is answered.
@@ -118,14 +122,14 @@ pub(super) async fn completed(
     State(app): State<Shared>,
     Path(task): Path<String>,
     token: TaskToken,
-    Json(body): Json<Completed>,
+    Json(report): Json<Report>,
 ) -> Result<Response<Body>, Problem> {
     let token = token.about(&task)?;
-    Ok(reported(match app.workspace().finished(token, body.into()).await.map_err(refused)? {
-        Finish::Accepted { event_id } => Reported { late: false, accepted: Accepted::by(Some(event_id)) },
-        Finish::Duplicate => Reported { late: false, accepted: Accepted::default() },
-        Finish::Late => Reported { late: true, accepted: Accepted::default() },
-    }))
+    Ok(match app.workspace().finished(token, report).await.map_err(refused)? {
+        FinishedReply::Ended { event_id } => reported(Some(event_id), false),
+        FinishedReply::AlreadyEnded => reported(None, false),
+        FinishedReply::Late => reported(None, true),
+    })
 }
 
 impl TaskToken {
@@ -144,54 +148,64 @@ impl TaskToken {
     }
 }
 
-/// An attempt that a worker was given, as it was in the queue.
-struct Given {
-    attempt: Attempt,
-    envelope: SignedEnvelope,
+/// The envelopes of what was received, signed for whoever has the worker key. Each is held until its worker asks to
+/// begin, or has not in time; those that are too old to be worth anything are left out.
+async fn granted(app: &Shared, deliveries: Vec<Delivery>) -> Vec<SignedEnvelope> {
+    let keys = worker_keyring(app.api.worker_key.as_deref());
+    let (mut attempts, mut envelopes) = (Vec::new(), Vec::new());
+    for delivery in deliveries {
+        match app.api.keys.open(&delivery.envelope, app.workspace().now()) {
+            Ok(envelope) => {
+                envelopes.push(keys.seal(&envelope));
+                app.leases.grant(envelope.attempt_id, delivery);
+                attempts.push(Attempt {
+                    run_id: envelope.run_id,
+                    task_key: envelope.task_key,
+                    attempt: envelope.attempt,
+                    attempt_id: envelope.attempt_id,
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "api.lease left an envelope out");
+                if let Err(error) = delivery.ack().await {
+                    tracing::debug!(%error, "queue.ack failed, the envelope will come again");
+                }
+            }
+        }
+    }
+    tokio::spawn(expire(app.clone(), attempts));
+    envelopes
 }
 
-/// Puts back what was given to a worker that has not begun it in time.
-async fn offer_again(app: Shared, queue: String, given: Vec<Given>) {
+/// Gives to others what a worker was given and has not asked to begin in time, unless nobody is to begin it any more.
+async fn expire(app: Shared, attempts: Vec<Attempt>) {
     tokio::select! {
         () = tokio::time::sleep(app.api.lease) => {}
         () = app.closed() => return,
     }
-    for Given { attempt, envelope } in given {
+    for Attempt { run_id, task_key, attempt, attempt_id } in attempts {
         let waits = app.workspace().read(move |state| {
-            let task = state.task(attempt.run_id, &attempt.task_key);
-            task.is_some_and(|task| {
-                task.is_open(attempt.attempt, attempt.attempt_id) && task.started_at.is_none()
-            })
+            let task = state.task(run_id, &task_key);
+            task.is_some_and(|task| task.is_open(attempt, attempt_id) && task.started_at.is_none())
         });
-        if matches!(waits.await, Ok(true)) {
-            app.api.queue.put_back(&queue, envelope).await;
+        match waits.await {
+            Ok(false) => app.leases.settle(attempt_id).await,
+            Ok(true) | Err(_) => app.leases.expire(attempt_id).await,
         }
     }
 }
 
-impl App {
-    /// The same envelope, signed for whoever has the worker key; none if it is too old to be worth anything.
-    fn resealed(&self, signed: SignedEnvelope, keys: &Keyring) -> Option<(Given, SignedEnvelope)> {
-        match self.api.keys.open(&signed, self.workspace().now()) {
-            Ok(envelope) => {
-                let attempt = Attempt {
-                    run_id: envelope.run_id,
-                    task_key: envelope.task_key.clone(),
-                    attempt: envelope.attempt,
-                    attempt_id: envelope.attempt_id,
-                };
-                Some((Given { attempt, envelope: signed }, keys.seal(&envelope)))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "api.lease left an envelope out");
-                None
-            }
-        }
-    }
-}
-
-fn reported(reported: Reported) -> Response<Body> {
+fn reported(event: Option<EventId>, late: bool) -> Response<Body> {
+    let reported = Reported { late, accepted: Accepted::by(event) };
     (StatusCode::ACCEPTED, Answer(reported)).into_response()
+}
+
+fn not_received(error: QueueError) -> Problem {
+    if error.kind().is_transient() {
+        tracing::warn!(%error, "api.receive");
+        return Problem::new(Code::Unavailable, "the queue does not answer; ask again");
+    }
+    Problem::internal(&error)
 }
 
 /// The token says that the attempt was there, so if it is not known any more it is over.

@@ -225,7 +225,7 @@ impl From<QuarantineRow> for Quarantined {
             task_key: row.task_key,
             attempt: row.attempt,
             quarantined_at: row.quarantined_at,
-            output: serde_json::from_str(&row.output).ok(),
+            output: Some(row.output.0.into()),
             row_version: row.row_version,
         }
     }

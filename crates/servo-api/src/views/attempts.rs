@@ -90,24 +90,19 @@ impl Attempt {
             started_at: row.started_at,
             ended_at: ended_at(row),
             worker_id: row.worker_id.clone(),
-            error: row
-                .error
-                .as_deref()
-                .filter(|_| failed(row))
-                .and_then(|error| serde_json::from_str(error).ok()),
-            usage: row.usage.as_deref().and_then(|usage| serde_json::from_str(usage).ok()),
+            error: row.error.as_ref().filter(|_| failed(row)).map(|error| Failure::from(&***error)),
+            usage: row.usage.map(|usage| usage.0.into()),
         });
-        let past: Vec<PastAttempt> =
-            row.past_attempts.as_deref().and_then(|past| serde_json::from_str(past).ok()).unwrap_or_default();
+        let past: &[PastAttempt] = row.past_attempts.as_ref().map_or(&[], |past| past);
         // One that waits to be tried again is among the past ones already, with everything that is known of it.
         let newest = newest.filter(|newest| !past.iter().any(|past| past.attempt == newest.attempt));
-        let past = past.into_iter().rev().map(|past| Self {
+        let past = past.iter().rev().map(|past| Self {
             attempt: past.attempt,
             attempt_id: past.attempt_id,
             transition_reason: past.reason,
             started_at: past.started_at,
             ended_at: Some(past.ended_at),
-            worker_id: past.worker_id.map(|worker| worker.to_string()),
+            worker_id: past.worker_id.as_ref().map(ToString::to_string),
             error: past.error.as_deref().map(Failure::from),
             usage: past.usage.map(Usage::from),
         });

@@ -15,7 +15,7 @@ pub struct Deployment {
     /// Digest of the manifest.
     pub digest: String,
     pub project: String,
-    pub actor: String,
+    pub deployed_by: String,
     /// How many assets are deployed with it.
     pub assets: u32,
     /// How many of them were new or different.
@@ -46,7 +46,7 @@ impl From<&servo_engine::Deployment> for Deployment {
             number: deployment.number,
             digest: deployment.digest.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.principal.to_string(),
+            deployed_by: deployment.principal.to_string(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,

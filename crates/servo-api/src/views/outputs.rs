@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use servo_core::AssetKey;
 use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::outputs::{CheckReport, OutputReport};
 use servo_engine::{DataFormat, OutputState};
 use utoipa::ToSchema;
 
@@ -74,10 +75,41 @@ pub struct Check {
     pub duration_ms: u64,
 }
 
+impl From<OutputReport> for Output {
+    fn from(report: OutputReport) -> Self {
+        Self {
+            asset: report.asset,
+            state: report.state,
+            uri: report.uri,
+            format: report.format,
+            row_count: report.row_count,
+            byte_size: report.byte_size,
+            content_hash: report.content_hash,
+            schema_hash: report.schema_hash,
+            schema: report.schema,
+            metadata: report.metadata,
+            checks: report.checks.into_iter().map(Check::from).collect(),
+        }
+    }
+}
+
+impl From<CheckReport> for Check {
+    fn from(report: CheckReport) -> Self {
+        Self {
+            name: report.name,
+            kind: report.kind,
+            passed: report.passed,
+            severity: report.severity,
+            blocking: report.blocking,
+            message: report.message,
+            metadata: report.metadata,
+            duration_ms: report.duration_ms,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use servo_engine::outputs::{CheckReport, OutputReport};
-
     use super::*;
 
     #[test]
@@ -108,6 +140,7 @@ mod tests {
         };
         let told = serde_json::to_value(&report).unwrap();
         let output: Output = serde_json::from_value(told.clone()).unwrap();
+        assert_eq!(output, Output::from(report.clone()));
         assert_eq!(serde_json::to_value(&output).unwrap(), told);
         let back: OutputReport = serde_json::from_value(serde_json::to_value(&output).unwrap()).unwrap();
         assert_eq!(back, report);

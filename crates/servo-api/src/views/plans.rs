@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
-use servo_core::selection::Why;
 use servo_core::{AssetKey, PartitionKey, TaskKey};
 use servo_engine::definitions::Definitions;
-use servo_engine::planner::AssetWhy;
+use servo_engine::planner::{self, Why};
 use servo_engine::requests::PlannedRun;
 use servo_runtime::Preview;
 use utoipa::ToSchema;
@@ -49,11 +48,20 @@ pub struct PlannedTask {
     pub partition: Option<String>,
     /// From 0.
     pub stage: u32,
-    /// `selected`, `upstream`, `downstream`, or `same_function` as something that is selected.
-    pub why: String,
+    /// Every reason for it.
+    pub why: Vec<PlannedReason>,
     /// What it waits for, as positions in the list of tasks.
     pub upstream: Vec<u32>,
     pub inputs: Vec<PlannedInput>,
+}
+
+/// Why a task is planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedReason {
+    /// `selected`, `upstream`, `downstream`, or `same_function` as something that is planned.
+    pub reason: String,
+    /// The part of the selection that it is selected by, upstream or downstream of; or the asset of the same function.
+    pub of: String,
 }
 
 /// What a task reads of one asset.
@@ -86,10 +94,7 @@ impl From<Preview> for Plan {
         let PlannedRun { planned, definitions, .. } = run;
         let at = Moment::new(at, &dynamic);
         let key = |position: &u32| definitions.asset(*position).key.clone();
-        let why = |position: u32| {
-            let found = planned.assets.binary_search_by_key(&position, |asset| asset.asset).ok();
-            found.map_or("selected", |found| word(&planned.assets[found].why))
-        };
+        let why = |reason: &planner::PlannedReason| PlannedReason::new(&reason.why, &definitions);
         let mut warnings = Warnings::default();
         let tasks = planned.tasks.iter().zip(planned.plan.tasks().iter()).map(|(task, spec)| {
             for input in &task.inputs {
@@ -104,7 +109,7 @@ impl From<Preview> for Plan {
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
                 stage: task.stage,
-                why: why(task.assets[0]).to_owned(),
+                why: planned.reasons(task).map(why).collect(),
                 upstream: spec.upstream.clone(),
                 inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
             }
@@ -120,7 +125,7 @@ impl From<Preview> for Plan {
 }
 
 impl PlannedInput {
-    fn new(input: &servo_engine::planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
+    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
         let asset = definitions.asset(input.asset);
         let ends = asset.partitions.as_ref().map(|partitions| {
             let digits = |end: Option<Vec<u64>>| {
@@ -151,12 +156,15 @@ impl PlannedInput {
     }
 }
 
-fn word(why: &AssetWhy) -> &'static str {
-    match why {
-        AssetWhy::Selected(Why::Matches(_)) => "selected",
-        AssetWhy::Selected(Why::Upstream { .. }) => "upstream",
-        AssetWhy::Selected(Why::Downstream { .. }) => "downstream",
-        AssetWhy::SameFunction { .. } => "same_function",
+impl PlannedReason {
+    fn new(why: &Why, definitions: &Definitions) -> Self {
+        let (reason, of) = match why {
+            Why::Selected { part } => ("selected", part.to_string()),
+            Why::Upstream { of } => ("upstream", of.to_string()),
+            Why::Downstream { of } => ("downstream", of.to_string()),
+            Why::SameFunction { of } => ("same_function", definitions.asset(*of).key.canonical().to_owned()),
+        };
+        Self { reason: reason.to_owned(), of }
     }
 }
 

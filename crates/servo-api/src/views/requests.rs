@@ -141,6 +141,12 @@ impl PartitionsBody {
     }
 }
 
+impl From<PartitionChoice> for PartitionsBody {
+    fn from(choice: PartitionChoice) -> Self {
+        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest }
+    }
+}
+
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
         Self { keys: body.keys, ranges: body.ranges, latest: body.latest }

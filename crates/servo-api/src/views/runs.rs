@@ -65,7 +65,7 @@ pub struct Run {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub cancel_requested_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel_actor: Option<String>,
+    pub cancelled_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,13 +88,13 @@ impl From<RunRow> for Run {
             run_key: row.run_key,
             state: row.state,
             transition_reason: row.transition_reason,
-            source: serde_json::from_str(&row.source).unwrap_or_default(),
-            requested_by: row.requested_by,
+            source: row.source.0,
+            requested_by: row.requested_by.to_string(),
             request_id: row.request_id,
             selection: row.selection,
-            partitions: serde_json::from_str(&row.partitions).unwrap_or_default(),
-            config: values(&row.config),
-            labels: serde_json::from_str(&row.labels).unwrap_or_default(),
+            partitions: row.partitions.0.into(),
+            config: values(row.config.0),
+            labels: row.labels.0,
             priority: row.priority,
             tasks_total: row.tasks_total,
             tasks_succeeded: row.tasks_succeeded,
@@ -106,7 +106,7 @@ impl From<RunRow> for Run {
             started_at: row.started_at,
             finished_at: row.finished_at,
             cancel_requested_at: row.cancel_requested_at,
-            cancel_actor: row.cancel_actor,
+            cancelled_by: row.cancelled_by.map(|by| by.to_string()),
             cancel_reason: row.cancel_reason,
             plan_id: row.plan_id,
             plan_fingerprint: row.plan_fingerprint,
@@ -117,9 +117,10 @@ impl From<RunRow> for Run {
 }
 
 /// Configuration values, which are kept as JSON texts.
-fn values(texts: &str) -> BTreeMap<String, serde_json::Value> {
-    let texts: BTreeMap<String, String> = serde_json::from_str(texts).unwrap_or_default();
-    texts.into_iter().filter_map(|(name, text)| Some((name, serde_json::from_str(&text).ok()?))).collect()
+fn values(texts: BTreeMap<String, String>) -> BTreeMap<String, serde_json::Value> {
+    // A text that is no JSON is shown as a text.
+    let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+    texts.into_iter().map(|(name, text)| (name, value(text))).collect()
 }
 
 /// The last message of a stream about a run.

@@ -136,6 +136,7 @@ impl Task {
 
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
+        let checks_failed = checks_failed(&row);
         Self {
             task_id: Self::id_of(&row.task_key),
             run_id: row.run_id,
@@ -164,18 +165,18 @@ impl From<TaskRow> for Task {
                 .progress_ppm
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
-            error: row.error.as_deref().and_then(|error| serde_json::from_str(error).ok()),
-            checks_failed: checks_failed(row.outputs.as_deref()),
-            late_outcome: row.late_outcome,
+            error: row.error.as_ref().map(|error| Failure::from(&***error)),
+            checks_failed,
+            late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
             row_version: row.row_version,
         }
     }
 }
 
-fn checks_failed(outputs: Option<&str>) -> u32 {
-    let outputs: Vec<Output> = outputs.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    outputs.iter().flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
+fn checks_failed(row: &TaskRow) -> u32 {
+    let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter());
+    outputs.flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -184,7 +185,7 @@ fn is_zero(count: &u32) -> bool {
 
 impl From<TaskRow> for TaskDetail {
     fn from(row: TaskRow) -> Self {
-        let outputs = row.outputs.as_deref().and_then(|outputs| serde_json::from_str(outputs).ok());
-        Self { outputs: outputs.unwrap_or_default(), attempts: Attempt::of(&row), task: row.into() }
+        let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter().cloned());
+        Self { outputs: outputs.map(Output::from).collect(), attempts: Attempt::of(&row), task: row.into() }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::MaterializationId;
 use servo_engine::outputs::OutputReport;
-use servo_engine::{Outcome, Report, TaskError};
+use servo_engine::{Outcome, TaskError};
 use servo_queue::SignedEnvelope;
 use utoipa::ToSchema;
 
@@ -21,8 +21,8 @@ use super::tasks::Progress;
 pub struct LeaseBody {
     /// Who asks.
     pub worker_id: String,
-    /// From which queue.
-    pub queue: String,
+    /// From which queues, by name.
+    pub queues: Vec<String>,
     /// How many tasks it can begin at once.
     #[serde(default = "one")]
     pub slots: usize,
@@ -63,7 +63,7 @@ pub struct HeartbeatAnswer {
     pub should_cancel: bool,
 }
 
-/// How an attempt ended.
+/// How an attempt ended: the form of [`servo_engine::Report`], which is what is read and written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Completed {
@@ -99,30 +99,34 @@ pub struct Reported {
     pub accepted: Accepted,
 }
 
-impl From<Report> for Completed {
-    fn from(report: Report) -> Self {
-        Self {
-            outcome: report.outcome,
-            error: report.error,
-            materialization_id: report.materialization_id,
-            outputs: report.outputs.to_vec(),
-            usage: report.usage,
-        }
-    }
-}
-
-impl From<Completed> for Report {
-    fn from(completed: Completed) -> Self {
-        Self {
-            outcome: completed.outcome,
-            error: completed.error,
-            materialization_id: completed.materialization_id,
-            outputs: completed.outputs.into(),
-            usage: completed.usage,
-        }
-    }
-}
-
 fn one() -> usize {
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use servo_core::AssetKey;
+    use servo_engine::{ErrorCode, OutputState, Report};
+
+    use super::*;
+
+    #[test]
+    fn reports_have_the_form_that_is_described() {
+        let output = OutputReport::new(AssetKey::parse("raw/flights").unwrap(), OutputState::Committed);
+        let whole = Report {
+            outcome: Outcome::Failed,
+            error: Some(Arc::new(TaskError::new(ErrorCode::CheckFailed, "no rows"))),
+            materialization_id: Some(MaterializationId::from_u128(7)),
+            outputs: [output].into(),
+            usage: Some(servo_engine::outputs::Usage::default()),
+        };
+        for report in [whole, Report::succeeded()] {
+            let told = serde_json::to_value(&report).unwrap();
+            let described: Completed = serde_json::from_value(told.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&described).unwrap(), told);
+            assert_eq!(serde_json::from_value::<Report>(told).unwrap(), report);
+        }
+        let unknown = serde_json::json!({ "outcome": "SUCCEEDED", "outcom": 1 });
+        assert!(serde_json::from_value::<Report>(unknown).is_err(), "a field that nobody knows is a mistake");
+    }
 }

@@ -27,7 +27,7 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
     let current = stage.get("deployments/current").await.ok();
     assert_eq!(current["digest"], first["digest"]);
     assert_eq!(
-        (&current["number"], &current["project"], &current["actor"]),
+        (&current["number"], &current["project"], &current["deployed_by"]),
         (&json!(1), &json!("shop"), &json!("user:local"))
     );
 

@@ -219,13 +219,17 @@ async fn a_server_that_ends_ends_its_streams_and_those_who_wait() {
     let root = tempfile::tempdir().unwrap();
     let mut stage = Stage::with(root.path(), Setting { slots: 0, ..Setting::default() }).await;
     let run = stage.trigger("raw.orders").await.run_id;
-    within(stage.queue.take("default")).await;
+    within(stage.taken("default")).await;
     let response = stage.http.get(stage.url(&format!("runs/{run}/events"))).send().await.unwrap();
     let mut body = response.bytes_stream();
     assert!(within(body.next()).await.unwrap().is_ok());
     let client = stage.client.clone();
-    let wait =
-        LeaseBody { worker_id: "w".to_owned(), queue: "default".to_owned(), slots: 1, wait_ms: 30_000 };
+    let wait = LeaseBody {
+        worker_id: "w".to_owned(),
+        queues: vec!["default".to_owned()],
+        slots: 1,
+        wait_ms: 30_000,
+    };
     let lease = tokio::spawn(async move { client.lease(&wait).await });
     let (_, rest) = tokio::join!(stage.stop_server(), body.collect::<Vec<_>>());
     assert!(rest.iter().all(Result::is_ok), "it ends, and is not broken off: {rest:?}");

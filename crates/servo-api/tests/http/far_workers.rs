@@ -18,8 +18,8 @@ use crate::workers::{Attempt, by_hand};
 /// The same executor, on the other side of HTTP.
 fn far_executor(stage: &Stage, client: &Client, script: &Arc<Script>, slots: usize) -> Executor {
     Executor {
-        queue: Arc::new(client.tasks_for("far-1")),
-        queue_name: "default".into(),
+        source: Arc::new(client.tasks_for("far-1")),
+        queues: vec!["default".into()],
         callbacks: Arc::new(client.clone()),
         keys: worker_keyring(Some("k")),
         clock: Arc::new(SystemClock),

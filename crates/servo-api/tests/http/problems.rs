@@ -79,7 +79,7 @@ async fn bodies_that_are_wrong_are_refused_before_anything_happens() {
         ("deployments", "{", Code::MalformedJson, None),
         ("deployments", "{\"manifest_version\": 1}", Code::InvalidRequest, Some("project")),
         ("deployments", "{\"manifest_version\": 1.5, \"project\": \"a\"}", Code::InvalidRequest, Some(".")),
-        ("worker/leases", "{\"worker_id\": \"w\"}", Code::InvalidRequest, Some("queue")),
+        ("worker/leases", "{\"worker_id\": \"w\"}", Code::InvalidRequest, Some("queues")),
         ("worker/leases", "{\"worker_id\": \"\", \"queue\": \"q\"}", Code::InvalidRequest, Some("worker_id")),
         (
             "worker/leases",

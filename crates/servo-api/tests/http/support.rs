@@ -22,7 +22,7 @@ use servo_api::views::{AcceptedRun, Run, RunBody, Task, TaskDetail};
 use servo_api::{Api, Problem, serve};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 use servo_engine::Settings;
-use servo_queue::{Keyring, LocalQueue};
+use servo_queue::{Keyring, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::Layout;
 use servo_worker::{Executor, LogFiles, Slots};
@@ -96,8 +96,8 @@ impl Stage {
         let logs = Arc::new(LogFiles::new(root, layout()));
         let script: Arc<Script> = Arc::default();
         let executor = Executor {
-            queue: queue.clone(),
-            queue_name: "default".into(),
+            source: queue.clone(),
+            queues: vec!["default".into()],
             callbacks: Arc::new(workspace.clone()),
             keys: keys(),
             clock: Arc::new(SystemClock),
@@ -130,6 +130,14 @@ impl Stage {
             stage.post("deployments", &project()).await.accepted();
         }
         stage
+    }
+
+    /// The next message of a queue, acknowledged.
+    pub async fn taken(&self, queue: &str) -> SignedEnvelope {
+        let delivery = self.queue.receive(&[queue.into()], 1).await.unwrap().remove(0);
+        let envelope = delivery.envelope.clone();
+        delivery.ack().await.unwrap();
+        envelope
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -16,7 +16,7 @@ pub(crate) fn by_hand() -> Setting {
 }
 
 fn lease(slots: usize, wait_ms: u64) -> LeaseBody {
-    LeaseBody { worker_id: "far-1".to_owned(), queue: "default".to_owned(), slots, wait_ms }
+    LeaseBody { worker_id: "far-1".to_owned(), queues: vec!["default".to_owned()], slots, wait_ms }
 }
 
 /// What is said about an attempt.
@@ -83,7 +83,7 @@ async fn an_attempt_goes_from_lease_to_result() {
 async fn a_lease_waits_for_a_task_and_gives_as_many_as_are_wanted() {
     let root = tempfile::tempdir().unwrap();
     let stage = Stage::with(root.path(), by_hand()).await;
-    let nothing = stage.post("worker/leases", &json!({ "worker_id": "w", "queue": "default" })).await;
+    let nothing = stage.post("worker/leases", &json!({ "worker_id": "w", "queues": ["default"] })).await;
     assert_eq!((nothing.status, nothing.body), (204, Value::Null));
     let (leased, run) = tokio::join!(Attempt::leased(&stage), stage.trigger("raw.orders"));
     assert_eq!(leased.0.run_id, run.run_id);
@@ -94,7 +94,7 @@ async fn a_lease_waits_for_a_task_and_gives_as_many_as_are_wanted() {
     let rest = stage.client.lease(&lease(9, 0)).await.unwrap();
     assert_eq!((first.len(), rest.len()), (3, 2));
     assert_eq!(stage.client.lease(&lease(9, 0)).await.unwrap(), []);
-    let other = LeaseBody { queue: "gpu".to_owned(), ..lease(1, 0) };
+    let other = LeaseBody { queues: vec!["gpu".to_owned()], ..lease(1, 0) };
     assert_eq!(stage.client.lease(&other).await.unwrap(), []);
     stage.close().await;
 }

@@ -1,7 +1,7 @@
 //! The days on which an expression ticks.
 //!
-//! If the day is `*` the weekday decides, and the other way round; if neither is, a day counts if either fits. Dates and
-//! weekdays repeat every 400 years, so a table of those years numbers the days of all.
+//! If the day or the weekday begins with `*`, a day counts if both fit; if neither does, it counts if either fits. Dates
+//! and weekdays repeat every 400 years, so a table of those years numbers the days of all.
 
 use std::sync::Arc;
 
@@ -30,17 +30,19 @@ struct Rule {
     last: bool,
     /// Days of the week, Sunday is bit 0.
     weekdays: u64,
+    /// Whether the day of the month and the day of the week must both fit, or one of them.
+    both: bool,
 }
 
 impl Days {
     /// The days that the fields say; `None` if there are none.
     pub(super) fn new(day: Field, month: Field, weekday: Field) -> Option<Self> {
-        // The field that says nothing must not add days to what the other says.
         let rule = Rule {
             months: month.values,
-            days: if day.any { 0 } else { day.values },
-            last: day.last && !day.any,
-            weekdays: if weekday.any && !day.any { 0 } else { weekday.values },
+            days: day.values,
+            last: day.last,
+            weekdays: weekday.values,
+            both: day.begins_with_star || weekday.begins_with_star,
         };
         // Years are alike if they start on the same weekday and are leap years or not.
         let mut of_kind = [[None; 7]; 2];
@@ -113,8 +115,9 @@ impl Rule {
         // Turned so that bit 0 is the weekday of the first, and repeated for five weeks.
         let week = (self.weekdays >> first_weekday | self.weekdays << (7 - first_weekday)) & 0x7f;
         let weeks = week * (1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28);
-        let last = u64::from(self.last) << length;
-        (self.days | weeks << 1 | last) & ((2 << length) - 2)
+        let (by_day, by_weekday) = (self.days | u64::from(self.last) << length, weeks << 1);
+        let fitting = if self.both { by_day & by_weekday } else { by_day | by_weekday };
+        fitting & ((2 << length) - 2)
     }
 }
 

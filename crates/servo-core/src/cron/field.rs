@@ -45,8 +45,8 @@ pub(super) const WEEKDAY: Unit = Unit {
 pub(super) struct Field {
     /// Bit n is set if n is one of the values; Sunday is bit 0.
     pub(super) values: u64,
-    /// Whether an item is `*` or `?` without a step: the field says nothing.
-    pub(super) any: bool,
+    /// Whether the field begins with `*` or `?`, with or without a step.
+    pub(super) begins_with_star: bool,
     /// Whether an item is `*` or `?`, with or without a step.
     pub(super) star: bool,
     /// Whether the last day of the month is one of the values.
@@ -66,7 +66,8 @@ impl Unit {
     /// Reads the field that is `start` to `end` of `text`.
     pub(super) fn read(&self, text: &str, start: usize, end: usize) -> Result<Field, Refused> {
         let mut reader = Reader { unit: self, text, at: start, end };
-        let mut field = Field::default();
+        let begins_with_star = matches!(reader.peek(), Some(b'*' | b'?'));
+        let mut field = Field { begins_with_star, ..Field::default() };
         loop {
             let expected = reader.item(&mut field)?;
             if reader.at == end {
@@ -118,8 +119,6 @@ impl Reader<'_> {
             step = self.step()?;
             last = if single { unit.max.max(first) } else { last };
             expected = END;
-        } else {
-            field.any |= star;
         }
         for value in (first..=last).step_by(step) {
             field.values |= 1 << value;

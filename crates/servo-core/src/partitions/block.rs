@@ -65,6 +65,25 @@ impl Block {
         let both = Self(self.0.iter().zip(&other.0).map(|(a, b)| overlap(a, b)).collect());
         (same_dimensions && !both.is_empty()).then_some(both)
     }
+
+    /// What this block has and the other has not, as disjoint blocks: dimension by dimension what lies before and after
+    /// what both have.
+    pub(super) fn without(&self, other: &Self) -> Vec<Self> {
+        let Some(common) = self.intersection(other) else { return Vec::from([self.clone()]) };
+        let mut rest = self.clone();
+        let mut left = Vec::new();
+        for (dimension, common) in common.0.iter().enumerate() {
+            let whole = rest.0[dimension].clone();
+            for outside in [whole.start..common.start, common.end..whole.end] {
+                if outside.start < outside.end {
+                    rest.0[dimension] = outside;
+                    left.push(rest.clone());
+                }
+            }
+            rest.0[dimension] = common.clone();
+        }
+        left
+    }
 }
 
 /// The block of a range along the only dimension.

@@ -6,9 +6,8 @@ use super::block::{Block, following};
 use super::error::KeyError;
 use super::moment::Moment;
 use super::partition_set::PartitionSet;
-use super::ranges::{clipped, overlap};
+use super::ranges::overlap;
 use super::set::{Partitions, digits, product};
-use super::time::Windows;
 use crate::{PartitionKey, Timestamp};
 
 impl Partitions {
@@ -103,49 +102,6 @@ impl Partitions {
         flat(indexes.start..indexes.end.min(product(&counts)), &counts, &mut Vec::new(), &mut blocks);
         blocks.into_iter().collect()
     }
-
-    /// The partitions whose window lies whole inside the time from `start` to `end`, and all along other
-    /// dimensions. `None` unless exactly one dimension is of time.
-    pub fn within<'a>(
-        &self,
-        start: Timestamp,
-        end: Timestamp,
-        at: impl Into<Moment<'a>>,
-    ) -> Option<PartitionSet> {
-        // Windows start on whole seconds: the first one at or after the start, the last one at or before the end.
-        let (from, to) = (second_after(start), end.as_millis().div_euclid(1_000));
-        self.windows_of(at.into(), |windows| windows.within(from, to))
-    }
-
-    /// The partitions whose window overlaps the time from `start` to `end`, and all along other dimensions.
-    /// `None` unless exactly one dimension is of time.
-    pub fn around<'a>(
-        &self,
-        start: Timestamp,
-        end: Timestamp,
-        at: impl Into<Moment<'a>>,
-    ) -> Option<PartitionSet> {
-        let (from, to) = (start.as_millis().div_euclid(1_000), second_after(end));
-        let empty = start >= end;
-        self.windows_of(at.into(), |windows| if empty { 0..0 } else { windows.around(from, to) })
-    }
-
-    fn windows_of(&self, moment: Moment<'_>, pick: impl Fn(&Windows) -> Range<i64>) -> Option<PartitionSet> {
-        let picked = self.dims().iter().map(|(_, dimension)| dimension.windows().map(&pick));
-        let picked: Vec<Option<Range<i64>>> = picked.collect();
-        if picked.iter().flatten().count() != 1 {
-            return None;
-        }
-        let ranges = picked.iter().zip(self.counts(moment));
-        let ranges =
-            ranges.map(|(picked, count)| picked.as_ref().map_or(0..count, |range| clipped(range, count)));
-        Some(PartitionSet::from(Block::new(ranges.collect::<Vec<_>>())))
-    }
-}
-
-/// The first whole second at or after a time.
-fn second_after(time: Timestamp) -> i64 {
-    time.as_millis().div_euclid(1_000) + i64::from(time.as_millis().rem_euclid(1_000) > 0)
 }
 
 fn everything(counts: &[u64]) -> Block {

@@ -17,8 +17,8 @@
 //! `start` and `end` are both included. Time costs no more for a century than for a day.
 //!
 //! A [`PartitionSet`] is any set of partitions as ranges of indexes. A [`Mapping`] gives the partitions of one asset
-//! that those of another read, and back. [`Partitions::parse_key`] and [`Partitions::parse_range`] read what people
-//! type.
+//! that those of another read, and back. [`Partitions::parse_named`] and [`Partitions::parse_range`] read what
+//! people type.
 //!
 //! ```
 //! use servo_core::{PartitionsDef, Timestamp, partitions::Span};
@@ -61,6 +61,6 @@ pub use moment::Moment;
 pub use partition_set::PartitionSet;
 pub use set::Partitions;
 pub use span::Span;
-pub use text::PartialKey;
+pub use text::{PartialKey, Wording};
 
 use crate::zone;

@@ -15,9 +15,10 @@ impl Windows {
         self.index_at(from)..self.index_at(to - 1) + 1
     }
 
-    /// The windows that lie whole inside the seconds `from..to`.
-    pub(super) fn within(&self, from: i64, to: i64) -> Range<i64> {
-        self.index_at(from - 1) + 1..self.index_at(to)
+    /// The windows that the seconds `from..to` name: those that start in them, or if none does, those around them.
+    pub(super) fn named(&self, from: i64, to: i64) -> Range<i64> {
+        let starting = self.index_at(from - 1) + 1..self.index_at(to - 1) + 1;
+        if starting.is_empty() { self.around(from, to) } else { starting }
     }
 
     /// From which second to which the windows of a range are; it ends at most at the total.

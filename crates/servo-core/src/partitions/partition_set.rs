@@ -47,7 +47,11 @@ impl PartitionSet {
 
     /// Whether the partition with these indexes, one per dimension, is in the set.
     pub fn contains(&self, index: &[u64]) -> bool {
-        self.0.iter().any(|block| block.contains(index))
+        let [digit] = index else { return self.0.iter().any(|block| block.contains(index)) };
+        // Along one dimension the blocks ascend.
+        let after =
+            self.0.partition_point(|block| block.ranges().first().is_some_and(|range| range.start <= *digit));
+        self.0[..after].last().is_some_and(|block| block.contains(index))
     }
 
     /// The indexes of the partitions, one per dimension, made as they are asked for.
@@ -62,6 +66,16 @@ impl PartitionSet {
             return self.clone();
         }
         self.0.iter().chain(&other.0).cloned().collect()
+    }
+
+    /// The partitions that are in this set and not in the other.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut left = self.0.clone();
+        for taken in &other.0 {
+            left = left.iter().flat_map(|block| block.without(taken)).collect();
+        }
+        left.into_iter().collect()
     }
 
     /// The partitions that are in both sets.

@@ -1,5 +1,6 @@
 //! Partitions of time: windows that touch, numbered from the start of a span.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::calendar::{Calendar, Grain};
@@ -7,6 +8,7 @@ use super::cron::Ticking;
 use super::error::{Collector, Reason};
 use super::hourly::Hours;
 use super::moment::Moment;
+use super::ranges::clipped;
 use super::span::{LAST_DAY, Span, Unit};
 use super::zone::Zone;
 use crate::{Cron, PartitionValue, Timestamp};
@@ -130,17 +132,32 @@ impl Windows {
 
     /// The index of a value, whether or not it exists yet.
     pub(super) fn position(&self, dim: &str, value: &PartitionValue) -> Result<u64, Reason> {
+        self.possible(self.number(dim, value)?)
+    }
+
+    /// The number of the window with this value; negative before the first, the total or more after the last.
+    pub(super) fn number(&self, dim: &str, value: &PartitionValue) -> Result<i64, Reason> {
         let wrong = |expected| Reason::Type { dim: dim.to_owned(), expected };
-        let index = match (&self.grid, value) {
-            (Grid::Hours(hours), PartitionValue::Time(micros)) => hours.index_of(*micros)?,
-            (Grid::Calendar(calendar), PartitionValue::Date(date)) => calendar.index_of(*date)?,
-            (Grid::Cron(ticking), PartitionValue::Time(micros)) => ticking.index_of(*micros)?,
-            (Grid::Hours(_) | Grid::Cron(_), _) => {
-                return Err(wrong("a time, t:YYYY-MM-DDTHH:MM:SS.ffffffZ"));
-            }
-            (Grid::Calendar(_), _) => return Err(wrong("a date, d:YYYY-MM-DD")),
-        };
-        self.possible(index)
+        match (&self.grid, value) {
+            (Grid::Hours(hours), PartitionValue::Time(micros)) => hours.index_of(*micros),
+            (Grid::Calendar(calendar), PartitionValue::Date(date)) => calendar.index_of(*date),
+            (Grid::Cron(ticking), PartitionValue::Time(micros)) => ticking.index_of(*micros),
+            (Grid::Hours(_) | Grid::Cron(_), _) => Err(wrong("a time, t:YYYY-MM-DDTHH:MM:SS.ffffffZ")),
+            (Grid::Calendar(_), _) => Err(wrong("a date, d:YYYY-MM-DD")),
+        }
+    }
+
+    /// Those of a range of numbers that exist, or why none does. The range is not empty.
+    pub(super) fn existing(&self, numbers: &Range<i64>, moment: Moment<'_>) -> Result<Range<u64>, Reason> {
+        let count = self.count(moment);
+        let existing = clipped(numbers, count);
+        if existing.start < existing.end {
+            return Ok(existing);
+        }
+        // What is nearest to the partitions that there are says why.
+        let nearest = if numbers.end <= 0 { numbers.end - 1 } else { numbers.start.max(0) };
+        self.possible(nearest)?;
+        Err(self.not_yet(count))
     }
 
     /// The index of a number that can ever be one.

@@ -5,11 +5,10 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use super::error::{EvaluateError, SyntaxError};
-use super::explain::Why;
 use super::graph::AssetGraph;
 use super::pattern::Pattern;
 use super::set::AssetSet;
-use super::{evaluate, explain, parser};
+use super::{evaluate, parser};
 use crate::serde_text::deserialize_from_text;
 
 /// Says which assets are meant. What `Display` and serde write is canonical: it reads back as an equal selection.
@@ -39,11 +38,6 @@ impl Selection {
     /// The assets of `graph` that are meant. Names and globs that match nothing are an error.
     pub fn evaluate(&self, graph: &AssetGraph) -> Result<AssetSet, EvaluateError> {
         evaluate::evaluate(&self.expr, graph)
-    }
-
-    /// Why each asset of `graph` is meant, by position; none for those that are not.
-    pub fn explain(&self, graph: &AssetGraph) -> Vec<Option<Why>> {
-        explain::explain(&self.expr, graph)
     }
 }
 

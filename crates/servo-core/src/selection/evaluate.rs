@@ -12,7 +12,7 @@ const MAX_REPORTED: usize = 10;
 
 pub(super) fn evaluate(expr: &Expr, graph: &AssetGraph) -> Result<AssetSet, EvaluateError> {
     let mut evaluation = Evaluation { graph, unmatched: Vec::new() };
-    let set = evaluation.set(expr, false);
+    let set = evaluation.set(expr);
     let names = evaluation.unmatched;
     if names.is_empty() {
         return Ok(set);
@@ -29,9 +29,11 @@ pub(super) fn evaluate(expr: &Expr, graph: &AssetGraph) -> Result<AssetSet, Eval
     Err(EvaluateError { more: names.len() - unmatched.len(), unmatched })
 }
 
-/// The assets that a part of a selection means, whether or not all its names match.
-pub(super) fn part(expr: &Expr, graph: &AssetGraph) -> AssetSet {
-    Evaluation { graph, unmatched: Vec::new() }.set(expr, false)
+impl Expr {
+    /// The assets of `graph` that this part of a selection means, whether or not all its names match.
+    pub fn matching(&self, graph: &AssetGraph) -> AssetSet {
+        Evaluation { graph, unmatched: Vec::new() }.set(self)
+    }
 }
 
 struct Evaluation<'e> {
@@ -41,12 +43,12 @@ struct Evaluation<'e> {
 }
 
 impl<'e> Evaluation<'e> {
-    fn set(&mut self, expr: &'e Expr, inside_not: bool) -> AssetSet {
+    fn set(&mut self, expr: &'e Expr) -> AssetSet {
         match expr {
-            Expr::Name(name) => self.named(name, inside_not),
+            Expr::Name(name) => self.named(name),
             Expr::Attribute(attribute) => self.filter(|asset| has_attribute(asset, attribute)),
             Expr::Reach { upstream, downstream, of } => {
-                let start = self.set(of, inside_not);
+                let start = self.set(of);
                 let mut reached = start.clone();
                 if let Some(reach) = upstream {
                     reached.unite(&follow(&start, self.graph.upstream(), *reach));
@@ -56,32 +58,26 @@ impl<'e> Evaluation<'e> {
                 }
                 reached
             }
-            Expr::Not(part) => self.set(part, true).complement(),
-            Expr::And(parts) => self.combine(parts, inside_not, AssetSet::intersect),
-            Expr::Or(parts) => self.combine(parts, inside_not, AssetSet::unite),
+            Expr::Not(part) => self.set(part).complement(),
+            Expr::And(parts) => self.combine(parts, AssetSet::intersect),
+            Expr::Or(parts) => self.combine(parts, AssetSet::unite),
         }
     }
 
     /// Every part is evaluated, also when the result is known before, so that every name is checked.
-    fn combine(
-        &mut self,
-        parts: &'e [Expr],
-        inside_not: bool,
-        join: fn(&mut AssetSet, &AssetSet),
-    ) -> AssetSet {
+    fn combine(&mut self, parts: &'e [Expr], join: fn(&mut AssetSet, &AssetSet)) -> AssetSet {
         let (first, rest) = parts.split_first().expect("and, or have two parts or more");
-        let mut set = self.set(first, inside_not);
+        let mut set = self.set(first);
         for part in rest {
-            join(&mut set, &self.set(part, inside_not));
+            join(&mut set, &self.set(part));
         }
         set
     }
 
-    fn named(&mut self, name: &'e NamePattern, inside_not: bool) -> AssetSet {
+    fn named(&mut self, name: &'e NamePattern) -> AssetSet {
         let set = named(name, self.graph.assets());
-        // A name without a namespace is never right: inside "not" it would let through what it was to keep out.
-        let is_wrong = set.is_empty() && (!inside_not || name.namespace.is_none());
-        if is_wrong && !self.unmatched.contains(&name) {
+        // Inside "not" too: a misspelled name would let through what it was to keep out.
+        if set.is_empty() && !self.unmatched.contains(&name) {
             self.unmatched.push(name);
         }
         set
@@ -161,7 +157,7 @@ fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
 }
 
 /// How many dependencies away `reach` goes.
-pub(super) fn steps(reach: Reach) -> u32 {
+fn steps(reach: Reach) -> u32 {
     match reach {
         Reach::All => u32::MAX,
         Reach::Steps(steps) => steps.get(),

@@ -104,6 +104,11 @@ impl AssetGraph {
         set.positions().map(|position| &self.assets[position].key)
     }
 
+    /// The positions of the assets that depend on the one at `position`.
+    pub fn readers(&self, position: u32) -> &[u32] {
+        &self.downstream[position as usize]
+    }
+
     pub(super) fn upstream(&self) -> &[Vec<u32>] {
         &self.upstream
     }

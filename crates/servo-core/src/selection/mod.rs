@@ -14,8 +14,8 @@
 //! The words `and`, `or`, `not` are read in any case. `2+a+1` is `a`, what it depends on within two steps, and what
 //! depends on it within one. `Display` writes the one canonical text of a selection.
 //!
-//! A name or glob that matches nothing is an error with near misses, because it is nearly always a typing error;
-//! inside `not` it is fine. An attribute that matches nothing selects nothing.
+//! A name or glob that matches nothing is an error with near misses, because it is nearly always a typing error,
+//! and inside `not` it would let through what it was to keep out. An attribute that matches nothing selects nothing.
 //!
 //! ```
 //! use servo_core::AssetKey;
@@ -36,7 +36,6 @@
 mod ast;
 mod error;
 mod evaluate;
-mod explain;
 mod graph;
 mod lexer;
 mod parser;
@@ -46,7 +45,6 @@ mod suggest;
 
 pub use ast::{Attribute, Expr, NamePattern, Reach, Selection};
 pub use error::{EvaluateError, SyntaxError, Unmatched};
-pub use explain::Why;
 pub use graph::{AssetGraph, AssetInfo, GraphError};
 pub use parser::{MAX_CHARS, MAX_NESTING};
 pub use pattern::Pattern;

@@ -47,11 +47,6 @@ impl AssetSet {
         self
     }
 
-    /// How many assets the graph has.
-    pub(super) fn capacity(&self) -> usize {
-        self.assets
-    }
-
     /// Whether the asset at `position` is in the set.
     pub fn contains(&self, position: usize) -> bool {
         self.words.get(position / BITS).is_some_and(|word| word & (1 << (position % BITS)) != 0)

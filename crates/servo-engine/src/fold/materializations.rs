@@ -5,11 +5,11 @@
 use servo_core::{AttemptId, MaterializationId, Operation, RunId, TaskKey};
 
 use super::At;
-use super::outputs::{json, output_of};
+use super::outputs::output_of;
 use crate::event::TaskFinished;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::MaterializationRow;
+use crate::rows::{Json, MaterializationRow};
 use crate::state::{LastAttempt, Materialized, State, Task};
 
 /// A task ended for good.
@@ -94,8 +94,8 @@ pub(super) fn promote(state: &mut State, at: At, made: Made, output: &OutputRepo
         byte_size: output.byte_size,
         content_hash: output.content_hash.clone(),
         schema_hash: output.schema_hash.clone(),
-        schema: output.schema.as_ref().map(json),
-        metadata: (!output.metadata.is_empty()).then(|| json(&output.metadata)),
+        schema: output.schema.clone().map(Json),
+        metadata: (!output.metadata.is_empty()).then(|| Json(output.metadata.clone())),
         code_version,
         row_version: at.id,
     });

@@ -4,11 +4,10 @@
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
-use crate::definitions::{CheckKind, Severity};
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{CheckResultRow, Discard, QuarantineRow};
+use crate::rows::{CheckResultRow, Discard, Json, Name, QuarantineRow};
 use crate::state::State;
 
 /// An open attempt has ended in a run that goes on; whether it is tried again does not matter.
@@ -27,12 +26,12 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
             check_name: check.name.clone(),
-            check_type: kind(check.kind).to_owned(),
+            check_type: Name(check.kind),
             passed: check.passed,
-            severity: severity(check.severity).to_owned(),
+            severity: Name(check.severity),
             blocking: check.blocking,
             message: check.message.clone(),
-            metadata: json(&check.metadata),
+            metadata: Json(check.metadata.clone()),
             duration_ms: check.duration_ms,
             materialization_id,
             run_id: payload.run_id,
@@ -52,7 +51,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
                     task_key: payload.task_key.clone(),
                     attempt: payload.attempt,
                     quarantined_at: at.time,
-                    output: json(output),
+                    output: Json(output.clone()),
                     row_version: at.id,
                 },
             ),
@@ -104,30 +103,4 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
 /// What a report says of an asset.
 pub(super) fn output_of<'a>(outputs: &'a [OutputReport], asset: &AssetKey) -> Option<&'a OutputReport> {
     outputs.iter().find(|output| output.asset == *asset)
-}
-
-pub(super) fn json<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("plain data serializes to JSON")
-}
-
-const fn kind(kind: CheckKind) -> &'static str {
-    match kind {
-        CheckKind::RowCount => "row_count",
-        CheckKind::NotNull => "not_null",
-        CheckKind::Unique => "unique",
-        CheckKind::Freshness => "freshness",
-        CheckKind::Schema => "schema",
-        CheckKind::AcceptedValues => "accepted_values",
-        CheckKind::Sql => "sql",
-        CheckKind::Python => "python",
-    }
-}
-
-const fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Info => "info",
-        Severity::Warning => "warning",
-        Severity::Error => "error",
-        Severity::Critical => "critical",
-    }
 }

@@ -5,8 +5,7 @@ use servo_core::{AssetKey, AttemptId, MaterializationId};
 use super::materializations::{Made, promote};
 use super::{Applied, At, Ignored, outputs};
 use crate::event::{MaterializationApproved, MaterializationRejected};
-use crate::lifecycle::{AttemptOutcome, OutputState};
-use crate::outputs::OutputReport;
+use crate::lifecycle::AttemptOutcome;
 use crate::rows::QuarantineRow;
 use crate::state::{LastAttempt, State};
 
@@ -15,8 +14,6 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
         return Applied::No(Ignored::Duplicate);
     };
     let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, .. } = waiting;
-    let unknown = || OutputReport::new(asset_key.clone(), OutputState::Quarantined);
-    let output: OutputReport = serde_json::from_str(&output).unwrap_or_else(|_| unknown());
     let made = Made {
         run_id,
         task_key,
@@ -24,7 +21,7 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
         attempt_id: AttemptId::from_u128(payload.materialization_id.to_u128()),
         materialization_id: payload.materialization_id,
     };
-    let latest = promote(state, at, made, &output);
+    let latest = promote(state, at, made, &output.0);
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
     if state.statuses.record(&asset_key, partition_key.as_ref(), Some(latest), last) {
         state.changes.statuses.insert((asset_key, partition_key));

@@ -55,10 +55,10 @@ pub enum PlanningError {
     },
     /// More tasks than a run may have.
     #[error(
-        "the plan has {count} tasks and a run may have {limit}; narrow the selection or the partitions, or raise max_tasks_per_run"
+        "the plan needs at least {count} tasks and a run may have {limit}; narrow the selection or the partitions, or raise max_tasks_per_run"
     )]
     TooManyTasks {
-        /// Tasks asked for.
+        /// Tasks that are needed, as far as they were counted.
         count: u128,
         /// Tasks allowed.
         limit: u32,

@@ -1,14 +1,15 @@
 //! What each task waits for inside the run, and what it reads from outside it.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use servo_core::partitions::{MappingAt, PartitionSet};
 use servo_core::{MaterializationId, PartitionKey};
 
 use super::error::{MissingUpstream, PlanningError};
 use super::lookup::Lookup;
+use super::outside::Outside;
 use super::{Draft, Group, PlanContext};
-use crate::definitions::{Asset, Definitions, Dep};
+use crate::definitions::{Definitions, Dep};
 
 /// How many missing partitions are reported one by one.
 const MAX_REPORTED: usize = 20;
@@ -44,6 +45,7 @@ pub(super) fn wire(
     drafts: &[Draft],
     owners: &[Option<usize>],
     lookups: &[Lookup<u32>],
+    outside: &Outside<'_>,
     context: &PlanContext<'_>,
 ) -> Result<Vec<Wired>, PlanningError> {
     let deps: Vec<Vec<(&Dep, MappingAt<'_>)>> = groups
@@ -61,15 +63,12 @@ pub(super) fn wire(
         owners,
         lookups,
         context,
-        outside: BTreeMap::new(),
+        outside: vec![None; definitions.assets().len()],
         missing: Vec::new(),
         more: 0,
     };
     for (dep, _) in deps.iter().flatten() {
-        wiring
-            .outside
-            .entry(dep.asset)
-            .or_insert_with(|| materialized(definitions.asset(dep.asset), context));
+        wiring.outside[dep.asset as usize].get_or_insert_with(|| outside.of(dep.asset));
     }
     let wired = (0u32..)
         .zip(drafts)
@@ -81,29 +80,13 @@ pub(super) fn wire(
     Err(PlanningError::Missing { missing: wiring.missing, more: wiring.more })
 }
 
-/// The materialized partitions of an asset by their indexes; those that are no partitions any more are left out.
-fn materialized(asset: &Asset, context: &PlanContext<'_>) -> Lookup<MaterializationId> {
-    if asset.def.external {
-        return Lookup::new(Vec::new());
-    }
-    let known =
-        context.materializations.of(&asset.key).filter_map(|(key, id)| match (&asset.partitions, key) {
-            (None, None) => Some((Vec::new(), id)),
-            (Some(partitions), Some(key)) => {
-                let block = partitions.block_of(&key, context.at).ok()?;
-                Some((block.ranges().iter().map(|range| range.start).collect(), id))
-            }
-            (None, Some(_)) | (Some(_), None) => None,
-        });
-    Lookup::new(known.collect())
-}
-
 struct Wiring<'a> {
     definitions: &'a Definitions,
     owners: &'a [Option<usize>],
     lookups: &'a [Lookup<u32>],
     context: &'a PlanContext<'a>,
-    outside: BTreeMap<u32, Lookup<MaterializationId>>,
+    /// What is materialized of the assets that tasks read, by position.
+    outside: Vec<Option<Rc<Lookup<MaterializationId>>>>,
     missing: Vec<MissingUpstream>,
     more: u64,
 }
@@ -151,7 +134,7 @@ impl Wiring<'_> {
 
     /// Counts which of the `rest` partitions that no task makes are there.
     fn look_outside(&self, input: &mut PlannedInput, rest: u128, tasks: Option<&Lookup<u32>>) {
-        let outside = &self.outside[&input.asset];
+        let Some(outside) = &self.outside[input.asset as usize] else { return };
         let is_made = |digits: &[u64]| tasks.is_some_and(|tasks| tasks.contains(digits));
         let there = input.partitions.blocks().iter().flat_map(|block| outside.within(block));
         let there = there.filter(|(digits, _)| input.in_run == 0 || !is_made(digits)).count() as u64;

@@ -18,8 +18,4 @@ pub enum RequestError {
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
-    #[error(
-        "{what} of run {run_id} cannot be read: {problem}; `servo admin projections rebuild` writes it anew"
-    )]
-    UnreadableRow { run_id: RunId, what: &'static str, problem: String },
 }

@@ -9,7 +9,7 @@ use super::{PlanBasis, RequestError, RunRequest};
 use crate::command::{RunPlan, TriggerRun};
 use crate::event::RunSource;
 use crate::lifecycle::TaskState;
-use crate::plan::{Plan, TaskRequest};
+use crate::plan::{Plan, TaskOptions, TaskRequest};
 use crate::planner::PlanningError;
 use crate::principal::Caller;
 use crate::rows::{EdgeRow, RunRow, TaskRow};
@@ -46,16 +46,9 @@ pub fn retry(state: &State, ended: EndedRun<'_>, retry: Retry) -> Result<Trigger
     if !run.state.is_terminal() {
         return Err(RequestError::StillRunning { run_id });
     }
-    let unreadable = |what: &'static str| {
-        move |error: serde_json::Error| RequestError::UnreadableRow {
-            run_id,
-            what,
-            problem: error.to_string(),
-        }
-    };
     let mut requests: BTreeMap<&TaskKey, TaskRequest> = BTreeMap::new();
     for task in tasks.iter().filter(|task| !from_failure || task.state != TaskState::Succeeded) {
-        let options = serde_json::from_str(&task.options).map_err(unreadable("the options of a task"))?;
+        let options = TaskOptions::clone(&task.options);
         let request = TaskRequest { key: task.task_key.clone(), upstream: Vec::new(), options };
         requests.insert(&task.task_key, request);
     }
@@ -75,7 +68,7 @@ pub fn retry(state: &State, ended: EndedRun<'_>, retry: Retry) -> Result<Trigger
         Plan::build(state.tenant(), state.workspace(), requests, u32::MAX).map_err(PlanningError::from)?;
     let request = RunRequest {
         priority: run.priority,
-        labels: serde_json::from_str(&run.labels).map_err(unreadable("the labels"))?,
+        labels: run.labels.0.clone(),
         timeout: run.timeout,
         source: RunSource::Retry { of, from_failure },
         caller,

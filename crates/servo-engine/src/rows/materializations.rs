@@ -1,88 +1,43 @@
-//! Rows about data that was made: what counts, what its checks said, what waits for review.
+//! Table `materializations`.
+
+use std::collections::BTreeMap;
 
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 
+use super::Json;
+use super::table::table;
 use crate::outputs::DataFormat;
 
-/// One row of `materializations`. Written once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct MaterializationRow {
-    pub materialization_id: MaterializationId,
-    /// A task with several outputs has a row for each.
-    pub asset_key: AssetKey,
-    pub partition_key: Option<PartitionKey>,
-    pub run_id: RunId,
-    pub task_key: TaskKey,
-    pub attempt: u32,
-    pub attempt_id: AttemptId,
-    pub materialized_at: Timestamp,
-    pub format: Option<DataFormat>,
-    /// Where the data lies, if not where Servo puts it.
-    pub uri: Option<String>,
-    pub row_count: Option<u64>,
-    pub byte_size: Option<u64>,
-    pub content_hash: Option<String>,
-    pub schema_hash: Option<String>,
-    /// JSON object: the types of the columns by name.
-    pub schema: Option<String>,
-    /// JSON object: what the function said about it, as JSON texts by name.
-    pub metadata: Option<String>,
-    /// Version of the code that was deployed.
-    pub code_version: Option<String>,
-    pub row_version: EventId,
-}
-
-/// One row of `check_results`. Written once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct CheckResultRow {
-    pub asset_key: AssetKey,
-    pub partition_key: Option<PartitionKey>,
-    pub check_name: String,
-    pub check_type: String,
-    pub passed: bool,
-    pub severity: String,
-    pub blocking: Option<bool>,
-    pub message: Option<String>,
-    /// JSON object of JSON texts by name.
-    pub metadata: String,
-    pub duration_ms: u64,
-    /// What was checked.
-    pub materialization_id: MaterializationId,
-    pub run_id: RunId,
-    pub task_key: TaskKey,
-    pub attempt: u32,
-    pub checked_at: Timestamp,
-    pub row_version: EventId,
-}
-
-/// One row of `quarantine`: what a check has blocked and somebody should look at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct QuarantineRow {
-    pub asset_key: AssetKey,
-    pub materialization_id: MaterializationId,
-    pub partition_key: Option<PartitionKey>,
-    pub run_id: RunId,
-    pub task_key: TaskKey,
-    pub attempt: u32,
-    pub quarantined_at: Timestamp,
-    /// JSON of the output as its worker reported it.
-    pub output: String,
-    pub row_version: EventId,
-}
-
-/// Files that do not count, and will not: of an attempt that came to nothing, or of a review that threw them away.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub struct Discard {
-    pub run_id: RunId,
-    pub task_key: TaskKey,
-    pub attempt: u32,
-    pub attempt_id: AttemptId,
-    /// Of which of the assets that it was to make. What waits for review is not among them.
-    pub assets: Vec<AssetKey>,
-    /// Whether nothing of its run is at work any more: then all that the run has staged goes too.
-    pub whole_run: bool,
+table! {
+    /// One row per asset of each good materialization.
+    "materializations" => MaterializationRow {
+        key (materialization_id: MaterializationId, asset_key: AssetKey, row_version: EventId),
+        sorted by row_version,
+        at |row| row.materialized_at,
+    }
+    columns {
+        materialization_id: MaterializationId, unique;
+        /// A task with several outputs has a row for each.
+        asset_key: AssetKey;
+        partition_key: Option<PartitionKey>;
+        run_id: RunId;
+        task_key: TaskKey;
+        attempt: u32;
+        attempt_id: AttemptId, unique;
+        materialized_at: Timestamp, unique;
+        format: Option<DataFormat>;
+        /// Where the data lies, if not where Servo puts it.
+        uri: Option<String>;
+        row_count: Option<u64>;
+        byte_size: Option<u64>;
+        content_hash: Option<String>, unique;
+        schema_hash: Option<String>;
+        /// The types of the columns by name.
+        schema: Option<Json<BTreeMap<String, String>>>;
+        /// What the function said about it: JSON texts by name.
+        metadata: Option<Json<BTreeMap<String, String>>>;
+        /// Version of the code that was deployed.
+        code_version: Option<String>;
+        row_version: EventId, unique;
+    }
 }

@@ -8,7 +8,7 @@ use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, Discard, GoneKeys, IdempotencyRow, MaterializationRow,
+    CheckResultRow, Delta, DeploymentRow, Discard, EndedRows, GoneKeys, IdempotencyRow, MaterializationRow,
     RunKeyConflictRow, RunKeyRow,
 };
 
@@ -100,72 +100,97 @@ impl Changes {
 pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
+    let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
+    let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
+    let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
+    let statuses = changes.statuses.iter();
+    let statuses = statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref()));
+    // Every list by its name: one that is forgotten does not compile. Those that are empty here are filled below.
     let mut delta = Delta {
-        gone: GoneKeys { outbox: changes.outbox_gone, timers: changes.timers_gone, ..GoneKeys::default() },
+        head: state.head,
+        runs: Vec::new(),
+        tasks: Vec::new(),
+        edges: Vec::new(),
+        deployments: deployments.into_iter().collect(),
+        timers: Vec::new(),
+        outbox: Vec::new(),
+        asset_definitions: definitions.collect(),
+        partition_status: statuses.collect(),
+        quarantine: Vec::new(),
+        dynamic_partitions: Vec::new(),
+        partition_sets: sets.collect(),
+        gone: GoneKeys {
+            deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
+            timers: changes.timers_gone,
+            outbox: changes.outbox_gone,
+            ..GoneKeys::default()
+        },
+        ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
+        materializations: changes.materializations,
+        check_results: changes.check_results,
         run_keys: changes.run_keys,
         run_key_conflicts: changes.conflicts,
         idempotency: changes.idempotency,
-        materializations: changes.materializations,
-        check_results: changes.check_results,
         discards: changes.discards,
-        ..Delta::empty(state.head)
     };
-    delta.asset_definitions.extend(changes.definitions.iter().filter_map(|key| state.definitions.row(key)));
-    delta.deployments.extend(state.definitions.deployment_row().filter(|_| changes.deployment));
-    delta.gone.deployments.extend(changes.ended_deployments.iter().map(|row| row.number));
-    delta.ended_deployments = changes.ended_deployments;
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
         }
     }
-    delta.partition_sets.extend(changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name)));
     for key in changes.quarantine {
         match state.quarantine.get(&key.0, key.1) {
             Some(row) => delta.quarantine.push(row.clone()),
             None => delta.gone.quarantine.push(key),
         }
     }
-    let statuses = changes.statuses.iter();
-    delta
-        .partition_status
-        .extend(statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref())));
     for id in changes.runs {
-        let Some(run) = state.runs.get_mut(&id) else { continue };
-        if std::mem::take(&mut run.dirty) {
-            delta.runs.push(snapshot::run_row(run));
-        }
-        let mut tasks = std::mem::take(&mut run.dirty_tasks);
-        tasks.sort_unstable();
-        for position in tasks {
-            run.tasks[position as usize].dirty = false;
-            delta.tasks.push(snapshot::task_row(run, position));
-            delta.outbox.extend(snapshot::outbox_row(run, position));
-            delta.timers.extend(snapshot::timer_row(run, position));
-        }
-        let mut edges = std::mem::take(&mut run.dirty_edges);
-        edges.sort_unstable();
-        for position in edges {
-            run.edges[position as usize].dirty = false;
-            delta.edges.push(snapshot::edge_row(run, position as usize));
+        if let Some(run) = state.runs.get_mut(&id) {
+            add_changed(&mut delta, run);
         }
     }
     for run in &changes.ended {
-        delta.gone.runs.push(run.id);
-        delta.ended_runs.push(snapshot::run_row(run));
-        for position in 0..run.tasks.len() as u32 {
-            let task = &run.tasks[position as usize];
-            delta.gone.tasks.push((run.id, task.key.clone()));
-            delta.gone.outbox.extend(snapshot::outbox_row(run, position).map(|row| row.dispatch_id));
-            delta.gone.timers.extend(snapshot::timer_row(run, position).map(|row| row.timer_id));
-            delta.ended_tasks.push(snapshot::task_row(run, position));
-        }
-        for position in 0..run.edges.len() {
-            let row = snapshot::edge_row(run, position);
-            delta.gone.edges.push((run.id, row.upstream_task_key.clone(), row.downstream_task_key.clone()));
-            delta.ended_edges.push(row);
-        }
+        add_ended(&mut delta, run);
     }
     delta
+}
+
+/// The rows of a run that changed.
+fn add_changed(delta: &mut Delta, run: &mut Run) {
+    if std::mem::take(&mut run.dirty) {
+        delta.runs.push(snapshot::run_row(run));
+    }
+    let mut tasks = std::mem::take(&mut run.dirty_tasks);
+    tasks.sort_unstable();
+    for position in tasks {
+        run.tasks[position as usize].dirty = false;
+        delta.tasks.push(snapshot::task_row(run, position));
+        delta.outbox.extend(snapshot::outbox_row(run, position));
+        delta.timers.extend(snapshot::timer_row(run, position));
+    }
+    let mut edges = std::mem::take(&mut run.dirty_edges);
+    edges.sort_unstable();
+    for position in edges {
+        run.edges[position as usize].dirty = false;
+        delta.edges.push(snapshot::edge_row(run, position as usize));
+    }
+}
+
+/// The final rows of a run that has left memory.
+fn add_ended(delta: &mut Delta, run: &Run) {
+    delta.gone.runs.push(run.id);
+    delta.ended.runs.push(snapshot::run_row(run));
+    for position in 0..run.tasks.len() as u32 {
+        let task = &run.tasks[position as usize];
+        delta.gone.tasks.push((run.id, task.key.clone()));
+        delta.gone.outbox.extend(snapshot::outbox_row(run, position).map(|row| row.dispatch_id));
+        delta.gone.timers.extend(snapshot::timer_row(run, position).map(|row| row.timer_id));
+        delta.ended.tasks.push(snapshot::task_row(run, position));
+    }
+    for position in 0..run.edges.len() {
+        let row = snapshot::edge_row(run, position);
+        delta.gone.edges.push((run.id, row.upstream_task_key.clone(), row.downstream_task_key.clone()));
+        delta.ended.edges.push(row);
+    }
 }

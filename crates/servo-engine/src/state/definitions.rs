@@ -5,11 +5,10 @@ use std::sync::{Arc, OnceLock};
 
 use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 
-use super::RestoreError;
 use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
 use crate::principal::Principal;
-use crate::rows::{AssetDefinitionRow, DeploymentRow};
+use crate::rows::{AssetDefinitionRow, DeploymentRow, Json};
 
 /// A deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +151,7 @@ impl Deployed {
             number: deployment.number,
             digest: deployment.digest.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.principal.to_string(),
+            deployed_by: deployment.principal.clone(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,
@@ -169,10 +168,7 @@ impl Deployed {
         self.assets.get(key).map(|asset| row(key, asset))
     }
 
-    pub(crate) fn restore(
-        deployments: Vec<DeploymentRow>,
-        rows: Vec<AssetDefinitionRow>,
-    ) -> Result<Self, RestoreError> {
+    pub(crate) fn restore(deployments: Vec<DeploymentRow>, rows: Vec<AssetDefinitionRow>) -> Self {
         let mut deployed = Self::default();
         // There is one; of more, the newest counts.
         if let Some(row) = deployments.into_iter().max_by_key(|row| row.number) {
@@ -180,7 +176,7 @@ impl Deployed {
                 number: row.number,
                 digest: row.digest.into(),
                 project: row.project,
-                principal: Principal::parse(&row.actor),
+                principal: row.deployed_by,
                 deployed_at: row.deployed_at,
                 event_id: row.row_version,
                 assets: row.assets,
@@ -190,11 +186,6 @@ impl Deployed {
         }
         let mut digests: BTreeMap<String, Arc<str>> = BTreeMap::new();
         for row in rows {
-            let definition = serde_json::from_str(&row.definition).map_err(|error| RestoreError {
-                table: "asset_definitions",
-                key: row.asset_key.canonical().to_owned(),
-                problem: format!("definition: {error}"),
-            })?;
             let digest = digests
                 .entry(row.deployment_digest)
                 .or_insert_with_key(|digest| Arc::from(digest.as_str()))
@@ -202,7 +193,7 @@ impl Deployed {
             deployed.live += u32::from(row.removed_at.is_none());
             let defined = Defined {
                 id: row.asset_id,
-                definition: Arc::new(definition),
+                definition: row.definition.0,
                 number: row.deployment_number,
                 digest,
                 deployed_at: row.deployed_at,
@@ -211,7 +202,7 @@ impl Deployed {
             };
             deployed.assets.insert(row.asset_key, defined);
         }
-        Ok(deployed)
+        deployed
     }
 }
 
@@ -219,7 +210,7 @@ fn row(key: &AssetKey, asset: &Defined) -> AssetDefinitionRow {
     AssetDefinitionRow {
         asset_key: key.clone(),
         asset_id: asset.id,
-        definition: serde_json::to_string(&asset.definition).expect("plain data serializes to JSON"),
+        definition: Json(asset.definition.clone()),
         code_version: asset.definition.code_version.clone(),
         group_name: asset.definition.group.clone(),
         deployment_number: asset.number,

@@ -123,7 +123,7 @@ impl DynamicPartitions {
             name: name.to_owned(),
             change_number: set.number,
             partitions: self.keys_of(name).len() as u64,
-            actor: set.principal.to_string(),
+            changed_by: set.principal.clone(),
             changed_at: set.changed_at,
             row_version: set.version,
         })
@@ -138,7 +138,7 @@ impl DynamicPartitions {
             dynamic.keys.insert(row.name.clone(), Vec::new());
             let set = Set {
                 number: row.change_number,
-                principal: Principal::parse(&row.actor),
+                principal: row.changed_by,
                 changed_at: row.changed_at,
                 version: row.row_version,
                 added_at: Vec::new(),

@@ -10,10 +10,9 @@ use super::{
     Cancel, Counts, Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer,
     Run, RunKeyIndex, State, Statuses, Task, TaskRef, index,
 };
-use crate::event::{Outcome, Progress, TimerKind};
+use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
-use crate::principal::Principal;
-use crate::rows::{EdgeRow, HotRows, OutboxRow, RunRow, TaskRow, TimerRow};
+use crate::rows::{EdgeRow, HotRows, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 use crate::settings::Settings;
 
 /// Name of the queue a task goes to unless it names another.
@@ -31,14 +30,6 @@ pub struct RestoreError {
     pub problem: String,
 }
 
-fn json<T: serde::Serialize>(value: &T) -> String {
-    serde_json::to_string(value).expect("plain data serializes to JSON")
-}
-
-fn outcome_name(outcome: Outcome) -> String {
-    json(&outcome).trim_matches('"').to_owned()
-}
-
 pub(super) fn run_row(run: &Run) -> RunRow {
     RunRow {
         run_id: run.id,
@@ -50,13 +41,13 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         state: run.state,
         transition_reason: run.reason,
         source_type: run.source.kind().to_owned(),
-        source: json(&run.source),
-        requested_by: run.requested_by.to_string(),
+        source: Json(run.source.clone()),
+        requested_by: run.requested_by.clone(),
         request_id: run.request_id.as_ref().map(ToString::to_string),
         selection: run.selection.clone(),
-        partitions: json(&run.partitions),
-        config: json(&run.config),
-        labels: json(&run.labels),
+        partitions: Json(run.partitions.clone()),
+        config: Json(run.config.clone()),
+        labels: Json(run.labels.clone()),
         priority: run.priority,
         tasks_total: run.tasks.len() as u32,
         tasks_succeeded: run.counts.succeeded,
@@ -68,7 +59,7 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         started_at: run.started_at,
         finished_at: run.finished_at,
         cancel_requested_at: run.cancel.as_ref().map(|c| c.at),
-        cancel_actor: run.cancel.as_ref().map(|c| c.principal.to_string()),
+        cancelled_by: run.cancel.as_ref().map(|c| c.principal.clone()),
         cancel_reason: run.cancel.as_ref().map(|c| c.reason.clone()),
         finished_event_id: run.finished_event,
         row_version: run.version,
@@ -94,7 +85,7 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         deps_total: task.deps_total,
         deps_satisfied_count: task.deps_satisfied,
         deps_satisfied_at: task.deps_satisfied_at,
-        options: json(&task.options),
+        options: Json(task.options.clone()),
         ready_at: task.ready_at,
         dispatched_at: task.dispatched_at,
         started_at: task.started_at,
@@ -105,13 +96,13 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         progress_ppm: task.progress.as_ref().map(|p| p.ppm),
         progress_message: task.progress.as_ref().map(|p| p.message.clone()),
         caused_by: task.caused_by.map(|i| run.tasks[i as usize].key.clone()),
-        error: task.error.as_ref().map(json),
-        error_code: task.error.as_ref().map(|e| e.code.name()),
-        late_outcome: task.late_outcome.map(outcome_name),
+        error: task.error.clone().map(Json),
+        error_code: task.error.as_ref().map(|error| Name(error.code)),
+        late_outcome: task.late_outcome.map(Name),
         materialization_id: task.materialization,
-        outputs: (!task.outputs.is_empty()).then(|| json(&task.outputs)),
-        usage: task.usage.as_ref().map(json),
-        past_attempts: (!task.past_attempts.is_empty()).then(|| json(&task.past_attempts)),
+        outputs: (!task.outputs.is_empty()).then(|| Json(task.outputs.clone())),
+        usage: task.usage.map(Json),
+        past_attempts: (!task.past_attempts.is_empty()).then(|| Json(task.past_attempts.clone())),
         row_version: task.version,
     }
 }
@@ -156,7 +147,7 @@ pub(super) fn timer_row(run: &Run, position: u32) -> Option<TimerRow> {
     Some(TimerRow {
         cloud_task_id: cloud_task_id('t', &id),
         timer_id: id,
-        timer_type: TimerKind::Retry,
+        timer_type: Name(TimerKind::Retry),
         run_id: run.id,
         task_key: task.key.clone(),
         attempt: task.attempt,
@@ -231,26 +222,43 @@ impl State {
         settings: Settings,
         rows: HotRows,
     ) -> Result<State, RestoreError> {
+        // Every list by its name: one that is not read does not compile.
+        let HotRows {
+            head,
+            runs: run_rows,
+            tasks,
+            edges,
+            deployments,
+            timers,
+            outbox,
+            asset_definitions,
+            partition_status,
+            quarantine,
+            dynamic_partitions,
+            partition_sets,
+            run_keys,
+            idempotency,
+        } = rows;
         let mut state = State::new(tenant, workspace, settings);
-        state.head = rows.head;
-        state.definitions = Deployed::restore(rows.deployments, rows.asset_definitions)?;
-        state.dynamic = DynamicPartitions::restore(rows.partition_sets, rows.dynamic_partitions)?;
-        state.run_keys = RunKeyIndex::restore(rows.run_keys);
-        state.idempotency = IdempotencyIndex::restore(rows.idempotency);
-        state.statuses = Statuses::restore(rows.partition_status)?;
-        state.quarantine = Quarantine::restore(rows.quarantine);
+        state.head = head;
+        state.definitions = Deployed::restore(deployments, asset_definitions);
+        state.dynamic = DynamicPartitions::restore(partition_sets, dynamic_partitions)?;
+        state.run_keys = RunKeyIndex::restore(run_keys);
+        state.idempotency = IdempotencyIndex::restore(idempotency);
+        state.statuses = Statuses::restore(partition_status)?;
+        state.quarantine = Quarantine::restore(quarantine);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
-        for row in rows.runs {
+        for row in run_rows {
             let run = restore_run(row)?;
             runs.insert(run.id, run);
         }
         let mut causes: Vec<(RunId, TaskKey, TaskKey)> = Vec::new();
-        for row in rows.tasks {
+        for row in tasks {
             if let Some(cause) = &row.caused_by {
                 causes.push((row.run_id, row.task_key.clone(), cause.clone()));
             }
             let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?;
-            run.tasks.push(restore_task(row)?);
+            run.tasks.push(restore_task(row));
         }
         for run in runs.values_mut() {
             run.tasks.sort_by(|a, b| a.key.cmp(&b.key));
@@ -260,17 +268,17 @@ impl State {
             let (task, cause) = (find(run, "tasks", &task)?, find(run, "tasks", &cause)?);
             run.tasks[task as usize].caused_by = Some(cause);
         }
-        for row in rows.outbox {
+        for row in outbox {
             let run = owner(&mut runs, "dispatch_outbox", row.run_id, &row.dispatch_id)?;
             let task = find(run, "dispatch_outbox", &row.task_key)?;
             run.tasks[task as usize].outbox = Some(Outbox { status: row.status, created_at: row.created_at });
         }
-        for row in rows.timers {
+        for row in timers {
             let run = owner(&mut runs, "timers", row.run_id, &row.timer_id)?;
             let task = find(run, "timers", &row.task_key)?;
             run.tasks[task as usize].timer = Some(RetryTimer { fire_at: row.fire_at, state: row.state });
         }
-        for row in rows.edges {
+        for row in edges {
             let run = owner(&mut runs, "dep_satisfaction", row.run_id, row.downstream_task_key.as_str())?;
             let edge = Edge {
                 upstream: find(run, "dep_satisfaction", &row.upstream_task_key)?,
@@ -334,13 +342,13 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         plan_fingerprint: row.plan_fingerprint.as_deref().map(fingerprint).transpose()?,
         state: row.state,
         reason: row.transition_reason,
-        source: serde_json::from_str(&row.source).map_err(|e| misfit(format!("source: {e}")))?,
-        requested_by: Principal::parse(&row.requested_by),
-        request_id: row.request_id.as_deref().map(Into::into),
-        selection: row.selection.clone(),
-        partitions: serde_json::from_str(&row.partitions).map_err(|e| misfit(format!("partitions: {e}")))?,
-        config: serde_json::from_str(&row.config).map_err(|e| misfit(format!("config: {e}")))?,
-        labels: serde_json::from_str(&row.labels).map_err(|e| misfit(format!("labels: {e}")))?,
+        source: row.source.0,
+        requested_by: row.requested_by,
+        request_id: row.request_id.map(Into::into),
+        selection: row.selection,
+        partitions: row.partitions.0,
+        config: row.config.0,
+        labels: row.labels.0,
         priority: row.priority,
         counts: Counts {
             succeeded: row.tasks_succeeded,
@@ -355,7 +363,7 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         finished_event: row.finished_event_id,
         cancel: row.cancel_requested_at.map(|at| Cancel {
             at,
-            principal: row.cancel_actor.as_deref().map(Principal::parse).unwrap_or_default(),
+            principal: row.cancelled_by.clone().unwrap_or_default(),
             reason: row.cancel_reason.clone().unwrap_or_default(),
             timed_out: row.transition_reason == RunTransitionReason::TimedOut,
         }),
@@ -369,33 +377,9 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
     })
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(text: Option<&str>) -> Result<Option<T>, serde_json::Error> {
-    text.map(serde_json::from_str).transpose()
-}
-
-fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
-    let misfit = |field: &str, problem: String| RestoreError {
-        table: "tasks",
-        key: format!("{}, {}", row.run_id, row.task_key),
-        problem: format!("{field}: {problem}"),
-    };
-    let error = row
-        .error
-        .as_deref()
-        .map(|text| serde_json::from_str(text).map(Arc::new).map_err(|e| misfit("error", e.to_string())))
-        .transpose()?;
-    let late_outcome = row
-        .late_outcome
-        .as_deref()
-        .map(|name| serde_json::from_str(&json(&name)).map_err(|e| misfit("late_outcome", e.to_string())))
-        .transpose()?;
-    let outputs = parsed(row.outputs.as_deref()).map_err(|e| misfit("outputs", e.to_string()))?;
-    let usage = parsed(row.usage.as_deref()).map_err(|e| misfit("usage", e.to_string()))?;
-    let past = parsed(row.past_attempts.as_deref()).map_err(|e| misfit("past_attempts", e.to_string()))?;
-    Ok(Task {
-        options: serde_json::from_str(&row.options)
-            .map(Arc::new)
-            .map_err(|e| misfit("options", e.to_string()))?,
+fn restore_task(row: TaskRow) -> Task {
+    Task {
+        options: row.options.0,
         state: row.state,
         reason: row.transition_reason,
         transition_at: row.transition_at,
@@ -415,18 +399,18 @@ fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         worker: row.worker_id.as_deref().map(Arc::from),
         progress: row
             .progress_ppm
-            .map(|ppm| Progress { ppm, message: row.progress_message.clone().unwrap_or_default() }),
+            .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
         caused_by: None,
-        error,
-        late_outcome,
+        error: row.error.map(|error| error.0),
+        late_outcome: row.late_outcome.map(|outcome| outcome.0),
         materialization: row.materialization_id,
-        outputs: outputs.unwrap_or_default(),
-        usage,
-        past_attempts: past.unwrap_or_default(),
+        outputs: row.outputs.map(|outputs| outputs.0).unwrap_or_default(),
+        usage: row.usage.map(|usage| usage.0),
+        past_attempts: row.past_attempts.map(|past| past.0).unwrap_or_default(),
         outbox: None,
         timer: None,
         version: row.row_version,
         dirty: false,
         key: row.task_key,
-    })
+    }
 }

@@ -1,5 +1,7 @@
 //! Where a rebuild is, so that a killed one goes on.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use servo_store::{BlobError, Blobs};
@@ -11,20 +13,8 @@ use crate::table::SCHEMA_VERSION;
 /// The checkpoint of a rebuild. There is one rebuild at a time.
 pub(crate) const NAME: &str = "rebuild/orchestration.json";
 
-/// Rows that went to history, to compare with what the files say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Counts {
-    pub(crate) runs: u64,
-    pub(crate) tasks: u64,
-    pub(crate) edges: u64,
-    pub(crate) conflicts: u64,
-    #[serde(default)]
-    pub(crate) materializations: u64,
-    #[serde(default)]
-    pub(crate) check_results: u64,
-    #[serde(default)]
-    pub(crate) deployments: u64,
-}
+/// Rows that went to history by table, to compare with what the files say.
+pub(crate) type Counts = BTreeMap<String, u64>;
 
 /// Everything a rebuild needs to go on.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -1,21 +1,18 @@
 //! Comparing rows with what they should be.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Debug, Write};
 
-use servo_core::EventId;
-use servo_engine::HotRows;
+use servo_core::{EventId, Timestamp};
+use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row};
+use servo_engine::{Delta, HotRows, for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::files::Files;
 use crate::manifest::Manifest;
-use crate::settled::Cursor;
-use crate::table::{HotTable, Table};
-use crate::tables::{
-    AssetDefinitions, Deployments, DynamicPartitions, Edges, Outbox, PartitionSets, PartitionStatuses,
-    Quarantine, Runs, Tasks, Timers,
-};
+use crate::settled::{Cursor, history_key};
+use crate::table::StoredRow;
 
 /// Differing keys shown per table.
 const SAMPLES: usize = 20;
@@ -52,82 +49,101 @@ impl TableCheck {
     }
 }
 
-/// Digests of the rows a table should have, by digest of their key.
-pub(super) struct Digests<T: Table> {
-    rows: HashMap<u128, (u128, EventId)>,
-    key: fn(&T::Row) -> String,
-}
+/// Digests of the rows that tables should have in history, by table and by what identifies them.
+#[derive(Default)]
+pub(crate) struct Digests(BTreeMap<&'static str, HashMap<u128, (u128, EventId)>>);
 
-impl<T: Table> Digests<T> {
-    pub(super) fn new(key: fn(&T::Row) -> String) -> Self {
-        Self { rows: HashMap::new(), key }
+impl Digests {
+    /// Adds what a delta puts into history, except what has expired.
+    pub(crate) fn add(&mut self, delta: &Delta, oldest: Timestamp) {
+        for_each_history_table!(R => self.add_rows(R::ended(delta), history_id));
+        for_each_append_only_table!(R => self.add_rows(R::appended(delta), |row| appended_id(row, oldest)));
     }
 
-    pub(super) fn add(&mut self, rows: &[T::Row], wanted: impl Fn(&T::Row) -> bool) {
-        for row in rows.iter().filter(|row| wanted(row)) {
-            self.rows.insert(digest(&(self.key)(row)), (digest(row), T::place(row)));
+    fn add_rows<R: Row>(&mut self, rows: &[R], id: impl Fn(&R) -> Option<u128>) {
+        let digests = self.0.entry(R::TABLE).or_default();
+        for row in rows {
+            if let Some(id) = id(row) {
+                digests.insert(id, (digest(row), row.sort_key()));
+            }
         }
     }
-}
 
-pub(super) async fn compare_settled<T: Table>(
-    files: &Files,
-    manifest: &Manifest,
-    expected: Digests<T>,
-    wanted: impl Fn(&T::Row) -> bool,
-) -> Result<TableCheck, Error> {
-    let mut check = TableCheck {
-        table: format!("{} (history)", T::NAME),
-        expected: expected.rows.len() as u64,
-        ..TableCheck::default()
-    };
-    // What has been found stays, without its place: a second copy is no surprise.
-    let mut rows: HashMap<u128, (u128, Option<EventId>)> =
-        expected.rows.into_iter().map(|(key, (row, place))| (key, (row, Some(place)))).collect();
-    for file in manifest.settled(T::NAME) {
-        let mut cursor = Cursor::<T>::open(files, file).await?;
-        while let Some(row) = cursor.next().await? {
-            if !wanted(&row) {
-                continue;
-            }
-            let key = (expected.key)(&row);
-            match rows.get_mut(&digest(&key)) {
-                None => {
-                    check.unexpected += 1;
-                    check.sample(|| format!("unexpected {key} in {}", file.path));
-                }
-                Some((known, place)) => {
-                    check.found += u64::from(place.take().is_some());
-                    if *known != digest(&row) {
-                        check.differing += 1;
-                        check.sample(|| format!("differing {key} in {}", file.path));
+    /// Compares the history of every table.
+    pub(crate) async fn compare(
+        mut self,
+        files: &Files,
+        manifest: &Manifest,
+        oldest: Timestamp,
+    ) -> Result<Vec<TableCheck>, Error> {
+        let mut checks = Vec::new();
+        for_each_history_table!(R => {
+            checks.push(self.compare_table::<R>(files, manifest, history_id).await?);
+        });
+        for_each_append_only_table!(R => {
+            let id = |row: &R| appended_id(row, oldest);
+            checks.push(self.compare_table::<R>(files, manifest, id).await?);
+        });
+        Ok(checks)
+    }
+
+    async fn compare_table<R: StoredRow>(
+        &mut self,
+        files: &Files,
+        manifest: &Manifest,
+        id: impl Fn(&R) -> Option<u128>,
+    ) -> Result<TableCheck, Error> {
+        let expected = self.0.remove(R::TABLE).unwrap_or_default();
+        let mut check = TableCheck {
+            table: format!("{} (history)", R::TABLE),
+            expected: expected.len() as u64,
+            ..TableCheck::default()
+        };
+        // What has been found stays, without its sort key: a second copy is no surprise.
+        let mut rows: HashMap<u128, (u128, Option<EventId>)> =
+            expected.into_iter().map(|(id, (row, sort_key))| (id, (row, Some(sort_key)))).collect();
+        for file in manifest.settled(R::TABLE) {
+            let mut cursor = Cursor::<R>::open(files, file).await?;
+            while let Some(row) = cursor.next().await? {
+                let Some(id) = id(&row) else { continue };
+                match rows.get_mut(&id) {
+                    None => {
+                        check.unexpected += 1;
+                        check.sample(|| format!("unexpected {:?} in {}", row.key(), file.path));
+                    }
+                    Some((known, sort_key)) => {
+                        check.found += u64::from(sort_key.take().is_some());
+                        if *known != digest(&row) {
+                            check.differing += 1;
+                            check.sample(|| format!("differing {:?} in {}", row.key(), file.path));
+                        }
                     }
                 }
             }
         }
+        for sort_key in rows.into_values().filter_map(|(_, sort_key)| sort_key) {
+            check.missing += 1;
+            check.sample(|| format!("missing row at {sort_key}"));
+        }
+        Ok(check)
     }
-    for place in rows.into_values().filter_map(|(_, place)| place) {
-        check.missing += 1;
-        check.sample(|| format!("missing row at {place}"));
-    }
-    Ok(check)
+}
+
+/// Rows of history are told apart by their key.
+fn history_id<R: HistoryRow>(row: &R) -> Option<u128> {
+    Some(digest(&history_key(row)))
+}
+
+/// Rows that never change are told apart by all that they say: a check may report twice under one name. None if the row
+/// has expired.
+fn appended_id<R: AppendedRow>(row: &R, oldest: Timestamp) -> Option<u128> {
+    (!R::EXPIRES || row.at() >= oldest).then(|| digest(row))
 }
 
 /// Every hot table, and what memory keeps of request keys.
-pub(super) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck> {
-    let mut tables = vec![
-        compare_rows::<Runs>(&expected.runs, &found.runs),
-        compare_rows::<Tasks>(&expected.tasks, &found.tasks),
-        compare_rows::<Edges>(&expected.edges, &found.edges),
-        compare_rows::<Timers>(&expected.timers, &found.timers),
-        compare_rows::<Outbox>(&expected.outbox, &found.outbox),
-        compare_rows::<AssetDefinitions>(&expected.asset_definitions, &found.asset_definitions),
-        compare_rows::<Deployments>(&expected.deployments, &found.deployments),
-        compare_rows::<DynamicPartitions>(&expected.dynamic_partitions, &found.dynamic_partitions),
-        compare_rows::<PartitionSets>(&expected.partition_sets, &found.partition_sets),
-        compare_rows::<PartitionStatuses>(&expected.partition_status, &found.partition_status),
-        compare_rows::<Quarantine>(&expected.quarantine, &found.quarantine),
-    ];
+pub(crate) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck> {
+    let mut tables = Vec::new();
+    for_each_hot_table!(R => tables.push(compare_rows(R::hot(expected), R::hot(found))));
     for (table, same) in [
         ("watermarks", expected.head == found.head),
         ("run_key_index (hot)", expected.run_keys == found.run_keys),
@@ -144,9 +160,9 @@ pub(super) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck
 }
 
 /// Both lists are sorted by key.
-fn compare_rows<T: HotTable>(expected: &[T::Row], found: &[T::Row]) -> TableCheck {
+fn compare_rows<R: Row>(expected: &[R], found: &[R]) -> TableCheck {
     let mut check = TableCheck {
-        table: format!("{} (hot)", T::NAME),
+        table: format!("{} (hot)", R::TABLE),
         expected: expected.len() as u64,
         found: found.len() as u64,
         ..TableCheck::default()
@@ -157,21 +173,21 @@ fn compare_rows<T: HotTable>(expected: &[T::Row], found: &[T::Row]) -> TableChec
             (None, None) => return check,
             (Some(_), None) => std::cmp::Ordering::Less,
             (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(a), Some(b)) => T::key(a).cmp(&T::key(b)),
+            (Some(a), Some(b)) => a.key().cmp(&b.key()),
         };
         let (a, b) = (left.next_if(|_| order.is_le()), right.next_if(|_| order.is_ge()));
         match (a, b) {
             (Some(a), Some(b)) if a != b => {
                 check.differing += 1;
-                check.sample(|| format!("differing {:?}", T::key(a)));
+                check.sample(|| format!("differing {:?}", a.key()));
             }
             (Some(a), None) => {
                 check.missing += 1;
-                check.sample(|| format!("missing {:?}", T::key(a)));
+                check.sample(|| format!("missing {:?}", a.key()));
             }
             (None, Some(b)) => {
                 check.unexpected += 1;
-                check.sample(|| format!("unexpected {:?}", T::key(b)));
+                check.sample(|| format!("unexpected {:?}", b.key()));
             }
             (Some(_), Some(_)) | (None, None) => {}
         }

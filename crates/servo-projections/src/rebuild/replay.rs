@@ -2,8 +2,9 @@
 
 use futures::StreamExt;
 use servo_core::Timestamp;
-use servo_engine::State;
 use servo_engine::event::decode_batch;
+use servo_engine::rows::{AppendedRow, HistoryRow, Row};
+use servo_engine::{Delta, State, for_each_append_only_table, for_each_history_table};
 use servo_store::{Log, Record};
 
 use super::checkpoint::{Checkpoint, Counts};
@@ -11,8 +12,7 @@ use super::report::{Phase, Progress, RebuildReport};
 use super::{RebuildOptions, Workshop, aborted, refused, view};
 use crate::error::Error;
 use crate::manifest::Manifest;
-use crate::table::{SCHEMA_VERSION, Table};
-use crate::tables::{CheckResults, Deployments, Edges, Materializations, RunKeyConflicts, Runs, Tasks};
+use crate::table::SCHEMA_VERSION;
 use crate::writer::Writer;
 
 /// Events folded at most between two flushes: bounds memory whatever the size of batches.
@@ -168,14 +168,7 @@ impl<'a> Shadow<'a> {
             self.writer.discard_written().await;
             return Err(error);
         }
-        let counts = &mut self.saved.counts;
-        counts.runs += delta.ended_runs.len() as u64;
-        counts.tasks += delta.ended_tasks.len() as u64;
-        counts.edges += delta.ended_edges.len() as u64;
-        counts.conflicts += delta.run_key_conflicts.len() as u64;
-        counts.materializations += delta.materializations.len() as u64;
-        counts.check_results += delta.check_results.len() as u64;
-        counts.deployments += delta.ended_deployments.len() as u64;
+        count(&mut self.saved.counts, &delta);
         self.saved.through = delta.head.seq;
         let before = std::mem::replace(&mut self.saved.shadow, shadow);
         self.saved.write(&*self.workshop.blobs).await?;
@@ -194,18 +187,9 @@ impl<'a> Shadow<'a> {
         if rows != self.state.rows() {
             return Err(refused("its hot rows, read back, are not what was folded; please report this"));
         }
-        let counts = self.saved.counts;
-        for (table, expected) in [
-            (Runs::NAME, counts.runs),
-            (Tasks::NAME, counts.tasks),
-            (Edges::NAME, counts.edges),
-            (RunKeyConflicts::NAME, counts.conflicts),
-            (Materializations::NAME, counts.materializations),
-            (CheckResults::NAME, counts.check_results),
-            (Deployments::NAME, counts.deployments),
-        ] {
+        for (table, expected) in &self.saved.counts {
             let found: u64 = shadow.settled(table).iter().map(|file| file.rows).sum();
-            if found != expected {
+            if found != *expected {
                 return Err(refused(format!(
                     "history of `{table}` has {found} rows, {expected} were folded"
                 )));
@@ -258,4 +242,13 @@ impl<'a> Shadow<'a> {
             tables: super::sweep::tables_of(manifest),
         }
     }
+}
+
+/// Adds the rows that a delta puts into history. Rows that expire are not counted: their files go at any time.
+fn count(counts: &mut Counts, delta: &Delta) {
+    let mut add = |table: &str, rows: usize| *counts.entry(table.to_owned()).or_default() += rows as u64;
+    for_each_history_table!(R => add(R::TABLE, R::ended(delta).len()));
+    for_each_append_only_table!(R => if !R::EXPIRES {
+        add(R::TABLE, R::appended(delta).len());
+    });
 }

@@ -11,7 +11,7 @@ use super::report::TableStatus;
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
-use crate::tables::TABLES;
+use crate::table::TABLES;
 
 /// The tables as the newest manifest has them; empty if there is none.
 pub async fn list(blobs: Arc<dyn Blobs>, layout: Layout) -> Result<Vec<TableStatus>, Error> {
@@ -37,7 +37,7 @@ pub(crate) fn tables_of(manifest: &Manifest) -> Vec<TableStatus> {
             last_seq: manifest.watermarks.last_seq,
         }
     };
-    TABLES.into_iter().map(status).collect()
+    TABLES.iter().map(|table| status(table)).collect()
 }
 
 /// Deletes table files that no manifest names: left by crashes and by stopped rebuilds. Returns how many.

@@ -2,22 +2,16 @@
 
 use futures::StreamExt;
 use servo_engine::event::decode_batch;
-use servo_engine::rows::{CheckResultRow, MaterializationRow};
-use servo_engine::{Delta, HotRows, State};
+use servo_engine::{HotRows, State};
 use servo_store::Log;
 
-use super::compare::{Digests, TableCheck, compare_hot, compare_settled};
+use super::compare::{Digests, TableCheck, compare_hot};
 use super::{Workshop, sweep::orphans, whole_log};
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::manifest::Manifest;
 use crate::projection::Projection;
 use crate::request_keys::oldest_kept;
-use crate::settled::history_key;
-use crate::table::{HistoryTable, Table};
-use crate::tables::{
-    CheckResults, Deployments, Edges, Idempotency, Materializations, RunKeyConflicts, RunKeys, Runs, Tasks,
-};
 
 /// What a verification found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,97 +62,26 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
             Err(error) => return Err(error),
         }
     }
-    let expected = replay(log, workshop, &manifest, &mut report).await?;
+    let (hot, history) = replay(log, workshop, &manifest, &mut report).await?;
     if report.damaged.is_empty() {
-        let oldest = oldest_kept(&manifest);
-        let Expected {
-            hot,
-            runs,
-            tasks,
-            edges,
-            run_keys,
-            conflicts,
-            idempotency,
-            materializations,
-            check_results,
-            deployments,
-        } = expected;
         let found = Projection { files: files.clone(), manifest: manifest.clone().into() }.hot_rows().await?;
         report.tables = compare_hot(&hot, &found);
-        report.tables.push(compare_settled(&files, &manifest, runs, |_| true).await?);
-        report.tables.push(compare_settled(&files, &manifest, tasks, |_| true).await?);
-        report.tables.push(compare_settled(&files, &manifest, edges, |_| true).await?);
-        report
-            .tables
-            .push(compare_settled(&files, &manifest, run_keys, |row| row.created_at >= oldest).await?);
-        report.tables.push(compare_settled(&files, &manifest, conflicts, |_| true).await?);
-        report
-            .tables
-            .push(compare_settled(&files, &manifest, idempotency, |row| row.created_at >= oldest).await?);
-        report.tables.push(compare_settled(&files, &manifest, materializations, |_| true).await?);
-        report.tables.push(compare_settled(&files, &manifest, check_results, |_| true).await?);
-        report.tables.push(compare_settled(&files, &manifest, deployments, |_| true).await?);
+        report.tables.extend(history.compare(&files, &manifest, oldest_kept(&manifest)).await?);
     }
     Ok(report)
 }
 
-struct Expected {
-    hot: HotRows,
-    runs: Digests<Runs>,
-    tasks: Digests<Tasks>,
-    edges: Digests<Edges>,
-    run_keys: Digests<RunKeys>,
-    conflicts: Digests<RunKeyConflicts>,
-    idempotency: Digests<Idempotency>,
-    materializations: Digests<Materializations>,
-    check_results: Digests<CheckResults>,
-    deployments: Digests<Deployments>,
-}
-
-fn history_text<T: HistoryTable>(row: &T::Row) -> String {
-    format!("{:?}", history_key::<T>(row))
-}
-
-fn place_text<T: Table>(row: &T::Row) -> String {
-    T::place(row).to_string()
-}
-
+/// What the tables should hold: hot rows, and digests of those in history.
 async fn replay(
     log: &dyn Log,
     workshop: &Workshop,
     manifest: &Manifest,
     report: &mut VerifyReport,
-) -> Result<Expected, Error> {
+) -> Result<(HotRows, Digests), Error> {
     let (tenant, workspace) = (workshop.layout.tenant().clone(), workshop.layout.workspace().clone());
     let mut state = State::new(tenant, workspace, workshop.settings.clone());
     let oldest = oldest_kept(manifest);
-    let mut expected = Expected {
-        hot: state.rows(),
-        runs: Digests::new(history_text::<Runs>),
-        tasks: Digests::new(history_text::<Tasks>),
-        edges: Digests::new(history_text::<Edges>),
-        run_keys: Digests::new(place_text::<RunKeys>),
-        conflicts: Digests::new(place_text::<RunKeyConflicts>),
-        idempotency: Digests::new(place_text::<Idempotency>),
-        materializations: Digests::new(|row: &MaterializationRow| {
-            format!("{} {:?}", row.row_version, row.asset_key)
-        }),
-        check_results: Digests::new(|row: &CheckResultRow| {
-            format!("{} {:?} {}", row.row_version, row.asset_key, row.check_name)
-        }),
-        deployments: Digests::new(history_text::<Deployments>),
-    };
-    let mut take = |delta: &Delta| {
-        expected.runs.add(&delta.ended_runs, |_| true);
-        expected.tasks.add(&delta.ended_tasks, |_| true);
-        expected.edges.add(&delta.ended_edges, |_| true);
-        expected.run_keys.add(&delta.run_keys, |row| row.created_at >= oldest);
-        expected.conflicts.add(&delta.run_key_conflicts, |_| true);
-        expected.idempotency.add(&delta.idempotency, |row| row.created_at >= oldest);
-        expected.materializations.add(&delta.materializations, |_| true);
-        expected.check_results.add(&delta.check_results, |_| true);
-        expected.deployments.add(&delta.ended_deployments, |_| true);
-    };
+    let mut history = Digests::default();
     let mut batches = log.read(1);
     while state.head().seq < report.through {
         let Some(record) = batches.next().await.transpose()? else { break };
@@ -170,10 +93,10 @@ async fn replay(
             }
         }
         if record.seq.is_multiple_of(1_000) {
-            take(&state.take_delta());
+            history.add(&state.take_delta(), oldest);
         }
     }
-    take(&state.take_delta());
+    history.add(&state.take_delta(), oldest);
     if state.head().seq < report.through {
         let reason = format!(
             "the manifest ends at batch {}, the log already at {}; the log has lost its end",
@@ -182,6 +105,5 @@ async fn replay(
         );
         return Err(Error::Refused { what: "verification", reason });
     }
-    expected.hot = state.rows();
-    Ok(expected)
+    Ok((state.rows(), history))
 }

@@ -1,118 +1,17 @@
 //! Flushing, merging, forgetting and dropping.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
-use servo_core::{Millis, RunId, Timestamp};
-use servo_engine::rows::{Delta, DynamicPartitionRow, RunRow};
+use servo_core::{Millis, RunId};
+use servo_engine::rows::{
+    Delta, DynamicPartitionRow, IdempotencyRow, PartitionSetRow, Row, RunKeyRow, RunRow,
+};
 
 use super::generate::Generator;
-use super::support::{Model, empty_delta, event, latest, layout, memory, now, open};
+use super::support::{Model, empty_delta, event, latest, layout, memory, now, open, random_delta};
 use crate::Limits;
-use crate::table::Table;
-use crate::tables::{Idempotency, RunKeys, Runs};
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
-}
-
-/// A delta that changes and removes few enough keys for them to meet often.
-fn random_delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
-    let mut delta = empty_delta(seq);
-    let version = |generator: &mut Generator| event((seq - 1) * 1_000 + generator.below(1_000));
-    let mut runs: BTreeMap<RunId, RunRow> = BTreeMap::new();
-    for _ in 0..generator.below(6) {
-        let mut row = generator.run();
-        row.run_id = RunId::from_u128(u128::from(generator.below(8)));
-        row.row_version = version(generator);
-        runs.insert(row.run_id, row);
-    }
-    let mut tasks = BTreeMap::new();
-    let mut edges = BTreeMap::new();
-    for _ in 0..generator.below(20) {
-        let mut row = generator.task();
-        row.run_id = RunId::from_u128(u128::from(generator.below(4)));
-        row.row_version = version(generator);
-        tasks.insert((row.run_id, row.task_key.clone()), row);
-        let mut row = generator.edge();
-        row.run_id = RunId::from_u128(u128::from(generator.below(2)));
-        row.row_version = version(generator);
-        edges.insert((row.run_id, row.upstream_task_key.clone(), row.downstream_task_key.clone()), row);
-    }
-    let (mut timers, mut outbox) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..generator.below(5) {
-        let mut row = generator.timer();
-        row.row_version = version(generator);
-        timers.insert(row.timer_id.clone(), row);
-        let mut row = generator.outbox();
-        row.row_version = version(generator);
-        outbox.insert(row.dispatch_id.clone(), row);
-    }
-    let (mut dynamic_partitions, mut sets) = (BTreeMap::new(), BTreeMap::new());
-    let mut statuses = BTreeMap::new();
-    for _ in 0..generator.below(20) {
-        let mut row = generator.dynamic_partition();
-        row.partition = generator.below(10).to_string();
-        row.row_version = version(generator);
-        dynamic_partitions.insert((row.name.clone(), row.partition.clone()), row);
-        let mut row = generator.partition_set();
-        row.row_version = version(generator);
-        sets.insert(row.name.clone(), row);
-        let mut row = generator.partition_status();
-        row.row_version = version(generator);
-        statuses.insert((row.asset_key.clone(), row.partition_key.clone()), row);
-        delta.materializations.push(generator.materialization());
-    }
-    let (mut definitions, mut deployments) = (BTreeMap::new(), BTreeMap::new());
-    for _ in 0..generator.below(3) {
-        let mut row = generator.asset_definition();
-        row.row_version = version(generator);
-        definitions.insert(row.asset_key.clone(), row);
-        let mut row = generator.deployment();
-        row.row_version = version(generator);
-        row.number = generator.below(4);
-        deployments.insert(row.number, row);
-        delta.ended_deployments.push(generator.deployment());
-    }
-    macro_rules! gone {
-        ($table:ident, $rows:ident) => {
-            for key in model.$table.keys() {
-                if generator.below(4) == 0 && !$rows.contains_key(key) {
-                    delta.gone.$table.push(key.clone());
-                }
-            }
-        };
-    }
-    gone!(runs, runs);
-    gone!(tasks, tasks);
-    gone!(edges, edges);
-    gone!(timers, timers);
-    gone!(outbox, outbox);
-    gone!(dynamic_partitions, dynamic_partitions);
-    gone!(deployments, deployments);
-    delta.asset_definitions = definitions.into_values().collect();
-    delta.deployments = deployments.into_values().collect();
-    delta.dynamic_partitions = dynamic_partitions.into_values().collect();
-    delta.partition_sets = sets.into_values().collect();
-    delta.partition_status = statuses.into_values().collect();
-    delta.runs = runs.into_values().collect();
-    delta.tasks = tasks.into_values().collect();
-    delta.edges = edges.into_values().collect();
-    delta.timers = timers.into_values().collect();
-    delta.outbox = outbox.into_values().collect();
-    for _ in 0..generator.below(4) {
-        let mut row = generator.run_key();
-        row.run_id = RunId::from_u128(row.run_id.to_u128() ^ u128::from(generator.number()));
-        row.key_hash = row.run_id.to_u128();
-        row.created_at = Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
-        delta.run_keys.push(row);
-        let mut row = generator.idempotency();
-        row.key_hash ^= u128::from(generator.number());
-        row.created_at = Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
-        delta.idempotency.push(row);
-        delta.run_key_conflicts.push(generator.conflict());
-    }
-    delta
 }
 
 proptest! {
@@ -129,19 +28,18 @@ proptest! {
             let limits = Limits { l0_max_count, tier_fanout, keep_manifests: 3, ..Limits::default() };
             let blobs = memory();
             let mut compactor = open(&blobs, 1, 1, limits.clone()).await;
-            let (mut generator, mut model) = (Generator::new(seed), Model::default());
+            let (generator, mut model) = (Generator::new(seed), Model::default());
             for seq in 1..=flushes {
                 if seq.is_multiple_of(reopen) {
                     compactor = open(&blobs, 1, seq + 1, limits.clone()).await;
                 }
-                let delta = random_delta(&mut generator, seq, &model);
+                let delta = random_delta(&generator, seq, &model);
                 model.apply(&delta);
-                let head = delta.head;
                 let manifest = compactor.flush(delta, now()).await.unwrap();
                 prop_assert!(compactor.maintenance_error().is_none());
                 let projection = latest(&blobs).await;
                 prop_assert_eq!(&**projection.manifest(), &*manifest);
-                prop_assert_eq!(projection.hot_rows().await.unwrap(), model.rows(head));
+                prop_assert_eq!(&projection.hot_rows().await.unwrap(), &model.0);
                 let flushes = manifest.l0_deltas.iter().filter(|delta| delta.level == 0).count();
                 prop_assert!(flushes <= l0_max_count && manifest.l0_deltas.len() <= flushes + 1);
             }
@@ -154,9 +52,9 @@ proptest! {
 async fn deleted_rows_do_not_come_back_after_a_merge() {
     let blobs = memory();
     let mut compactor = open(&blobs, 1, 1, Limits { l0_max_count: 2, ..Limits::default() }).await;
-    let mut generator = Generator::new(1);
+    let generator = Generator::new(1);
     let runs: Vec<RunRow> = (0..3)
-        .map(|n| RunRow { run_id: RunId::from_u128(n), row_version: event(1), ..generator.run() })
+        .map(|n| RunRow { run_id: RunId::from_u128(n), row_version: event(1), ..generator.row() })
         .collect();
     compactor.flush(Delta { runs: runs.clone(), ..empty_delta(1) }, now()).await.unwrap();
     let mut gone = empty_delta(2);
@@ -195,15 +93,14 @@ async fn a_large_base_stays_until_its_deltas_are_worth_a_new_one() {
         let gone = gone.iter().map(|n| ("customers".to_owned(), format!("{n:05}")));
         delta.gone.dynamic_partitions.extend(gone);
         // A small table beside it, which is rewritten each time.
-        let mut set = Generator::new(seq).partition_set();
+        let mut set: PartitionSetRow = Generator::new(seq).row();
         set.name = "customers".to_owned();
         set.row_version = event(seq * 1_000);
         delta.partition_sets = vec![set];
         model.apply(&delta);
-        let head = delta.head;
         let manifest = compactor.flush(delta, now()).await.unwrap();
         assert!(compactor.maintenance_error().is_none());
-        assert_eq!(latest(&blobs).await.hot_rows().await.unwrap(), model.rows(head), "flush {seq}");
+        assert_eq!(latest(&blobs).await.hot_rows().await.unwrap(), model.0, "flush {seq}");
         manifest
     };
     let base = |manifest: &crate::Manifest, table: &str| {
@@ -245,8 +142,8 @@ async fn an_empty_delta_writes_only_a_newer_watermark() {
 async fn the_newest_version_of_a_row_wins_even_from_an_older_delta() {
     let blobs = memory();
     let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
-    let mut generator = Generator::new(1);
-    let newer = RunRow { row_version: event(9), ..generator.run() };
+    let generator = Generator::new(1);
+    let newer = RunRow { row_version: event(9), ..generator.row() };
     let older = RunRow { row_version: event(3), priority: 77, ..newer.clone() };
     compactor.flush(Delta { runs: vec![newer.clone()], ..empty_delta(1) }, now()).await.unwrap();
     compactor.flush(Delta { runs: vec![older], ..empty_delta(2) }, now()).await.unwrap();
@@ -258,22 +155,18 @@ async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
     let blobs = memory();
     let limits = Limits { dedup_window: Millis::from_hours(1), dedup_entries: 3, ..Limits::default() };
     let mut compactor = open(&blobs, 1, 1, limits).await;
-    let mut generator = Generator::new(1);
+    let generator = Generator::new(1);
     for seq in 1..=6_u64 {
         let created_at = now().saturating_add(Millis::from_minutes(25 * seq));
         let mut delta = empty_delta(seq);
-        delta.run_keys = vec![servo_engine::rows::RunKeyRow {
+        delta.run_keys = vec![RunKeyRow {
             run_id: RunId::from_u128(u128::from(seq)),
             key_hash: u128::from(seq),
             created_at,
-            ..generator.run_key()
+            ..generator.row()
         }];
         delta.idempotency = (0..2)
-            .map(|n| servo_engine::rows::IdempotencyRow {
-                key_hash: u128::from(seq * 10 + n),
-                created_at,
-                ..generator.idempotency()
-            })
+            .map(|n| IdempotencyRow { key_hash: u128::from(seq * 10 + n), created_at, ..generator.row() })
             .collect();
         compactor.flush(delta, now()).await.unwrap();
     }
@@ -283,8 +176,8 @@ async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
     assert_eq!(ids, [4, 5, 6], "those of the last hour");
     let hashes: Vec<u128> = rows.idempotency.iter().map(|entry| entry.key_hash).collect();
     assert_eq!(hashes, [51, 60, 61], "at most three");
-    assert_eq!(projection.manifest().settled(RunKeys::NAME).len(), 3);
-    assert_eq!(projection.manifest().settled(Idempotency::NAME).len(), 3);
+    assert_eq!(projection.manifest().settled(RunKeyRow::TABLE).len(), 3);
+    assert_eq!(projection.manifest().settled(IdempotencyRow::TABLE).len(), 3);
 }
 
 #[tokio::test]
@@ -292,20 +185,20 @@ async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else
     let blobs = memory();
     let limits = Limits { keep_manifests: 4, l0_max_count: 2, tier_fanout: 2, ..Limits::default() };
     let mut compactor = open(&blobs, 1, 1, limits).await;
-    let mut generator = Generator::new(1);
+    let generator = Generator::new(1);
     for seq in 1..=60 {
         let mut delta = empty_delta(seq);
-        delta.runs = vec![RunRow { row_version: event(seq * 1_000), ..generator.run() }];
-        delta.ended_runs = vec![RunRow {
+        delta.runs = vec![RunRow { row_version: event(seq * 1_000), ..generator.row() }];
+        delta.ended.runs = vec![RunRow {
             run_id: RunId::from_u128(seq.into()),
             requested_event_id: event(seq),
-            ..generator.run()
+            ..generator.row()
         }];
         compactor.flush(delta, now()).await.unwrap();
     }
     let projection = latest(&blobs).await;
     projection.hot_rows().await.unwrap();
-    let page = projection.runs_before(None, 100, &Default::default()).await.unwrap();
+    let page = projection.runs_after(None, 100, &Default::default()).await.unwrap();
     assert_eq!(page.len(), 60);
     let newest = projection.manifest().revision;
     let manifests = blobs.list(layout().manifest_dir()).await.unwrap();
@@ -321,5 +214,5 @@ async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else
         named += manifest.paths().len();
     }
     assert!(files.len() <= named, "{} files, {named} named", files.len());
-    assert!(projection.manifest().settled(Runs::NAME).len() < 10);
+    assert!(projection.manifest().settled(RunRow::TABLE).len() < 10);
 }

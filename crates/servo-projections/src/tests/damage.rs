@@ -3,29 +3,28 @@
 use std::fs;
 
 use servo_core::RunId;
-use servo_engine::rows::{Delta, RunKeyRow, RunRow};
+use servo_engine::rows::{Delta, EndedRows, Row, RunKeyRow, RunRow};
 use servo_store::ErrorKind;
 
 use super::generate::Generator;
 use super::support::{Directory, empty_delta, event, latest, layout, now, open, try_open};
-use crate::table::Table;
-use crate::tables::{RunKeys, Runs};
 use crate::{Error, Limits, Projection, RunFilter};
 
 fn delta(seq: u64) -> Delta {
-    let mut generator = Generator::new(seq);
+    let generator = Generator::new(seq);
     let id = RunId::from_u128(u128::from(seq));
     let run =
-        RunRow { run_id: id, row_version: event(seq), requested_event_id: event(seq), ..generator.run() };
+        RunRow { run_id: id, row_version: event(seq), requested_event_id: event(seq), ..generator.row() };
     let ended: Vec<RunRow> = (0..10)
         .map(|n| RunRow {
             run_id: RunId::from_u128(u128::from(seq * 100 + n)),
             requested_event_id: event(seq * 100 + n),
-            ..generator.run()
+            ..generator.row()
         })
         .collect();
-    let run_keys = vec![RunKeyRow { created_at: now(), ..generator.run_key() }];
-    Delta { runs: vec![run], ended_runs: ended, run_keys, ..empty_delta(seq) }
+    let run_keys = vec![RunKeyRow { created_at: now(), ..generator.row() }];
+    let ended = EndedRows { runs: ended, ..EndedRows::default() };
+    Delta { runs: vec![run], ended, run_keys, ..empty_delta(seq) }
 }
 
 async fn workspace() -> Directory {
@@ -52,7 +51,7 @@ fn damaged<T: std::fmt::Debug>(result: Result<T, Error>) -> (String, String) {
 
 async fn hot_file(directory: &Directory) -> String {
     let manifest = latest(&directory.blobs).await.manifest().clone();
-    manifest.l0_deltas[1].tables[Runs::NAME][0].path.clone()
+    manifest.l0_deltas[1].tables[RunRow::TABLE][0].path.clone()
 }
 
 #[tokio::test]
@@ -85,14 +84,14 @@ async fn every_flipped_byte_of_a_hot_file_is_noticed() {
 async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
     let directory = workspace().await;
     let manifest = latest(&directory.blobs).await.manifest().clone();
-    let name = manifest.settled(Runs::NAME)[1].path.clone();
+    let name = manifest.settled(RunRow::TABLE)[1].path.clone();
     let bytes = fs::read(directory.path(&name)).unwrap();
     // The first four bytes are a magic number that is not read.
     for at in (4..bytes.len()).step_by(61) {
         let mut bad = bytes.clone();
         bad[at] ^= 0x10;
         fs::write(directory.path(&name), bad).unwrap();
-        let page = latest(&directory.blobs).await.runs_before(None, 30, &RunFilter::default()).await;
+        let page = latest(&directory.blobs).await.runs_after(None, 30, &RunFilter::default()).await;
         let (file, problem) = damaged(page);
         assert_eq!(file, name);
         assert!(problem.contains("checksum"), "{problem}");
@@ -103,7 +102,7 @@ async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
 async fn a_missing_file_is_named() {
     let directory = workspace().await;
     let manifest = latest(&directory.blobs).await.manifest().clone();
-    let name = manifest.settled(RunKeys::NAME)[0].path.clone();
+    let name = manifest.settled(RunKeyRow::TABLE)[0].path.clone();
     fs::remove_file(directory.path(&name)).unwrap();
     let (file, problem) = damaged(latest(&directory.blobs).await.hot_rows().await);
     assert_eq!(file, name);

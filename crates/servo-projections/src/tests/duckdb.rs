@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use servo_core::RunId;
-use servo_engine::rows::{Delta, IdempotencyRow, RunKeyRow, RunRow};
+use servo_engine::rows::{HotRow, Row};
+use servo_engine::{for_each_append_only_table, for_each_hot_table};
 
 use super::generate::Generator;
-use super::support::{Directory, Model, empty_delta, event, latest, layout, now, open};
-use crate::tables::TABLES;
-use crate::{Limits, RunFilter};
+use super::support::{Directory, Model, latest, layout, now, open, random_delta};
+use crate::{Limits, TABLES};
 
 pub(super) fn python() -> PathBuf {
     match std::env::var_os("SERVO_TEST_PYTHON") {
@@ -21,84 +20,17 @@ pub(super) fn python() -> PathBuf {
 
 fn read_with_duckdb(workspace: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/read_tables.py");
-    let output = Command::new(python()).arg(script).arg(workspace).output().unwrap_or_else(|error| {
-        panic!("{} cannot be started: {error}; run `make setup`", python().display())
-    });
+    let mut keys = serde_json::Map::new();
+    for_each_hot_table!(R => keys.insert(R::TABLE.to_owned(), R::KEY.into()));
+    let keys = Value::from(keys).to_string();
+    let output =
+        Command::new(python()).arg(script).arg(workspace).arg(keys).output().unwrap_or_else(|error| {
+            panic!("{} cannot be started: {error}; run `make setup`", python().display())
+        });
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!errors.contains("No module named 'duckdb'"), "duckdb is not installed; run `make setup`");
     assert!(output.status.success(), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-/// Rows of every table, some removed, some ended.
-fn delta(generator: &mut Generator, seq: u64, model: &Model) -> Delta {
-    let mut delta = empty_delta(seq);
-    for n in 0..4_u64 {
-        let run_id = RunId::from_u128(u128::from(seq * 10 + n));
-        let version = event((seq - 1) * 1_000 + n);
-        delta.runs.push(RunRow { run_id, row_version: version, ..generator.run() });
-        delta.tasks.push(servo_engine::rows::TaskRow { run_id, row_version: version, ..generator.task() });
-        delta.edges.push(servo_engine::rows::EdgeRow { run_id, row_version: version, ..generator.edge() });
-        let name = format!("{seq}/{n}");
-        delta.timers.push(servo_engine::rows::TimerRow {
-            timer_id: name.clone(),
-            row_version: version,
-            ..generator.timer()
-        });
-        delta.outbox.push(servo_engine::rows::OutboxRow {
-            dispatch_id: name,
-            row_version: version,
-            ..generator.outbox()
-        });
-        let ended = RunId::from_u128(u128::from(seq * 1_000 + n));
-        delta.ended_runs.push(RunRow {
-            run_id: ended,
-            requested_event_id: event(seq * 10 + n),
-            ..generator.run()
-        });
-        delta.ended_tasks.push(servo_engine::rows::TaskRow { run_id: ended, ..generator.task() });
-        delta.ended_edges.push(servo_engine::rows::EdgeRow { run_id: ended, ..generator.edge() });
-        delta.run_keys.push(RunKeyRow { created_at: now(), ..generator.run_key() });
-        delta.run_key_conflicts.push(generator.conflict());
-        delta.idempotency.push(IdempotencyRow { created_at: now(), ..generator.idempotency() });
-        let name = format!("{seq}/{n}");
-        delta.dynamic_partitions.push(servo_engine::rows::DynamicPartitionRow {
-            partition: name.clone(),
-            row_version: version,
-            ..generator.dynamic_partition()
-        });
-        delta.partition_sets.push(servo_engine::rows::PartitionSetRow {
-            name,
-            row_version: version,
-            ..generator.partition_set()
-        });
-        let mut definition = generator.asset_definition();
-        definition.asset_key = format!("demo/asset_{n}").parse().unwrap();
-        definition.row_version = version;
-        delta.asset_definitions.push(definition);
-        let ended = servo_engine::rows::DeploymentRow { row_version: version, ..generator.deployment() };
-        delta.ended_deployments.push(ended);
-        let mut status = generator.partition_status();
-        status.partition_key = (n > 0).then(|| format!("n=i:{n}").parse().unwrap());
-        status.row_version = version;
-        delta.partition_status.push(status);
-        delta.materializations.push(generator.materialization());
-        delta.check_results.push(generator.check_result());
-        let waiting = servo_engine::rows::QuarantineRow { row_version: version, ..generator.quarantine() };
-        delta.quarantine.push(waiting);
-    }
-    let newest = servo_engine::rows::DeploymentRow {
-        number: seq,
-        row_version: event((seq - 1) * 1_000),
-        ..generator.deployment()
-    };
-    delta.deployments.push(newest);
-    delta.gone.deployments.extend(model.deployments.keys().copied());
-    delta.gone.runs.extend(model.runs.keys().next());
-    delta.gone.timers.extend(model.timers.keys().next().cloned());
-    delta.gone.dynamic_partitions.extend(model.dynamic_partitions.keys().next().cloned());
-    delta.gone.quarantine.extend(model.quarantine.keys().next().cloned());
-    delta
 }
 
 #[tokio::test]
@@ -106,9 +38,9 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
     let directory = Directory::new();
     let limits = Limits { l0_max_count: 2, tier_fanout: 3, ..Limits::default() };
     let mut compactor = open(&directory.blobs, 1, 1, limits).await;
-    let (mut generator, mut model) = (Generator::new(11), Model::default());
+    let (generator, mut model) = (Generator::new(11), Model::default());
     for seq in 1..=8 {
-        let delta = delta(&mut generator, seq, &model);
+        let delta = random_delta(&generator, seq, &model);
         model.apply(&delta);
         compactor.flush(delta, now()).await.unwrap();
     }
@@ -125,7 +57,7 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
     let mut expected = TABLES.to_vec();
     expected.sort_unstable();
     assert_eq!(tables, expected);
-    for table in TABLES {
+    for table in TABLES.iter().copied() {
         assert_eq!(seen[table]["stored"], seen[table]["declared"], "{table}");
         assert_eq!(seen[table]["columns"]["tenant_id"], "VARCHAR", "{table}");
         assert_eq!(seen[table]["columns"]["row_version"], "VARCHAR", "{table}");
@@ -135,29 +67,29 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
     assert_eq!(seen["idempotency_keys"]["columns"]["key_hash"], "BLOB");
 
     let hot = projection.hot_rows().await.unwrap();
-    for (table, rows) in [
-        ("asset_definitions", hot.asset_definitions.len()),
-        ("partition_status", hot.partition_status.len()),
-        ("dynamic_partitions", hot.dynamic_partitions.len()),
-        ("dynamic_partition_sets", hot.partition_sets.len()),
-        ("quarantine", hot.quarantine.len()),
-    ] {
-        assert_eq!(seen[table]["rows"].as_array().unwrap().len(), rows, "{table}");
-    }
-    let mut runs: Vec<RunRow> = hot.runs;
-    runs.extend(projection.runs_before(None, 1_000, &RunFilter::default()).await.unwrap());
+    let live = |table: &str| seen[table]["rows"].as_array().unwrap().len() as u64;
+    let settled = |table: &str| manifest.settled(table).iter().map(|file| file.rows).sum::<u64>();
+    for_each_hot_table!(R => {
+        assert_eq!(live(R::TABLE), R::hot(&hot).len() as u64 + settled(R::TABLE), "{}", R::TABLE);
+    });
+    for_each_append_only_table!(R => assert_eq!(live(R::TABLE), settled(R::TABLE), "{}", R::TABLE));
     let rows = seen["runs"]["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), runs.len());
-    for run in runs {
-        let row = rows.iter().find(|row| row["run_id"] == run.run_id.to_string()).unwrap();
+    for run in hot.runs {
+        let (id, version) = (run.run_id.to_string(), run.row_version.to_string());
+        let row = rows.iter().find(|row| row["run_id"] == id && row["row_version"] == version).unwrap();
         assert_eq!(row["tenant_id"], layout().tenant().as_str());
         assert_eq!(row["run_key"], run.run_key);
         assert_eq!(row["state"], run.state.name());
+        assert_eq!(row["labels"], run.labels.to_text());
         assert_eq!(row["priority"], run.priority);
         assert_eq!(row["tasks_total"], run.tasks_total);
         assert_eq!(row["created_at"], run.created_at.as_millis());
         assert_eq!(row["finished_at"].as_i64(), run.finished_at.map(|at| at.as_millis()));
-        assert_eq!(row["cancel_actor"].as_str(), run.cancel_actor.as_deref());
-        assert_eq!(row["row_version"], run.row_version.to_string());
+        assert_eq!(
+            row["cancelled_by"].as_str(),
+            run.cancelled_by.as_ref().map(ToString::to_string).as_deref()
+        );
+        assert_eq!(row["selection"].as_str(), Some(run.selection.as_str()));
+        assert_eq!(row["source_type"].as_str(), Some(run.source.kind()));
     }
 }

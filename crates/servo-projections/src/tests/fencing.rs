@@ -15,7 +15,7 @@ use crate::{Compactor, Error, Limits};
 
 fn one_run(seq: u64) -> Delta {
     let run_id = RunId::from_u128(u128::from(seq));
-    let row = RunRow { run_id, row_version: event(seq * 1_000), ..Generator::new(seq).run() };
+    let row = RunRow { run_id, row_version: event(seq * 1_000), ..Generator::new(seq).row() };
     Delta { runs: vec![row], ..empty_delta(seq) }
 }
 

@@ -5,15 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_core::ManualClock;
 use servo_engine::State;
+use servo_engine::rows::{CheckResultRow, MaterializationRow, Row, RunRow, TaskRow};
 use servo_store::{Blobs, CountingPutIds, Layout, Log};
 
 use super::support::{layout, memory, now};
 use super::workload::{Workload, settings};
 use crate::rebuild::checkpoint::NAME as CHECKPOINT;
 use crate::rebuild::{Mode, Phase, RebuildOptions, Workshop, list, rebuild, sweep, verify};
-use crate::table::Table;
-use crate::tables::{CheckResults, Materializations, Runs, TABLES, Tasks};
-use crate::{Compactor, Error, Limits, Projection, RunFilter};
+use crate::{Compactor, Error, Limits, Projection, RunFilter, TABLES};
 
 fn workshop(blobs: &Arc<dyn Blobs>, writer: u64) -> Workshop {
     Workshop {
@@ -61,7 +60,7 @@ pub(super) async fn workspace_in(blobs: &Arc<dyn Blobs>, runs: u64) -> (Workload
 async fn recovery_gives_the_state_that_was_flushed() {
     let (work, blobs, _) = workspace(30).await;
     let projection = latest(&blobs, layout()).await;
-    for table in [Materializations::NAME, CheckResults::NAME] {
+    for table in [MaterializationRow::TABLE, CheckResultRow::TABLE] {
         assert!(!projection.manifest().settled(table).is_empty(), "{table} has rows");
     }
     let rows = projection.hot_rows().await.unwrap();
@@ -77,7 +76,7 @@ async fn recovery_gives_the_state_that_was_flushed() {
 async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     let (work, blobs, _) = workspace(25).await;
     let before = latest(&blobs, layout()).await;
-    let all = before.runs_before(None, 1_000, &RunFilter::default()).await.unwrap();
+    let all = before.runs_after(None, 1_000, &RunFilter::default()).await.unwrap();
     assert_eq!(all.len(), 22, "three of 25 stay in memory");
 
     let report =
@@ -86,7 +85,7 @@ async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     assert_eq!(report.revision, before.manifest().revision + 1);
     assert_eq!(after.manifest().revision, report.revision);
     assert_eq!(after.hot_rows().await.unwrap(), work.engine.state().rows());
-    assert_eq!(after.runs_before(None, 1_000, &RunFilter::default()).await.unwrap(), all);
+    assert_eq!(after.runs_after(None, 1_000, &RunFilter::default()).await.unwrap(), all);
     for run in &all {
         assert_eq!(after.tasks_of(run).await.unwrap(), before.tasks_of(run).await.unwrap());
         assert_eq!(after.tasks_of(run).await.unwrap().len(), 3);
@@ -271,11 +270,11 @@ async fn verify_finds_planted_differences() {
     let (work, blobs, mut compactor) = workspace(12).await;
     // A row in memory and a row of history that the log does not make.
     let rows = work.engine.state().rows();
-    let ended = latest(&blobs, layout()).await.runs_before(None, 1, &RunFilter::default()).await.unwrap();
+    let ended = latest(&blobs, layout()).await.runs_after(None, 1, &RunFilter::default()).await.unwrap();
     let mut delta = super::support::empty_delta(rows.head.seq);
     delta.head = rows.head;
-    delta.runs = vec![servo_engine::rows::RunRow { priority: 99, ..rows.runs[0].clone() }];
-    delta.ended_runs = vec![servo_engine::rows::RunRow { priority: 98, ..ended[0].clone() }];
+    delta.runs = vec![RunRow { priority: 99, ..rows.runs[0].clone() }];
+    delta.ended.runs = vec![RunRow { priority: 98, ..ended[0].clone() }];
     delta.gone.tasks = vec![(rows.tasks[0].run_id, rows.tasks[0].task_key.clone())];
     compactor.flush(delta, work.clock).await.unwrap();
 
@@ -295,7 +294,7 @@ async fn verify_finds_planted_differences() {
 async fn verify_names_damaged_files_and_orphans() {
     let (work, blobs, _) = workspace(12).await;
     let manifest = latest(&blobs, layout()).await.manifest().clone();
-    let victim = manifest.settled(Tasks::NAME)[0].path.clone();
+    let victim = manifest.settled(TaskRow::TABLE)[0].path.clone();
     let mut bytes = blobs.get(&victim).await.unwrap().to_vec();
     bytes[50] ^= 1;
     blobs.put(&victim, bytes.into()).await.unwrap();
@@ -315,7 +314,7 @@ async fn list_shows_every_table() {
     let (work, blobs, _) = workspace(12).await;
     let tables = list(Arc::clone(&blobs), layout()).await.unwrap();
     assert_eq!(tables.iter().map(|table| table.table.as_str()).collect::<Vec<_>>(), TABLES);
-    let runs = tables.iter().find(|table| table.table == Runs::NAME).unwrap();
+    let runs = tables.iter().find(|table| table.table == RunRow::TABLE).unwrap();
     assert!(runs.rows >= 12 && runs.bytes > 0 && !runs.history_files.is_empty());
     assert_eq!(runs.last_seq, work.engine.state().head().seq);
     assert!(list(memory(), layout()).await.unwrap().is_empty());

@@ -6,7 +6,10 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field as ArrowField, Schema};
 use bytes::Bytes;
 use proptest::prelude::*;
-use servo_engine::rows::{MaterializationRow, PartitionStatusRow, TaskRow};
+use servo_engine::for_each_table;
+use servo_engine::rows::{
+    EdgeRow, MaterializationRow, PartitionStatusRow, ReadFrom, Row, RunKeyRow, RunRow, TaskRow,
+};
 
 use super::generate::Generator;
 use super::support::owner;
@@ -14,16 +17,11 @@ use crate::batch::Batch;
 use crate::encode::encode;
 use crate::error::Error;
 use crate::files::{decode_whole, verify_whole};
-use crate::table::{SCHEMA_VERSION, Table};
-use crate::tables::{
-    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
-    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
-};
+use crate::table::{Arrays, SCHEMA_VERSION, StoredRow};
 
-fn check<T: Table>(seed: u64, count: usize, make: impl Fn(&mut Generator) -> T::Row) {
-    let mut generator = Generator::new(seed);
-    let rows: Vec<T::Row> = (0..count).map(|_| make(&mut generator)).collect();
-    let mut encoded = encode::<T>(&owner(), &rows).unwrap();
+fn check<R: StoredRow + ReadFrom<Generator>>(seed: u64, count: usize) {
+    let rows: Vec<R> = Generator::new(seed).rows(count);
+    let mut encoded = encode(&owner(), &rows).unwrap();
     encoded.file.path = "a.parquet".to_owned();
     let bytes = Bytes::from(encoded.bytes);
     verify_whole(&encoded.file, &bytes).unwrap();
@@ -31,7 +29,7 @@ fn check<T: Table>(seed: u64, count: usize, make: impl Fn(&mut Generator) -> T::
     let mut back = Vec::new();
     for (group, batch) in batches.iter().enumerate() {
         let batch = Batch { rows: batch, file: &open.name, first_row: open.first_row(group), chosen: None };
-        back.extend(T::read(&batch, &mut (0..batch.len())).unwrap());
+        back.extend(R::read_rows(&batch, 0..batch.len()).unwrap());
     }
     assert_eq!(back, rows);
 }
@@ -40,33 +38,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn rows_of_every_table_come_back_as_they_were(seed: u64, count in 0usize..40) {
-        check::<Runs>(seed, count, Generator::run);
-        check::<Tasks>(seed, count, Generator::task);
-        check::<Edges>(seed, count, Generator::edge);
-        check::<Timers>(seed, count, Generator::timer);
-        check::<Outbox>(seed, count, Generator::outbox);
-        check::<RunKeys>(seed, count, Generator::run_key);
-        check::<RunKeyConflicts>(seed, count, Generator::conflict);
-        check::<Idempotency>(seed, count, Generator::idempotency);
-        check::<AssetDefinitions>(seed, count, Generator::asset_definition);
-        check::<Deployments>(seed, count, Generator::deployment);
-        check::<DynamicPartitions>(seed, count, Generator::dynamic_partition);
-        check::<PartitionSets>(seed, count, Generator::partition_set);
-        check::<PartitionStatuses>(seed, count, Generator::partition_status);
-        check::<Materializations>(seed, count, Generator::materialization);
-        check::<CheckResults>(seed, count, Generator::check_result);
-        check::<Quarantine>(seed, count, Generator::quarantine);
+        for_each_table!(R => check::<R>(seed, count));
     }
 }
 
 #[test]
 fn many_row_groups_come_back_in_order() {
-    check::<Edges>(1, 10_000, Generator::edge);
+    check::<EdgeRow>(1, 10_000);
 }
 
 #[test]
 fn columns_are_the_fields_of_the_rows_in_snake_case() {
-    let names: Vec<&str> = RunKeys::columns().iter().map(|column| column.name).collect();
+    let names: Vec<&str> = RunKeyRow::COLUMNS.iter().map(|column| column.name).collect();
     let expected = [
         "run_id",
         "key_hash",
@@ -80,35 +63,32 @@ fn columns_are_the_fields_of_the_rows_in_snake_case() {
 }
 
 /// The columns of some rows, without these, as a file of an earlier version has them.
-fn without<T: Table>(rows: &[T::Row], dropped: &[&str]) -> Vec<T::Row> {
-    let specs = T::columns();
-    assert!(dropped.iter().all(|name| specs.iter().any(|spec| spec.name == *name)), "{dropped:?}");
-    let columns = specs.into_iter().zip(T::arrays(rows));
-    let (fields, arrays): (Vec<ArrowField>, Vec<ArrayRef>) = columns
-        .filter(|(spec, _)| !dropped.contains(&spec.name))
-        .map(|(spec, array)| (ArrowField::new(spec.name, spec.data_type, true), array))
-        .unzip();
+fn without<R: StoredRow>(rows: &[R], dropped: &[&str]) -> Vec<R> {
+    assert!(dropped.iter().all(|name| R::COLUMNS.iter().any(|column| column.name == *name)), "{dropped:?}");
+    let columns = Arrays::of_rows(rows).0.into_iter().filter(|(name, _)| !dropped.contains(name));
+    let (fields, arrays): (Vec<ArrowField>, Vec<ArrayRef>) =
+        columns.map(|(name, array)| (ArrowField::new(name, array.data_type().clone(), true), array)).unzip();
     let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
     let batch = Batch { rows: &rows, file: "t/x.parquet", first_row: 0, chosen: None };
-    T::read(&batch, &mut (0..batch.len())).unwrap()
+    R::read_rows(&batch, 0..batch.len()).unwrap()
 }
 
 #[test]
 fn columns_that_a_table_has_gained_since_are_null_in_files_without_them() {
-    let mut generator = Generator::new(5);
-    let tasks: Vec<_> = (0..20).map(|_| generator.task()).collect();
-    let found = without::<Tasks>(&tasks, &["outputs", "usage", "past_attempts"]);
+    let generator = Generator::new(5);
+    let tasks: Vec<TaskRow> = generator.rows(20);
+    let found = without(&tasks, &["outputs", "usage", "past_attempts"]);
     let expected =
         tasks.into_iter().map(|row| TaskRow { outputs: None, usage: None, past_attempts: None, ..row });
     assert_eq!(found, expected.collect::<Vec<_>>());
 
-    let statuses: Vec<_> = (0..20).map(|_| generator.partition_status()).collect();
-    let found = without::<PartitionStatuses>(&statuses, &["last_materialization_format"]);
+    let statuses: Vec<PartitionStatusRow> = generator.rows(20);
+    let found = without(&statuses, &["last_materialization_format"]);
     let expected =
         statuses.into_iter().map(|row| PartitionStatusRow { last_materialization_format: None, ..row });
     assert_eq!(found, expected.collect::<Vec<_>>());
 
-    let made: Vec<_> = (0..20).map(|_| generator.materialization()).collect();
+    let made: Vec<MaterializationRow> = generator.rows(20);
     let new = [
         "format",
         "uri",
@@ -132,7 +112,7 @@ fn columns_that_a_table_has_gained_since_are_null_in_files_without_them() {
         code_version: None,
         ..row
     });
-    assert_eq!(without::<Materializations>(&made, &new), expected.collect::<Vec<_>>());
+    assert_eq!(without(&made, &new), expected.collect::<Vec<_>>());
 }
 
 fn problem(columns: Vec<(&str, ArrayRef)>) -> String {
@@ -166,9 +146,25 @@ fn a_wrong_column_is_named_with_file_and_row() {
 }
 
 #[test]
+fn json_that_is_no_such_value_is_named_with_file_and_row() {
+    let rows: Vec<TaskRow> = Generator::new(4).rows(3);
+    let mut columns = Arrays::of_rows(&rows).0;
+    let options = columns.iter_mut().find(|(name, _)| *name == "options").unwrap();
+    options.1 = Arc::new(StringArray::from(vec!["{}", r#"{"retry":"always"}"#, "{}"]));
+    let fields: Vec<ArrowField> =
+        columns.iter().map(|(name, array)| ArrowField::new(*name, array.data_type().clone(), true)).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    let rows = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).unwrap();
+    let batch = Batch { rows: &rows, file: "t/x.parquet", first_row: 100, chosen: None };
+    let error = TaskRow::read_rows(&batch, 0..batch.len()).unwrap_err().to_string();
+    assert!(error.starts_with("t/x.parquet is damaged: row 101, column `options`: "), "{error}");
+    assert!(error.contains("RetryPolicy"), "{error}");
+}
+
+#[test]
 fn a_file_of_a_newer_version_is_refused() {
     // The version is text in the footer; a newer one of the same length keeps every offset.
-    let encoded = encode::<Runs>(&owner(), &[Generator::new(3).run()]).unwrap();
+    let encoded = encode::<RunRow>(&owner(), &Generator::new(3).rows(1)).unwrap();
     let (mut bytes, mut file) = (encoded.bytes, encoded.file);
     let key = b"servo.schema_version";
     let at = bytes.windows(key.len()).position(|window| window == key).unwrap();

@@ -1,24 +1,19 @@
 //! What `servo sql` of the SDK knows of the tables, and that it sees the rows that the engine sees.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use arrow_array::{Array, ArrayRef, StringArray, UInt64Array};
 use arrow_schema::{DataType, TimeUnit};
-use servo_core::{EventId, RunId, Timestamp};
-use servo_engine::HotRows;
-use servo_engine::rows::{Delta, DynamicPartitionRow, PartitionStatusRow, RunRow, TimerRow};
+use servo_engine::rows::{Delta, HotRow, HotRows, Row};
+use servo_engine::{for_each_append_only_table, for_each_hot_table};
 
 use super::duckdb::python;
 use super::generate::Generator;
-use super::support::{Directory, empty_delta, event, latest, layout, now, open};
+use super::support::{Directory, check_generated, empty_delta, latest, layout, now, open};
 use crate::Limits;
-use crate::table::{HotTable, Shape, Table, schema};
-use crate::tables::{
-    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
-    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, TABLES, Tasks,
-    Timers,
-};
+use crate::table::{Arrays, Shape, StoredRow, schema};
 
 fn sdk() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/src")
@@ -39,140 +34,90 @@ fn sql_type(data_type: &DataType) -> &'static str {
     found.unwrap_or_else(|| panic!("say here what SQL calls {data_type}")).1
 }
 
-fn described<T: Table>(key: &[&str]) -> (&'static str, String) {
-    let schema = schema::<T>(Shape::Settled);
+/// What the SDK is told of a table. Rows that never change are not merged by their key.
+fn described<R: StoredRow>(is_hot: bool) -> String {
+    let schema = schema::<R>(Shape::Settled);
     let columns: Vec<String> = schema
         .fields()
         .iter()
         .map(|field| format!("      \"{}\": \"{}\"", field.name(), sql_type(field.data_type())))
         .collect();
+    let key = if is_hot { R::KEY } else { &[] };
     let key: Vec<String> = key.iter().map(|name| format!("\"{name}\"")).collect();
-    let text = format!(
+    format!(
         "  \"{}\": {{\n    \"key\": [{}],\n    \"columns\": {{\n{}\n    }}\n  }}",
-        T::NAME,
+        R::TABLE,
         key.join(", "),
         columns.join(",\n")
-    );
-    (T::NAME, text)
-}
-
-fn described_hot<T: HotTable>() -> (&'static str, String) {
-    let key: Vec<&str> = T::key_arrays(&[]).into_iter().map(|(name, _)| name).collect();
-    described::<T>(&key)
+    )
 }
 
 #[test]
 fn the_sdk_knows_every_table_with_its_key_and_its_columns() {
-    let known = [
-        described_hot::<Runs>(),
-        described_hot::<Tasks>(),
-        described_hot::<Edges>(),
-        described_hot::<Timers>(),
-        described_hot::<Outbox>(),
-        described_hot::<AssetDefinitions>(),
-        described_hot::<Deployments>(),
-        described_hot::<PartitionStatuses>(),
-        described::<Materializations>(&[]),
-        described::<CheckResults>(&[]),
-        described_hot::<Quarantine>(),
-        described_hot::<DynamicPartitions>(),
-        described_hot::<PartitionSets>(),
-        described::<RunKeys>(&[]),
-        described::<RunKeyConflicts>(&[]),
-        described::<Idempotency>(&[]),
-    ];
-    assert_eq!(known.each_ref().map(|(name, _)| *name), TABLES);
-    let texts: Vec<&str> = known.iter().map(|(_, text)| text.as_str()).collect();
-    let expected = format!("{{\n{}\n}}\n", texts.join(",\n"));
-    let path = sdk().join("servo/sql/tables.json");
-    if std::env::var_os("SERVO_UPDATE").is_some() {
-        std::fs::write(&path, &expected).unwrap();
-    }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(
-        found,
-        expected,
-        "{} differs; write it anew: SERVO_UPDATE=1 cargo test -p servo-projections the_sdk_knows",
-        path.display()
-    );
+    let mut tables = Vec::new();
+    for_each_hot_table!(R => tables.push(described::<R>(true)));
+    for_each_append_only_table!(R => tables.push(described::<R>(false)));
+    let expected = format!("{{\n{}\n}}\n", tables.join(",\n"));
+    check_generated(&sdk().join("servo/sql/tables.json"), &expected);
 }
 
 /// Few keys that come, change and go again and again. Versions go up and down, as no log would have them: the
 /// rule for merging says what counts all the same.
-fn delta(generator: &mut Generator, seq: u64) -> Delta {
+fn delta(generator: &Generator, seq: u64) -> Delta {
     let mut delta = empty_delta(seq);
-    for n in 0..6_u64 {
-        let version = event(generator.below(20) * 1_000 + seq * 10 + n);
-        let (key, asset) = (format!("key {n}"), "demo/asset".parse().unwrap());
-        match generator.below(4) {
-            0 => {
-                let run_id = RunId::from_u128(n.into());
-                delta.runs.push(RunRow { run_id, row_version: version, ..generator.run() });
-                delta.timers.push(TimerRow { timer_id: key, row_version: version, ..generator.timer() });
-                let partition_key = (n > 0).then(|| format!("n=i:{n}").parse().unwrap());
-                delta.partition_status.push(PartitionStatusRow {
-                    asset_key: asset,
-                    partition_key,
-                    row_version: version,
-                    ..generator.partition_status()
-                });
-            }
-            1 => {
-                delta.gone.runs.push(RunId::from_u128(n.into()));
-                delta.gone.timers.push(key.clone());
-                delta.dynamic_partitions.push(DynamicPartitionRow {
-                    name: key.clone(),
-                    partition: key,
-                    row_version: version,
-                    ..generator.dynamic_partition()
-                });
-            }
-            2 => delta.gone.dynamic_partitions.push((key.clone(), key)),
-            _ => {}
+    for_each_hot_table!(R => {
+        let mut rows: BTreeMap<<R as Row>::Key, R> = BTreeMap::new();
+        for _ in 0..generator.below(6) {
+            generator.at_batch(1 + generator.below(20));
+            let row: R = generator.row();
+            rows.insert(row.key(), row);
         }
-    }
+        for (key, row) in rows {
+            match generator.below(2) {
+                0 => R::changed_mut(&mut delta).push(row),
+                _ => R::gone_mut(&mut delta).push(key),
+            }
+        }
+    });
     delta
 }
 
-/// The rows of the engine as a sorted list of lines.
+/// The text of a column's values; `-` for null.
+fn texts(array: &ArrayRef) -> Vec<String> {
+    let of_numbers = |array: &UInt64Array| array.iter().map(|n| n.map(|n| n.to_string())).collect();
+    let of_texts = |array: &StringArray| array.iter().map(|text| text.map(str::to_owned)).collect();
+    let numbers = array.as_any().downcast_ref().map(of_numbers);
+    let found: Option<Vec<Option<String>>> = numbers.or_else(|| array.as_any().downcast_ref().map(of_texts));
+    let found = found.unwrap_or_else(|| panic!("say here how {} is shown", array.data_type()));
+    found.into_iter().map(|text| text.unwrap_or_else(|| "-".to_owned())).collect()
+}
+
+/// Key and version of every row of the engine, as a sorted list of lines.
 fn rows_of(hot: &HotRows) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut add = |table: &str, key: String, version: EventId, at: Timestamp| {
-        lines.push(format!("{table} {key} {version} {}", at.as_millis()));
-    };
-    for row in &hot.runs {
-        add("runs", row.run_id.to_string(), row.row_version, row.created_at);
-    }
-    for row in &hot.timers {
-        add("timers", row.timer_id.clone(), row.row_version, row.fire_at);
-    }
-    for row in &hot.partition_status {
-        let key = row.partition_key.as_ref().map_or_else(|| "-".to_owned(), |key| key.canonical().to_owned());
-        add("partition_status", key, row.row_version, row.last_attempt_at);
-    }
-    for row in &hot.dynamic_partitions {
-        add("dynamic_partitions", row.partition.clone(), row.row_version, row.added_at);
-    }
+    for_each_hot_table!(R => {
+        let arrays = Arrays::of_rows(R::hot(hot)).0;
+        let mut table = vec![R::TABLE.to_owned(); R::hot(hot).len()];
+        for name in R::KEY.iter().chain(&["row_version"]) {
+            let (_, array) = arrays.iter().find(|(column, _)| column == name).unwrap();
+            table.iter_mut().zip(texts(array)).for_each(|(line, text)| *line += &format!("|{text}"));
+        }
+        lines.extend(table);
+    });
     lines.sort_unstable();
     lines
 }
 
 /// The same as `servo sql` sees them.
 fn rows_seen(directory: &Path) -> Vec<String> {
-    let mut query = String::new();
-    for (table, key, at) in [
-        ("runs", "run_id", "created_at"),
-        ("timers", "timer_id", "fire_at"),
-        ("partition_status", "coalesce(partition_key, '-')", "last_attempt_at"),
-        ("dynamic_partitions", "partition", "added_at"),
-    ] {
-        let also = if query.is_empty() { "" } else { " union all " };
-        write!(
-            query,
-            "{also}select concat_ws(' ', '{table}', {key}, row_version, epoch_ms({at})) as line from {table}"
-        )
-        .unwrap();
-    }
+    let mut queries: Vec<String> = Vec::new();
+    for_each_hot_table!(R => {
+        let columns: Vec<String> =
+            R::KEY.iter().map(|name| format!("coalesce(\"{name}\"::varchar, '-')")).collect();
+        let line = format!("concat_ws('|', '{}', {}, row_version)", R::TABLE, columns.join(", "));
+        queries.push(format!("select {line} as line from {}", R::TABLE));
+    });
+    let query = queries.join(" union all ");
     let output = Command::new(python())
         .args(["-m", "servo.sql", "--json", "--tenant", layout().tenant().as_str()])
         .args(["--workspace", layout().workspace().as_str(), "--dir"])
@@ -194,9 +139,9 @@ async fn servo_sql_sees_the_rows_that_the_engine_sees() {
         let directory = Directory::new();
         let limits = Limits { l0_max_count, ..Limits::default() };
         let mut compactor = open(&directory.blobs, 1, 1, limits).await;
-        let mut generator = Generator::new(seed);
+        let generator = Generator::new(seed);
         for seq in 1..=13 {
-            compactor.flush(delta(&mut generator, seq), now()).await.unwrap();
+            compactor.flush(delta(&generator, seq), now()).await.unwrap();
         }
         let projection = latest(&directory.blobs).await;
         assert!(!projection.manifest().l0_deltas.is_empty(), "there is something to merge");

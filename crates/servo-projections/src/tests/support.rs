@@ -1,15 +1,18 @@
 //! Workspaces for tests, and a model of what the tables should hold.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
-use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::{EventId, RunId, Timestamp};
 use servo_engine::rows::{
-    AssetDefinitionRow, Delta, DeploymentRow, DynamicPartitionRow, EdgeRow, Head, HotRows, IdempotencyEntry,
-    OutboxRow, PartitionSetRow, PartitionStatusRow, QuarantineRow, RunKeyEntry, RunRow, TaskRow, TimerRow,
+    AppendedRow, Delta, Head, HistoryRow, HotRow, HotRows, IdempotencyEntry, ReadFrom, RunKeyEntry,
 };
+use servo_engine::testing::tables;
+use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use servo_store::{Blobs, CountingPutIds, FileBlobs, Layout, MemoryBlobs};
 
+use super::generate::Generator;
 use crate::encode::Owner;
 use crate::{Compactor, Limits, Projection};
 
@@ -69,88 +72,83 @@ pub(super) fn event(n: u64) -> EventId {
 }
 
 pub(super) fn empty_delta(seq: u64) -> Delta {
-    Delta::empty(Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 })
+    Delta::empty(head(seq))
+}
+
+pub(super) fn head(seq: u64) -> Head {
+    Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 }
 }
 
 /// What the tables should hold.
-#[derive(Default)]
-pub(super) struct Model {
-    pub(super) runs: BTreeMap<RunId, RunRow>,
-    pub(super) tasks: BTreeMap<(RunId, TaskKey), TaskRow>,
-    pub(super) edges: BTreeMap<(RunId, TaskKey, TaskKey), EdgeRow>,
-    pub(super) timers: BTreeMap<String, TimerRow>,
-    pub(super) outbox: BTreeMap<String, OutboxRow>,
-    pub(super) asset_definitions: BTreeMap<AssetKey, AssetDefinitionRow>,
-    pub(super) deployments: BTreeMap<u64, DeploymentRow>,
-    pub(super) dynamic_partitions: BTreeMap<(String, String), DynamicPartitionRow>,
-    pub(super) partition_sets: BTreeMap<String, PartitionSetRow>,
-    pub(super) partition_status: BTreeMap<(AssetKey, Option<PartitionKey>), PartitionStatusRow>,
-    pub(super) quarantine: BTreeMap<(AssetKey, MaterializationId), QuarantineRow>,
-    pub(super) run_keys: Vec<RunKeyEntry>,
-    pub(super) idempotency: Vec<IdempotencyEntry>,
+pub(super) struct Model(pub(super) HotRows);
+
+impl Default for Model {
+    fn default() -> Self {
+        Self(HotRows::empty(head(0)))
+    }
 }
 
 impl Model {
     pub(super) fn apply(&mut self, delta: &Delta) {
-        self.runs.retain(|key, _| !delta.gone.runs.contains(key));
-        self.tasks.retain(|key, _| !delta.gone.tasks.contains(key));
-        self.edges.retain(|key, _| !delta.gone.edges.contains(key));
-        self.timers.retain(|key, _| !delta.gone.timers.contains(key));
-        self.outbox.retain(|key, _| !delta.gone.outbox.contains(key));
-        self.deployments.retain(|key, _| !delta.gone.deployments.contains(key));
-        self.dynamic_partitions.retain(|key, _| !delta.gone.dynamic_partitions.contains(key));
-        self.quarantine.retain(|key, _| !delta.gone.quarantine.contains(key));
-        let waiting = delta.quarantine.iter();
-        self.quarantine
-            .extend(waiting.map(|row| ((row.asset_key.clone(), row.materialization_id), row.clone())));
-        self.runs.extend(delta.runs.iter().map(|row| (row.run_id, row.clone())));
-        self.tasks.extend(delta.tasks.iter().map(|row| ((row.run_id, row.task_key.clone()), row.clone())));
-        self.edges.extend(delta.edges.iter().map(|row| {
-            ((row.run_id, row.upstream_task_key.clone(), row.downstream_task_key.clone()), row.clone())
-        }));
-        self.timers.extend(delta.timers.iter().map(|row| (row.timer_id.clone(), row.clone())));
-        self.outbox.extend(delta.outbox.iter().map(|row| (row.dispatch_id.clone(), row.clone())));
-        let definitions = delta.asset_definitions.iter();
-        self.asset_definitions.extend(definitions.map(|row| (row.asset_key.clone(), row.clone())));
-        self.deployments.extend(delta.deployments.iter().map(|row| (row.number, row.clone())));
-        let keys = delta.dynamic_partitions.iter();
-        self.dynamic_partitions
-            .extend(keys.map(|row| ((row.name.clone(), row.partition.clone()), row.clone())));
-        self.partition_sets.extend(delta.partition_sets.iter().map(|row| (row.name.clone(), row.clone())));
-        let statuses = delta.partition_status.iter();
-        self.partition_status
-            .extend(statuses.map(|row| ((row.asset_key.clone(), row.partition_key.clone()), row.clone())));
-        self.run_keys.extend(delta.run_keys.iter().map(|row| RunKeyEntry {
+        tables::apply(&mut self.0, delta);
+        self.0.run_keys.extend(delta.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
             fingerprint: row.fingerprint_digest,
             created_at: row.created_at,
         }));
-        self.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));
-        self.idempotency.extend(
+        self.0.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));
+        self.0.idempotency.extend(
             delta
                 .idempotency
                 .iter()
                 .map(|row| IdempotencyEntry { key_hash: row.key_hash, created_at: row.created_at }),
         );
-        self.idempotency.sort_by_key(|entry| (entry.created_at, entry.key_hash));
+        self.0.idempotency.sort_by_key(|entry| (entry.created_at, entry.key_hash));
     }
+}
 
-    pub(super) fn rows(&self, head: Head) -> HotRows {
-        HotRows {
-            head,
-            runs: self.runs.values().cloned().collect(),
-            tasks: self.tasks.values().cloned().collect(),
-            edges: self.edges.values().cloned().collect(),
-            timers: self.timers.values().cloned().collect(),
-            outbox: self.outbox.values().cloned().collect(),
-            asset_definitions: self.asset_definitions.values().cloned().collect(),
-            deployments: self.deployments.values().cloned().collect(),
-            dynamic_partitions: self.dynamic_partitions.values().cloned().collect(),
-            partition_sets: self.partition_sets.values().cloned().collect(),
-            partition_status: self.partition_status.values().cloned().collect(),
-            quarantine: self.quarantine.values().cloned().collect(),
-            run_keys: self.run_keys.clone(),
-            idempotency: self.idempotency.clone(),
-        }
+/// Changes of every table: rows that are new or different, and keys of the model's rows that are gone. Keys are few enough
+/// to meet often.
+pub(super) fn random_delta(generator: &Generator, seq: u64, model: &Model) -> Delta {
+    generator.at_batch(seq);
+    let mut delta = empty_delta(seq);
+    for_each_hot_table!(R => change::<R>(generator, &mut delta, model));
+    for_each_history_table!(R => R::ended_mut(&mut delta).extend(generator.rows(generator.below(4) as usize)));
+    for_each_append_only_table!(R => {
+        R::appended_mut(&mut delta).extend(generator.rows(generator.below(4) as usize));
+    });
+    // Request keys are remembered for a while, each once.
+    let soon = || Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
+    for row in &mut delta.run_keys {
+        row.key_hash = u128::from(generator.number());
+        row.run_id = RunId::from_u128(row.key_hash);
+        row.created_at = soon();
     }
+    for row in &mut delta.idempotency {
+        row.key_hash = u128::from(generator.number());
+        row.created_at = soon();
+    }
+    delta
+}
+
+fn change<R: HotRow + ReadFrom<Generator>>(generator: &Generator, delta: &mut Delta, model: &Model) {
+    let rows: Vec<R> = generator.rows(generator.below(8) as usize);
+    let rows: BTreeMap<R::Key, R> = rows.into_iter().map(|row| (row.key(), row)).collect();
+    let known = R::hot(&model.0).iter().map(R::key);
+    let gone = known.filter(|key| generator.below(4) == 0 && !rows.contains_key(key));
+    R::gone_mut(delta).extend(gone);
+    R::changed_mut(delta).extend(rows.into_values());
+}
+
+/// Compares a file that is made from the tables with what they are now, or writes it anew.
+pub(super) fn check_generated(path: &Path, expected: &str) {
+    if std::env::var_os("SERVO_UPDATE").is_some() {
+        std::fs::write(path, expected).unwrap();
+    }
+    let found = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        found == expected,
+        "{} differs from the tables; write it anew: SERVO_UPDATE=1 cargo test -p servo-projections",
+        path.display()
+    );
 }

@@ -3,6 +3,8 @@
 use std::ops::Range;
 
 use servo_core::Timestamp;
+use servo_engine::rows::{HistoryRow, HotRow};
+use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use servo_store::TableFileKind;
 
 use super::Writer;
@@ -11,11 +13,7 @@ use crate::error::Error;
 use crate::hot::{Changes, merged};
 use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles};
 use crate::settled::{ChainCursor, MergeCursor, Roll, Rows};
-use crate::table::{HistoryTable, HotTable, Shape, Table};
-use crate::tables::{
-    AssetDefinitions, CheckResults, Deployments, DynamicPartitions, Edges, Idempotency, Materializations,
-    Outbox, PartitionSets, PartitionStatuses, Quarantine, RunKeyConflicts, RunKeys, Runs, Tasks, Timers,
-};
+use crate::table::{Shape, StoredRow};
 use crate::tiers::next_merge;
 
 /// A base with more than this many times the rows of its deltas stays: rewriting it would cost more than reading them.
@@ -29,15 +27,8 @@ impl Writer {
             self.merge_l0(draft, now).await?;
             merged = true;
         }
-        merged |= self.merge_history::<Runs>(draft).await?;
-        merged |= self.merge_history::<Tasks>(draft).await?;
-        merged |= self.merge_history::<Edges>(draft).await?;
-        merged |= self.merge_history::<Deployments>(draft).await?;
-        merged |= self.merge_settled::<RunKeys>(draft).await?;
-        merged |= self.merge_settled::<RunKeyConflicts>(draft).await?;
-        merged |= self.merge_settled::<Idempotency>(draft).await?;
-        merged |= self.merge_settled::<Materializations>(draft).await?;
-        merged |= self.merge_settled::<CheckResults>(draft).await?;
+        for_each_history_table!(R => merged |= self.merge_history::<R>(draft).await?);
+        for_each_append_only_table!(R => merged |= self.merge_settled::<R>(draft).await?);
         Ok(merged)
     }
 
@@ -55,17 +46,7 @@ impl Writer {
     /// Merges all deltas: into a new base, or, of a table whose base is far larger than they are, into one delta.
     pub(crate) async fn merge_l0(&mut self, draft: &mut Manifest, now: Timestamp) -> Result<(), Error> {
         let (mut base, mut rest) = (TableFiles::new(), TableFiles::new());
-        self.merge_table::<Runs>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Tasks>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Edges>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Timers>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Outbox>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<AssetDefinitions>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Deployments>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<DynamicPartitions>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<PartitionSets>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<PartitionStatuses>(draft, &mut base, &mut rest).await?;
-        self.merge_table::<Quarantine>(draft, &mut base, &mut rest).await?;
+        for_each_hot_table!(R => self.merge_table::<R>(draft, &mut base, &mut rest).await?);
         let (l0_id, snapshot_id) = (self.put_ids.next(), self.put_ids.next());
         let first_seq = draft.l0_deltas.first().map_or(0, |delta| delta.first_seq);
         let last_seq = draft.l0_deltas.last().map_or(0, |delta| delta.last_seq);
@@ -80,72 +61,75 @@ impl Writer {
         Ok(())
     }
 
-    async fn merge_table<T: HotTable>(
+    async fn merge_table<R: HotRow + StoredRow>(
         &mut self,
         draft: &Manifest,
         base: &mut TableFiles,
         rest: &mut TableFiles,
     ) -> Result<(), Error> {
         let rows = |files: &[FileRef]| files.iter().map(|file| file.rows).sum::<u64>();
-        let old = draft.base_snapshot.as_ref().and_then(|base| base.tables.get(T::NAME));
+        let old = draft.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
         let (kept, changed): (u64, u64) = (
             old.map_or(0, |files| rows(files)),
             draft
                 .l0_deltas
                 .iter()
-                .filter_map(|delta| delta.tables.get(T::NAME))
+                .filter_map(|delta| delta.tables.get(R::TABLE))
                 .map(|files| rows(files))
                 .sum(),
         );
         match old {
             Some(old) if changed == 0 || changed.saturating_mul(LARGE_BASE) < kept => {
-                base.insert(T::NAME.to_owned(), old.clone());
+                base.insert(R::TABLE.to_owned(), old.clone());
                 if changed > 0 {
-                    let (rows, gone) = Changes::<T>::read(&self.files, draft).await?.into_parts();
+                    let (rows, gone) = Changes::<R>::read(&self.files, draft).await?.into_parts();
                     let version = draft.watermarks.events_processed_through;
-                    let file = self.store_hot::<T>(&rows, &gone, version, draft.revision).await?;
-                    rest.insert(T::NAME.to_owned(), vec![file]);
+                    let file = self.store_hot::<R>(&rows, &gone, version, draft.revision).await?;
+                    rest.insert(R::TABLE.to_owned(), vec![file]);
                 }
                 Ok(())
             }
             Some(_) | None => {
-                let rows = merged::<T>(&self.files, draft).await?;
-                self.add_base::<T>(draft.revision, base, &rows).await
+                let rows = merged::<R>(&self.files, draft).await?;
+                self.add_base::<R>(draft.revision, base, &rows).await
             }
         }
     }
 
-    async fn add_base<T: HotTable>(
+    async fn add_base<R: HotRow + StoredRow>(
         &mut self,
         revision: u64,
         tables: &mut TableFiles,
-        rows: &[T::Row],
+        rows: &[R],
     ) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut writer = FileWriter::<T>::new(&self.owner, Shape::Hot, Grouping::Large)?;
+        let mut writer = FileWriter::<R>::new(&self.owner, Shape::Hot, Grouping::Large)?;
         writer.push(rows)?;
-        let file = self.store::<T>(writer.finish(0)?, TableFileKind::Base, revision).await?;
-        tables.insert(T::NAME.to_owned(), vec![file]);
+        let file = self.store::<R>(writer.finish(0)?, TableFileKind::Base, revision).await?;
+        tables.insert(R::TABLE.to_owned(), vec![file]);
         Ok(())
     }
 
-    async fn merge_history<T: HistoryTable>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
+    async fn merge_history<R: HistoryRow + StoredRow>(
+        &mut self,
+        draft: &mut Manifest,
+    ) -> Result<bool, Error> {
         let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let rows = MergeCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]).await?;
-            self.replace::<T>(draft, range, rows, Grouping::Paged).await?;
+        while let Some(range) = next_merge(draft.settled(R::TABLE), &self.limits) {
+            let rows = MergeCursor::<R>::open(&self.files, &draft.settled(R::TABLE)[range.clone()]).await?;
+            self.replace::<R>(draft, range, rows, Grouping::Paged).await?;
             merged = true;
         }
         Ok(merged)
     }
 
-    async fn merge_settled<T: Table>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
+    async fn merge_settled<R: StoredRow>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
         let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(T::NAME), &self.limits) {
-            let rows = ChainCursor::<T>::open(&self.files, &draft.settled(T::NAME)[range.clone()]);
-            self.replace::<T>(draft, range, rows, Grouping::Large).await?;
+        while let Some(range) = next_merge(draft.settled(R::TABLE), &self.limits) {
+            let rows = ChainCursor::<R>::open(&self.files, &draft.settled(R::TABLE)[range.clone()]);
+            self.replace::<R>(draft, range, rows, Grouping::Large).await?;
             merged = true;
         }
         Ok(merged)
@@ -153,25 +137,25 @@ impl Writer {
 
     /// Puts files with these rows in the place of others. Each is stored as soon as it is full, so that memory holds
     /// one.
-    async fn replace<T: Table>(
+    async fn replace<R: StoredRow>(
         &mut self,
         draft: &mut Manifest,
         range: Range<usize>,
-        mut rows: impl Rows<T>,
+        mut rows: impl Rows<R>,
         grouping: Grouping,
     ) -> Result<(), Error> {
-        let level = draft.settled(T::NAME)[range.start].level + 1;
-        let mut roll = Roll::<T>::new(&self.owner, &self.limits, grouping, level);
+        let level = draft.settled(R::TABLE)[range.start].level + 1;
+        let mut roll = Roll::<R>::new(&self.owner, &self.limits, grouping, level);
         let mut stored = Vec::new();
         while let Some(row) = rows.next().await? {
             if let Some(full) = roll.push(row)? {
-                stored.push(self.store::<T>(full, TableFileKind::History, draft.revision).await?);
+                stored.push(self.store::<R>(full, TableFileKind::History, draft.revision).await?);
             }
         }
         if let Some(last) = roll.finish()? {
-            stored.push(self.store::<T>(last, TableFileKind::History, draft.revision).await?);
+            stored.push(self.store::<R>(last, TableFileKind::History, draft.revision).await?);
         }
-        draft.history.entry(T::NAME.to_owned()).or_default().splice(range, stored);
+        draft.history.entry(R::TABLE.to_owned()).or_default().splice(range, stored);
         Ok(())
     }
 }

@@ -15,14 +15,17 @@ use servo_core::{
 };
 use servo_engine::event::{Event, decode_batch};
 use servo_engine::{
-    Change, ErrorCode, Finish, HeartbeatReply, HotRows, Plan, Progress, Report, RetryPolicy, Settings, State,
-    TaskError, TaskOptions, TaskRequest, TriggerRun,
+    ErrorCode, HotRows, Plan, Progress, Report, RetryPolicy, Settings, State, TaskError, TaskOptions,
+    TaskRequest, TriggerRun,
 };
 use servo_projections::rebuild::{VerifyReport, Workshop, verify};
-use servo_queue::{Envelope, Keyring, LocalQueue};
+use servo_queue::{
+    CallbackError, Callbacks, Envelope, FinishedReply, HeartbeatReply, Keyring, LocalQueue, SignedEnvelope,
+    StartedReply, TaskSource,
+};
 use servo_runtime::{Config, Error, Host, RunDetail, Stores, SystemClock, Workspace};
 use servo_store::{Layout, Log, MemoryBlobs, MemoryLog, PutIds, Record, SystemPutIds};
-use servo_worker::{Callbacks, Executor, Slots, TaskFunction};
+use servo_worker::{Executor, Slots, TaskFunction};
 use tokio::sync::watch;
 
 /// Longest that anything in these tests may take before they fail.
@@ -165,12 +168,10 @@ impl Acknowledged {
         self.0.lock().unwrap().clone()
     }
 
-    fn note(&self, event: Option<EventId>) {
-        if let Some(event_id) = event {
-            self.add(event_id);
-            if std::env::var_os(PRINT_ACKNOWLEDGED).is_some() {
-                say(&format!("event {event_id}"));
-            }
+    fn note(&self, event_id: EventId) {
+        self.add(event_id);
+        if std::env::var_os(PRINT_ACKNOWLEDGED).is_some() {
+            say(&format!("event {event_id}"));
         }
     }
 }
@@ -190,22 +191,39 @@ struct Noting(Workspace, Arc<Acknowledged>);
 
 #[async_trait]
 impl Callbacks for Noting {
-    async fn started(&self, token: &str, worker: &str) -> Result<Change, Error> {
-        let answer = self.0.started(token, worker).await?;
-        self.1.note(answer.event_id());
-        Ok(answer)
+    async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
+        let reply = self.0.started(token, worker).await?;
+        match reply {
+            StartedReply::Begun { event_id } => self.1.note(event_id),
+            StartedReply::AlreadyBegun => {}
+        }
+        Ok(reply)
     }
 
-    async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
-        self.0.heartbeat(token, progress).await
+    async fn heartbeat(
+        &self,
+        token: &str,
+        progress: Option<Progress>,
+    ) -> Result<HeartbeatReply, CallbackError> {
+        Ok(self.0.heartbeat(token, progress).await?)
     }
 
-    async fn finished(&self, token: &str, report: Report) -> Result<Finish, Error> {
-        let answer = self.0.finished(token, report).await?;
-        let accepted = if let Finish::Accepted { event_id } = answer { Some(event_id) } else { None };
-        self.1.note(accepted);
-        Ok(answer)
+    async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
+        let reply = self.0.finished(token, report).await?;
+        match reply {
+            FinishedReply::Ended { event_id } => self.1.note(event_id),
+            FinishedReply::AlreadyEnded | FinishedReply::Late => {}
+        }
+        Ok(reply)
     }
+}
+
+/// The next message of a queue, acknowledged.
+pub async fn taken(queue: &LocalQueue, name: &str) -> SignedEnvelope {
+    let delivery = queue.receive(&[name.into()], 1).await.unwrap().remove(0);
+    let envelope = delivery.envelope.clone();
+    delivery.ack().await.unwrap();
+    envelope
 }
 
 /// A configuration for tests: as it comes, only that the tables are written often.
@@ -271,8 +289,8 @@ impl Stage {
         let clock = config.clock.clone();
         let acknowledged: Arc<Acknowledged> = Arc::default();
         let executor = Executor {
-            queue: queue.clone(),
-            queue_name: "default".into(),
+            source: queue.clone(),
+            queues: vec!["default".into()],
             callbacks: Arc::new(Noting(workspace.clone(), acknowledged.clone())),
             keys: keys(),
             clock,

@@ -7,32 +7,65 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use serde::Deserialize;
 use servo_engine::{ErrorCode, TaskError};
+
+use super::protocol::Failure;
 
 /// How much of stderr goes into a message.
 const QUOTED: usize = 4_000;
 
+const OUT_OF_MEMORY: &str = "the process used more memory than there is, and the system killed it; give it less to do \
+                             at once, or the worker more memory";
+
+/// How a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Exit {
+    /// By a signal.
+    Signal(i32),
+    /// By itself, with a code.
+    Code(i32),
+}
+
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        match status.signal() {
+            Some(signal) => Self::Signal(signal),
+            None => Self::Code(status.code().unwrap_or_default()),
+        }
+    }
+}
+
+impl Exit {
+    /// Whether the system may have ended it for want of memory.
+    fn is_kill(self) -> bool {
+        self == Self::Signal(Signal::KILL.as_raw())
+    }
+}
+
 /// What the end of a process says about its task.
-pub(super) fn crash(status: ExitStatus, out_of_memory: bool, last_of_stderr: &str) -> TaskError {
-    let (code, what) = match (status.signal(), status.code()) {
-        (Some(signal), _) if signal == Signal::KILL.as_raw() && out_of_memory => (
-            ErrorCode::OutOfMemory,
-            "the process used more memory than there is, and the system killed it; give it less to do at once, or the \
-             worker more memory"
-                .to_owned(),
-        ),
-        (Some(signal), _) => {
+pub(super) fn crash(exit: Exit, out_of_memory: bool, last_of_stderr: &str) -> TaskError {
+    let (code, what) = match exit {
+        exit if exit.is_kill() && out_of_memory => (ErrorCode::OutOfMemory, OUT_OF_MEMORY.to_owned()),
+        Exit::Signal(signal) => {
             (ErrorCode::WorkerCrash, format!("the process was ended by {}", signal_name(signal)))
         }
-        (None, code) => (
+        Exit::Code(code) => (
             ErrorCode::WorkerCrash,
             format!(
-                "the process ended with exit code {} and without a result: something in it calls os._exit",
-                code.unwrap_or_default()
+                "the process ended with exit code {code} and without a result: something in it calls os._exit"
             ),
         ),
     };
     TaskError::new(code, with_stderr(what, last_of_stderr))
+}
+
+/// What a runner says about the process of a task, which does not know why the system killed it.
+pub(super) fn explain(failure: &mut Failure, out_of_memory: impl FnOnce() -> bool) {
+    if failure.exit.is_some_and(Exit::is_kill) && out_of_memory() {
+        (failure.code, failure.message) = (ErrorCode::OutOfMemory, OUT_OF_MEMORY.to_owned());
+    }
 }
 
 /// A message with the end of what was printed to stderr.
@@ -124,13 +157,33 @@ mod tests {
 
     #[test]
     fn signals_exit_codes_and_want_of_memory_are_told_apart() {
-        let killed = ExitStatus::from_raw(9);
+        let exit = |status| Exit::from(ExitStatus::from_raw(status));
+        let killed = exit(9);
         assert_eq!(crash(killed, false, "").message, "the process was ended by SIGKILL");
         assert_eq!(crash(killed, true, "").code, ErrorCode::OutOfMemory);
-        assert_eq!(crash(ExitStatus::from_raw(11), true, "").code, ErrorCode::WorkerCrash);
-        assert_eq!(crash(ExitStatus::from_raw(64), false, "").message, "the process was ended by signal 64");
-        let left = crash(ExitStatus::from_raw(3 << 8), false, "a\nb\n").message;
+        assert_eq!(crash(exit(11), true, "").code, ErrorCode::WorkerCrash);
+        assert_eq!(crash(exit(64), false, "").message, "the process was ended by signal 64");
+        let left = crash(exit(3 << 8), false, "a\nb\n").message;
         assert!(left.contains("exit code 3") && left.ends_with("the last of stderr:\na\nb"), "{left}");
+    }
+
+    #[test]
+    fn a_runner_that_tells_of_a_killed_process_is_corrected_if_memory_ran_out() {
+        let told = |exit: &str| -> Failure {
+            let text = format!(r#"{{"code":"WORKER_CRASH","message":"ended by SIGKILL","exit":{exit}}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let explained = |exit: &str, out_of_memory| {
+            let mut failure = told(exit);
+            explain(&mut failure, || out_of_memory);
+            failure.code
+        };
+        assert_eq!(explained(r#"{"signal":9}"#, true), ErrorCode::OutOfMemory);
+        assert_eq!(explained(r#"{"signal":9}"#, false), ErrorCode::WorkerCrash);
+        // What a message says decides nothing.
+        for other in [r#"{"signal":11}"#, r#"{"code":9}"#, "null"] {
+            assert_eq!(explained(other, true), ErrorCode::WorkerCrash, "{other}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use servo_engine::definitions::{CheckDef, Isolation, SecretDef};
 use servo_engine::outputs::{OutputReport, Usage};
 use servo_engine::{DataFormat, ErrorCode, OutputState, Progress};
 
+use super::ending::Exit;
 use super::frames::FrameError;
 use crate::logs::LogLevel;
 use crate::project::{Answer, BrokenModule};
@@ -184,6 +185,9 @@ pub(crate) struct Failure {
     pub(crate) error_type: Option<String>,
     #[serde(default)]
     pub(crate) traceback: Option<String>,
+    /// How the process of the task ended, if it had one of its own and left no result.
+    #[serde(default)]
+    pub(crate) exit: Option<Exit>,
 }
 
 /// What the task did not get to has no state: nothing is kept of it.

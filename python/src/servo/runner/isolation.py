@@ -128,11 +128,15 @@ def _crash(status: int, usage: struct_rusage) -> dict[str, Any]:
     >>> used = resource.getrusage(resource.RUSAGE_SELF)
     >>> _crash(signal.SIGSEGV, used)["error"]["message"]
     'the process of the task was ended by SIGSEGV'
+    >>> _crash(signal.SIGSEGV, used)["error"]["exit"]
+    {'signal': 11}
     >>> _crash(3 << 8, used)["error"]["message"]
     'the process of the task ended with exit code 3 and without a result: something in it calls os._exit'
     """
+    exited: dict[str, int]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
+        exited = {"signal": number}
         try:
             name = signal.Signals(number).name
         except ValueError:
@@ -140,6 +144,7 @@ def _crash(status: int, usage: struct_rusage) -> dict[str, Any]:
         message = f"the process of the task was ended by {name}"
     else:
         code = os.waitstatus_to_exitcode(status)
+        exited = {"code": code}
         message = (
             f"the process of the task ended with exit code {code} and without a result: "
             "something in it calls os._exit"
@@ -150,5 +155,5 @@ def _crash(status: int, usage: struct_rusage) -> dict[str, Any]:
         "bytes_read": 0,
         "bytes_written": 0,
     }
-    error = error_entry(WORKER_CRASH, message)
+    error = {**error_entry(WORKER_CRASH, message), "exit": exited}
     return {"type": "finished", "outcome": "FAILED", "error": error, "outputs": [], "usage": used}

@@ -1,9 +1,13 @@
 //! One value as people type it.
 
+use std::ops::Range;
+
 use super::super::dimension::Dimension;
 use super::super::error::Reason;
 use super::super::listed::Static;
-use super::clock;
+use super::super::moment::Moment;
+use super::super::ranges::clipped;
+use super::clock::{self, Unnamed};
 use super::words::Word;
 use crate::PartitionValue;
 use crate::near::near;
@@ -51,6 +55,41 @@ pub(super) fn of_word(name: &str, dimension: &Dimension, word: &Word) -> Result<
             Some(value @ PartitionValue::Str(_)) => Ok(value),
             Some(_) | None => Ok(PartitionValue::Str(word.text.clone())),
         },
+    }
+}
+
+/// The numbers of what a word names along a dimension: of time those that start in it or are around it, whether or not
+/// they exist; of listed keys the one, which exists.
+pub(super) fn numbers(
+    name: &str,
+    dimension: &Dimension,
+    word: &Word,
+    moment: Moment<'_>,
+) -> Result<Range<i64>, Reason> {
+    let one = |number: i64| number..number + 1;
+    let Dimension::Time(windows) = dimension else {
+        let value = of_word(name, dimension, word)?;
+        let index = dimension.index(name, &value, moment)?;
+        return Ok(one(i64::try_from(index).unwrap_or(i64::MAX - 1)));
+    };
+    if let Some(value) = (!word.quoted).then(|| PartitionValue::parse(&word.text).ok()).flatten() {
+        return windows.number(name, &value).map(one);
+    }
+    clock::named(windows, &word.text).map_err(|unnamed| match unnamed {
+        Unnamed::Unreadable(problem) => Reason::Unreadable { problem, example: example(dimension) },
+        Unnamed::Nothing(reason) => reason,
+    })
+}
+
+/// Those of a range of numbers that exist along a dimension, or why none does.
+pub(super) fn existing(
+    dimension: &Dimension,
+    numbers: &Range<i64>,
+    moment: Moment<'_>,
+) -> Result<Range<u64>, Reason> {
+    match dimension {
+        Dimension::Time(windows) => windows.existing(numbers, moment),
+        Dimension::Static(_) | Dimension::Dynamic(_) => Ok(clipped(numbers, dimension.count(moment))),
     }
 }
 

@@ -1,0 +1,88 @@
+//! The assets of a plan: which, why, and which of their partitions.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use servo_core::partitions::PartitionSet;
+
+use super::asked::asked;
+use super::error::PlanningError;
+use super::meaning::{Evaluation, Meaning, Member, Why};
+use super::outside::Outside;
+use super::reach::Follower;
+use super::{PlanContext, PlanRequest, PlannedAsset};
+use crate::definitions::Definitions;
+
+/// What a request selects.
+pub(super) struct Selected {
+    /// The assets to plan, in the order of their keys.
+    pub(super) assets: Vec<PlannedAsset>,
+    /// Those that are made elsewhere.
+    pub(super) external: Vec<u32>,
+}
+
+/// Evaluates a request.
+pub(super) fn select(
+    definitions: &Definitions,
+    request: &PlanRequest,
+    context: &PlanContext<'_>,
+    outside: &Outside<'_>,
+) -> Result<Selected, PlanningError> {
+    request.selection.evaluate(definitions.graph()).map_err(PlanningError::Unmatched)?;
+    let stopped_at = Cell::new(None);
+    let evaluate = |asked: &dyn Fn(u32) -> PartitionSet| {
+        let follower = Follower { definitions, context, outside, asked, stopped_at: &stopped_at };
+        Evaluation { follower }.meaning(request.selection.expr())
+    };
+    // Which assets the request speaks of does not depend on partitions, so it is known before any are asked for.
+    let spoken_of = RefCell::new(BTreeSet::new());
+    let meaning = evaluate(&|asset| {
+        spoken_of.borrow_mut().insert(asset);
+        PartitionSet::EMPTY
+    });
+    let external: Vec<u32> =
+        meaning.keys().copied().filter(|asset| definitions.asset(*asset).def.external).collect();
+    let nothing = || PlanningError::NothingSelected { selection: request.selection.to_string() };
+    if external.len() == meaning.len() {
+        let only = external.first().map(|first| definitions.asset(*first).key.clone());
+        return Err(only.map_or_else(nothing, |asset| PlanningError::OnlyExternal { asset }));
+    }
+    let asked = asked(definitions, spoken_of.into_inner().into_iter(), &request.partitions, context.at)?;
+    let mut meaning = evaluate(&|asset| asked.get(&asset).cloned().unwrap_or_default());
+    if let Some(count) = stopped_at.get() {
+        return Err(PlanningError::TooManyTasks { count, limit: context.max_tasks });
+    }
+    meaning.retain(|asset, _| !definitions.asset(*asset).def.external);
+    make_together(definitions, &mut meaning);
+    let assets = meaning.into_iter().map(|(asset, mut member)| {
+        member.reasons.retain(|reason| !reason.partitions.is_empty());
+        PlannedAsset { asset, partitions: member.partitions(), reasons: member.reasons }
+    });
+    let assets: Vec<PlannedAsset> = assets.filter(|planned| !planned.partitions.is_empty()).collect();
+    if assets.is_empty() { Err(nothing()) } else { Ok(Selected { assets, external }) }
+}
+
+/// Adds what is made at once: a partition of one output of a function is a task that makes all its planned outputs, and
+/// all that it has if it cannot leave any out.
+fn make_together(definitions: &Definitions, meaning: &mut Meaning) {
+    let mut units: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &asset in meaning.keys().filter(|asset| definitions.asset(**asset).def.multi.is_some()) {
+        units.entry(definitions.maker(asset)).or_default().push(asset);
+    }
+    for planned in units.into_values() {
+        let sets: Vec<(u32, PartitionSet)> =
+            planned.iter().map(|asset| (*asset, meaning[asset].partitions())).collect();
+        let can_leave_out =
+            definitions.asset(planned[0]).def.multi.as_ref().is_some_and(|multi| multi.can_subset);
+        let outputs = if can_leave_out { planned } else { definitions.made_with(planned[0]).collect() };
+        for output in outputs {
+            let own = meaning.get(&output).map(Member::partitions).unwrap_or_default();
+            for (of, set) in sets.iter().filter(|(of, _)| *of != output) {
+                let more = set.difference(&own);
+                if !more.is_empty() {
+                    meaning.entry(output).or_default().add(Why::SameFunction { of: *of }, &more);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Table `idempotency_keys`.
+
+use servo_core::{EventId, Timestamp};
+
+use super::table::table;
+
+table! {
+    /// Requests already carried out.
+    "idempotency_keys" => IdempotencyRow {
+        key (key_hash: u128, row_version: EventId),
+        sorted by row_version,
+        at |row| row.created_at,
+        expires with requests,
+    }
+    // The columns that recovery reads come first.
+    columns {
+        /// First 128 bits of SHA-256 of the key: what memory keeps.
+        key_hash: u128, unique;
+        created_at: Timestamp, unique;
+        idempotency_key: String, unique;
+        event_id: EventId, unique;
+        row_version: EventId, unique;
+    }
+}
+
+/// What memory keeps of an idempotency key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct IdempotencyEntry {
+    pub key_hash: u128,
+    pub created_at: Timestamp,
+}

@@ -1,0 +1,34 @@
+//! Table `partition_status`.
+
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+
+use super::table::table;
+use crate::lifecycle::{AttemptOutcome, DataStatus};
+use crate::outputs::DataFormat;
+
+table! {
+    /// One row per partition that somebody tried to materialize, and per asset without partitions.
+    "partition_status" => PartitionStatusRow {
+        key (asset_key: AssetKey, partition_key: Option<PartitionKey>),
+        sorted by row_version,
+        at |row| row.last_attempt_at,
+    }
+    columns {
+        asset_key: AssetKey;
+        /// None: the asset has no partitions.
+        partition_key: Option<PartitionKey>, unique;
+        /// Follows from the other columns; here for those who query.
+        status: DataStatus;
+        last_materialization_id: Option<MaterializationId>, unique;
+        /// The form of its data.
+        last_materialization_format: Option<DataFormat>;
+        last_materialization_at: Option<Timestamp>, unique;
+        last_materialization_run_id: Option<RunId>;
+        last_materialization_event_id: Option<EventId>, unique;
+        last_attempt_outcome: AttemptOutcome;
+        last_attempt_at: Timestamp, unique;
+        last_attempt_run_id: RunId;
+        /// The event that ended the last attempt.
+        row_version: EventId, unique;
+    }
+}

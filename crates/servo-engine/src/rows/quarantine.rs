@@ -1,0 +1,28 @@
+//! Table `quarantine`.
+
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+
+use super::Json;
+use super::table::table;
+use crate::outputs::OutputReport;
+
+table! {
+    /// One row per output that a check has blocked and that waits for review.
+    "quarantine" => QuarantineRow {
+        key (asset_key: AssetKey, materialization_id: MaterializationId),
+        sorted by row_version,
+        at |row| row.quarantined_at,
+    }
+    columns {
+        asset_key: AssetKey;
+        materialization_id: MaterializationId, unique;
+        partition_key: Option<PartitionKey>;
+        run_id: RunId;
+        task_key: TaskKey;
+        attempt: u32;
+        quarantined_at: Timestamp, unique;
+        /// The output as its worker reported it.
+        output: Json<OutputReport>, unique;
+        row_version: EventId, unique;
+    }
+}

@@ -1,0 +1,74 @@
+//! Table `runs`.
+
+use std::collections::BTreeMap;
+
+use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
+
+use super::Json;
+use super::table::table;
+use crate::event::RunSource;
+use crate::lifecycle::{RunState, RunTransitionReason};
+use crate::planner::PartitionChoice;
+use crate::principal::Principal;
+
+table! {
+    /// One row per run.
+    "runs" => RunRow {
+        key (run_id: RunId),
+        sorted by requested_event_id,
+        at |row| row.created_at,
+        rank |row| match row.state {
+            RunState::Pending => 0,
+            RunState::Running => 1,
+            RunState::Cancelling => 2,
+            RunState::Cancelled => 10,
+            RunState::TimedOut => 11,
+            RunState::Failed => 12,
+            RunState::Succeeded => 13,
+        },
+        facet state,
+        lookup run_id,
+    }
+    columns {
+        run_id: RunId, unique;
+        /// Event that asked for the run: its place in every list of runs.
+        requested_event_id: EventId, unique;
+        run_key: String, unique;
+        request_fingerprint: String, unique;
+        plan_id: Option<PlanId>, unique;
+        plan_fingerprint: Option<String>;
+        state: RunState;
+        transition_reason: RunTransitionReason;
+        /// Kind of the source.
+        source_type: String;
+        /// What made somebody or something ask.
+        source: Json<RunSource>;
+        /// Who asked.
+        requested_by: Principal;
+        /// The caller's own id of the request.
+        request_id: Option<String>;
+        /// Which assets were asked for; empty if the tasks were given one by one, or are those of another run.
+        selection: String;
+        /// Which of their partitions, as they were asked for.
+        partitions: Json<PartitionChoice>;
+        /// Values of configuration fields as JSON texts.
+        config: Json<BTreeMap<String, String>>;
+        labels: Json<BTreeMap<String, String>>;
+        priority: i32;
+        tasks_total: u32;
+        tasks_succeeded: u32;
+        tasks_failed: u32;
+        tasks_skipped: u32;
+        tasks_cancelled: u32;
+        timeout: Option<Millis>;
+        created_at: Timestamp, unique;
+        started_at: Option<Timestamp>, unique;
+        finished_at: Option<Timestamp>, unique;
+        cancel_requested_at: Option<Timestamp>, unique;
+        cancelled_by: Option<Principal>;
+        cancel_reason: Option<String>;
+        /// Event that ended the run.
+        finished_event_id: Option<EventId>, unique;
+        row_version: EventId, unique;
+    }
+}

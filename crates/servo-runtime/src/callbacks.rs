@@ -1,0 +1,97 @@
+//! What workers report: the contract of `servo-queue`, kept by a workspace.
+
+use async_trait::async_trait;
+use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Report, Started};
+use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
+
+use crate::error::Error;
+use crate::messages::Message;
+use crate::workspace::Workspace;
+
+impl Workspace {
+    /// A worker is about to begin; an error means that it must not. Answered when that is durable.
+    pub async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
+        let attempt = self.attempt(token)?;
+        Ok(started_reply(self.ask(Started { attempt, worker: worker.into() }).await?))
+    }
+
+    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
+    /// worker and whatever it has begun.
+    pub async fn started_here(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
+        let attempt = self.attempt(token)?;
+        let started = Started { attempt, worker: worker.into() };
+        Ok(started_reply(self.ask_by(started, Message::Early).await?))
+    }
+
+    /// A worker is still at it; the answer says whether to go on.
+    pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
+        let attempt = self.attempt(token)?;
+        let reply = self.ask(Heartbeat { attempt, sent_at: self.now(), progress }).await?;
+        Ok(HeartbeatReply { should_cancel: reply.should_cancel })
+    }
+
+    /// A worker ended an attempt. Safe to repeat until it is answered.
+    pub async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, Error> {
+        let attempt = self.attempt(token)?;
+        Ok(match self.ask(Finished { attempt, report }).await? {
+            Finish::Accepted { event_id } => FinishedReply::Ended { event_id },
+            Finish::Duplicate => FinishedReply::AlreadyEnded,
+            Finish::Late => FinishedReply::Late,
+        })
+    }
+
+    /// The attempt that a token is good for, if it is one of this workspace.
+    fn attempt(&self, token: &str) -> Result<Attempt, Error> {
+        let claims = self.inner.keys.verify_token(token, self.now())?;
+        let layout = &self.inner.stores.layout;
+        if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
+            return Err(Error::Denied(AuthError::BadSignature { what: "task token" }));
+        }
+        Ok(Attempt {
+            run_id: claims.run_id,
+            task_key: claims.task_key,
+            attempt: claims.attempt,
+            attempt_id: claims.attempt_id,
+        })
+    }
+}
+
+/// The workers of this process: they are told to begin before that is durable.
+#[async_trait]
+impl Callbacks for Workspace {
+    async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, CallbackError> {
+        Ok(self.started_here(token, worker).await?)
+    }
+
+    async fn heartbeat(
+        &self,
+        token: &str,
+        progress: Option<Progress>,
+    ) -> Result<HeartbeatReply, CallbackError> {
+        Ok(Workspace::heartbeat(self, token, progress).await?)
+    }
+
+    async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
+        Ok(Workspace::finished(self, token, report).await?)
+    }
+}
+
+impl From<Error> for CallbackError {
+    fn from(error: Error) -> Self {
+        let reason = error.to_string();
+        if error.is_transient() {
+            Self::Transient(reason)
+        } else if matches!(error, Error::Denied(_)) {
+            Self::Denied(reason)
+        } else {
+            Self::Refused(reason)
+        }
+    }
+}
+
+fn started_reply(change: Change) -> StartedReply {
+    match change {
+        Change::Accepted { event_id } => StartedReply::Begun { event_id },
+        Change::Duplicate => StartedReply::AlreadyBegun,
+    }
+}
