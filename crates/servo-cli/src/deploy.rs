@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use servo_core::TimeZones;
 use servo_engine::Deploy;
 use servo_engine::definitions::Definitions;
 
@@ -35,6 +36,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let workspace = location.workspace_alone().await?;
     let deploy = Deploy {
         digest: scanned.digest.as_str().into(),
+        time_zones: TimeZones::in_use().version().into(),
         project: definitions.project().to_owned(),
         assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
         caller: location.caller(),

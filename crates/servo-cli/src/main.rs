@@ -6,6 +6,7 @@ mod demo;
 mod deploy;
 mod describe;
 mod dev;
+mod doctor;
 mod graph;
 mod init;
 mod interrupts;
@@ -29,6 +30,7 @@ mod session;
 mod sql;
 mod style;
 mod summary;
+mod time_zones;
 mod view;
 mod worker;
 
@@ -100,6 +102,9 @@ enum Command {
         after_help = "Examples:\n  servo sql --tables\n  servo sql \"select state, count(*) from runs group by state\"\n  servo sql \"select * from raw.flights where _partition = '2013-01-15'\" --csv\n  servo sql - < query.sql"
     )]
     Sql(sql::Options),
+    /// Show what commands would run with: project, Python, SDK, state, time zones, server.
+    #[command(after_help = "Examples:\n  servo doctor\n  servo doctor --json")]
+    Doctor,
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
@@ -125,6 +130,7 @@ fn main() -> ExitCode {
     };
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
+        let zones = time_zones::install(&cli.location)?;
         match cli.command {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
@@ -139,6 +145,7 @@ fn main() -> ExitCode {
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
             Command::Sql(options) => sql::run(&cli.location, &options, format).await,
+            Command::Doctor => doctor::run(&cli.location, &zones, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }

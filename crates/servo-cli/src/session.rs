@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use servo_core::{Millis, RunId};
+use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Caller, CancelRun, Deploy, Settings};
+use servo_engine::{Caller, CancelRun, Deploy, Settings, State};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
 use servo_store::DataRoot;
@@ -182,13 +182,18 @@ pub(crate) fn tails(logs: &LogFiles, run: &RunView) -> Tails {
 /// Deploys what was scanned; true if it differs from what was deployed.
 pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
     let digest: Arc<str> = scanned.digest.as_str().into();
-    let deployed = workspace.read(|state| state.deployment().map(|deployed| deployed.digest.clone())).await?;
-    if deployed.as_ref() == Some(&digest) {
+    let time_zones: Arc<str> = TimeZones::in_use().version().into();
+    let (same_digest, same_zones) = (digest.clone(), time_zones.clone());
+    let is_deployed = move |state: &State| {
+        state.deployment().is_some_and(|it| it.digest == same_digest && it.time_zones == same_zones)
+    };
+    if workspace.read(is_deployed).await? {
         return Ok(false);
     }
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
-    workspace.deploy(Deploy { digest, project: definitions.project().to_owned(), assets, caller }).await?;
+    let project = definitions.project().to_owned();
+    workspace.deploy(Deploy { digest, time_zones, project, assets, caller }).await?;
     Ok(true)
 }
 

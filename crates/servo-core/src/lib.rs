@@ -71,3 +71,4 @@ pub use queue_id::{cloud_task_id, dispatch_id, timer_id};
 pub use run_id::RunId;
 pub use task_key::{Operation, TaskKey};
 pub use time::{Millis, Timestamp};
+pub use zone::TimeZones;

@@ -30,11 +30,19 @@ pub enum Mistake {
     LateResultPromoted,
     /// The fold reads a clock instead of the event's time.
     FoldReadsClock,
+    /// An output counts although a check blocks it.
+    GateIgnored,
+    /// An output counts although its commit marker is not there.
+    PromotedWithoutMarker,
+    /// A dispatch does not record what its attempt reads.
+    InputNotRecorded,
+    /// A materialization is recorded with the code that is deployed when it is reported, not with the code that ran.
+    CodeVersionOfAnotherDeployment,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 16] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -47,6 +55,10 @@ impl Mistake {
         Self::TombstoneForgotten,
         Self::LateResultPromoted,
         Self::FoldReadsClock,
+        Self::GateIgnored,
+        Self::PromotedWithoutMarker,
+        Self::InputNotRecorded,
+        Self::CodeVersionOfAnotherDeployment,
     ];
 }
 

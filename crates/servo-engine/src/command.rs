@@ -40,6 +40,13 @@ pub enum Input {
     Finished(Attempt, Report),
     /// Workers whose id starts with this are gone, and what they ran with them.
     WorkersLost(Arc<str>),
+    /// The clock does not show the time that has passed.
+    ClockStepped {
+        /// The time at which it would be had it gone on evenly.
+        expected: Timestamp,
+        /// By how many milliseconds it differs; negative if it went back.
+        by_ms: i64,
+    },
     /// Look at everything, not only at what the indexes say (anti-entropy).
     Sweep,
 }
@@ -58,6 +65,7 @@ impl Input {
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::WorkersLost(_)
+            | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }
     }
@@ -167,8 +175,10 @@ pub struct CancelRun {
 /// Work with these definitions from now on.
 #[derive(Debug, Clone)]
 pub struct Deploy {
-    /// Digest of the manifest: the same as the deployed one is no deployment.
+    /// Digest of the manifest: the same as the deployed one, with the same time zones, is no deployment.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// All its assets, checked before, in any order.

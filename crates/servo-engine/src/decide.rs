@@ -13,8 +13,8 @@ use crate::command::{
 };
 use crate::derive::{idempotency_hash, plan_id};
 use crate::event::{
-    DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    ClockStepped, DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested,
+    RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
 };
 use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
@@ -22,6 +22,7 @@ use crate::principal::{Principal, PrincipalKind};
 use crate::refusal::Refusal;
 use crate::requests::StalePlan;
 use crate::state::{Run, State, Task};
+use crate::work;
 
 /// Heartbeats that the log holds of a worker until it could be taken for dead.
 const HEARTBEATS_PER_TIMEOUT: u64 = 4;
@@ -87,6 +88,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
         Input::WorkersLost(prefix) => workers_lost(state, prefix),
+        Input::ClockStepped { expected, by_ms } => clock_stepped(state, *expected, *by_ms),
         Input::Sweep => Decision::reply(Reply::Done),
     }
 }
@@ -150,6 +152,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
                 run_id,
                 plan_id,
                 fingerprint: plan.fingerprint().clone(),
+                deployment: state.definitions.number(),
                 tasks: plan.tasks().clone(),
             }),
             EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: request.timeout }),
@@ -345,13 +348,27 @@ fn reported_before(state: &State, event: &EventData) -> bool {
     state.idempotency.contains(idempotency_hash(&event.idempotency_key()))
 }
 
+/// Nothing waits in a workspace without a run at work, so there is nothing to move.
+fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
+    if state.active_runs() == 0 {
+        return Decision::reply(Reply::Done);
+    }
+    let event = EventData::ClockStepped(ClockStepped { expected, by_ms });
+    Decision::record(event, Principal::system(), Ok(Reply::Done))
+}
+
 fn workers_lost(state: &State, prefix: &str) -> Decision {
     let interrupted = Report::new(Outcome::Interrupted);
     let mut events = Vec::new();
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
             let theirs = task.worker.as_ref().is_some_and(|worker| worker.starts_with(prefix));
-            if let (TaskState::Running, true, Some(attempt_id)) = (task.state, theirs, task.attempt_id) {
+            // An attempt that a queue may have lost is handed out again, unless it cannot read the same data any more.
+            let is_lost = (task.state == TaskState::Running && theirs)
+                || (task.has_open_attempt()
+                    && task.state != TaskState::Running
+                    && !work::can_be_repeated(state, run, task));
+            if let (true, Some(attempt_id)) = (is_lost, task.attempt_id) {
                 let attempt =
                     Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id };
                 events.push(ended(&attempt, &interrupted));

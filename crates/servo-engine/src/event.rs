@@ -3,6 +3,7 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod clock;
 mod definitions;
 mod dispatch;
 mod materializations;
@@ -13,6 +14,7 @@ mod tasks;
 mod timers;
 mod wire;
 
+pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected};
@@ -163,6 +165,8 @@ events! {
     TimerEnqueued = 13,
     /// A timer or deadline came due.
     TimerFired = 14,
+    /// The clock was set, or nobody ran the workspace: deadlines move along.
+    ClockStepped = 15,
     /// A worker began an attempt.
     TaskStarted = 20,
     /// A worker is still at it.
@@ -202,6 +206,7 @@ impl EventData {
             | EventData::DynamicPartitionsChanged(_)
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
             | EventData::Unknown(_) => None,
         }
     }
@@ -225,6 +230,7 @@ impl EventData {
             | EventData::DynamicPartitionsChanged(_)
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
             | EventData::Unknown(_) => None,
         }
     }
@@ -247,6 +253,7 @@ impl EventData {
             | EventData::DynamicPartitionsChanged(_)
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
             | EventData::Unknown(_) => Principal::system(),
         }
     }

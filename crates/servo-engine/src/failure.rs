@@ -36,6 +36,8 @@ pub enum ErrorCode {
     SchemaViolation,
     /// Data does not match its checksum.
     DataCorruption,
+    /// What was reported as stored is not there.
+    OutputMissing,
     /// A definition is wrong.
     InvalidDefinition,
     /// The worker stopped on its own.
@@ -76,6 +78,7 @@ impl ErrorCode {
             | ErrorCode::WorkerCrash
             | ErrorCode::HeartbeatLost
             | ErrorCode::Interrupted
+            | ErrorCode::OutputMissing
             | ErrorCode::InternalError => ErrorCategory::Infrastructure,
             ErrorCode::UserCodeException | ErrorCode::ImportError | ErrorCode::CheckFailed => {
                 ErrorCategory::UserCode

@@ -4,6 +4,7 @@
 //! has left memory changes nothing.
 
 mod cancel;
+mod clock;
 mod definitions;
 mod dispatch;
 mod materializations;
@@ -78,6 +79,7 @@ impl State {
             EventData::TimerRequested(payload) => timers::requested(self, at, payload),
             EventData::TimerEnqueued(payload) => timers::enqueued(self, at, payload),
             EventData::TimerFired(payload) => timers::fired(self, at, payload),
+            EventData::ClockStepped(payload) => clock::stepped(self, at, payload, &event.idempotency_key),
             EventData::TaskStarted(payload) => tasks::started(self, at, payload),
             EventData::TaskHeartbeat(payload) => tasks::heartbeat(self, at, payload),
             EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),

@@ -30,11 +30,13 @@ mod derive;
 pub mod event;
 mod failure;
 mod fold;
+mod gate;
 mod lifecycle;
 pub mod outputs;
 mod plan;
 pub mod planner;
 mod principal;
+mod provenance;
 mod refusal;
 pub mod requests;
 mod retry;
@@ -54,12 +56,14 @@ pub use derive::idempotency_hash;
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
+pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, OutputState, Resolution, RunState,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, OutputState, Resolution, RunState,
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
+pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
 pub use requests::{RequestError, RunRequest};
 pub use retry::RetryPolicy;

@@ -249,6 +249,18 @@ named_enum! {
 }
 
 named_enum! {
+    /// The effect of the checks of an output on what comes after it; the later, the worse.
+    GatingDecision {
+        /// The output counts.
+        Allow = "ALLOW",
+        /// The output counts, and its run is flagged.
+        Warn = "WARN",
+        /// The output does not count, and what depends on it is not made.
+        Block = "BLOCK",
+    }
+}
+
+named_enum! {
     /// What became of an output.
     OutputState {
         /// It is stored, and counts if the attempt does.
@@ -257,5 +269,7 @@ named_enum! {
         Quarantined = "QUARANTINED",
         /// A check blocked it, and nobody keeps it.
         Discarded = "DISCARDED",
+        /// Its worker calls it committed, but storage does not have it.
+        Missing = "MISSING",
     }
 }

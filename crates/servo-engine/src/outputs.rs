@@ -1,6 +1,7 @@
 //! What an attempt made, as its worker reports it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, AttemptId, MaterializationId};
@@ -39,6 +40,9 @@ pub struct OutputReport {
     /// Equal columns, equal hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_hash: Option<String>,
+    /// The version of the code that made it, as the interpreter has loaded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_version: Option<Arc<str>>,
     /// The types of the columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<BTreeMap<String, String>>,
@@ -95,6 +99,7 @@ impl OutputReport {
             byte_size: None,
             content_hash: None,
             schema_hash: None,
+            code_version: None,
             schema: None,
             metadata: BTreeMap::new(),
             checks: Vec::new(),

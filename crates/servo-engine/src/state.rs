@@ -5,6 +5,7 @@
 //! are inverse.
 
 mod changes;
+mod code_versions;
 mod dedup;
 mod definitions;
 mod dynamic;
@@ -36,6 +37,7 @@ pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
+pub(crate) use partition_status::Materialization;
 pub(crate) use quarantine::Quarantine;
 pub(crate) use snapshot::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
@@ -188,6 +190,11 @@ impl State {
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
     pub fn dynamic_partitions(&self) -> &BTreeMap<String, Vec<String>> {
         self.dynamic.keys()
+    }
+
+    /// The version of the code that made a materialization; none if nobody said.
+    pub fn code_version(&self, latest: &Materialized) -> Option<&Arc<str>> {
+        self.statuses.code_version(latest)
     }
 
     /// The newest good materialization of a partition, or of an asset without partitions.

@@ -1,11 +1,12 @@
 //! What an attempt has to do, as a worker needs to know it: a function, what it reads, what it makes.
 //!
-//! Plain data. It is put together from definitions and state when the attempt is dispatched (ADR-061), and names exact
-//! materializations: what is promoted afterwards does not change what an attempt reads.
+//! Plain data. It is put together from definitions and state when the attempt is dispatched (ADR-061). The exact
+//! materializations are in the log with the dispatch (ADR-086): what is promoted afterwards does not change what an
+//! attempt reads.
 
 mod resolve;
 
-pub(crate) use resolve::resolve;
+pub(crate) use resolve::{can_be_repeated, provenance, work};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

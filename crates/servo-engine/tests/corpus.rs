@@ -200,6 +200,7 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (12, "TimerRequested"),
         (13, "TimerEnqueued"),
         (14, "TimerFired"),
+        (15, "ClockStepped"),
         (20, "TaskStarted"),
         (21, "TaskHeartbeat"),
         (22, "TaskFinished"),
@@ -261,7 +262,10 @@ fn names_of_states_and_reasons_never_change() {
         names(DataFormat::ALL.iter().map(|s| s.name()).collect()),
         "parquet json bin io external none"
     );
-    assert_eq!(names(OutputState::ALL.iter().map(|s| s.name()).collect()), "COMMITTED QUARANTINED DISCARDED");
+    assert_eq!(
+        names(OutputState::ALL.iter().map(|s| s.name()).collect()),
+        "COMMITTED QUARANTINED DISCARDED MISSING"
+    );
     for state in TaskState::ALL {
         assert_eq!(TaskState::from_name(state.name()), Some(*state));
     }

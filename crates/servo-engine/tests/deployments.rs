@@ -15,6 +15,7 @@ use support::{World, definition, fold, plan, tenant, workspace};
 
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Input {
     Input::Deploy(Deploy {
+        time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),
         assets,
@@ -68,6 +69,24 @@ fn a_deployment_writes_only_what_differs_from_the_one_before() {
         .collect();
     assert_eq!(live, [("a", Some("2")), ("c", Some("1"))]);
     assert_eq!(world.state().definition(&asset("b")), None);
+}
+
+#[test]
+fn the_same_definitions_with_newer_time_zones_are_another_deployment() {
+    let mut world = World::new(Settings::default());
+    let with_zones = |zones: &str| {
+        let Input::Deploy(deploy) = deploy("d1", vec![definition("a", "1")]) else {
+            unreachable!("a deployment")
+        };
+        Input::Deploy(Deploy { time_zones: zones.into(), ..deploy })
+    };
+    world.ask(with_zones("2026e")).expect("deployed");
+    assert_eq!(world.ask(with_zones("2026e")), Ok(Reply::Change(Change::Duplicate)));
+    world.ask(with_zones("2026f")).expect("deployed");
+    let log = deployed(&world);
+    let zones: Vec<&str> = log.iter().map(|deployment| &*deployment.time_zones).collect();
+    assert_eq!(zones, ["2026e", "2026f"]);
+    assert_eq!(&*world.state().deployment().expect("deployed").time_zones, "2026f");
 }
 
 #[test]

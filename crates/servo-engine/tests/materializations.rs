@@ -89,11 +89,11 @@ fn a_success_without_a_materialization_is_an_attempt_and_no_more() {
 }
 
 #[test]
-fn a_failure_that_will_be_retried_is_not_the_end() {
+fn every_attempt_that_ends_is_the_last_attempt() {
     let policy = TaskOptions { retry: Some(RetryPolicy::default()), ..TaskOptions::default() };
     let mut world = World::with(plan_of(vec![task("a", &[], policy)]));
     world.play("a", user_error());
-    assert_eq!(status(&world, "a"), None);
+    assert_eq!(status(&world, "a"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Failed)));
     world.pass(3_600);
     world.play("a", produced(2));
     assert_eq!(status(&world, "a"), Some((DataStatus::Materialized, AttemptOutcome::Succeeded)));
@@ -108,7 +108,7 @@ fn a_result_of_a_superseded_attempt_never_counts() {
     world.pass(60);
     world.start("a").expect("starts again");
     assert!(world.ask(Input::Finished(first, produced(1))).is_err());
-    assert_eq!(status(&world, "a"), None);
+    assert_eq!(status(&world, "a"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Failed)));
     assert!(history(&mut world).is_empty());
 }
 

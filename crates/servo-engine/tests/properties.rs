@@ -56,6 +56,10 @@ fn same(found: &HotRows, expected: &HotRows) -> Result<(), TestCaseError> {
 /// all that came before, so it stays where it is relative to that run or task. Reports of workers and answers of
 /// queues about different tasks, or from the queue and the worker about one attempt, are concurrent.
 fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> bool {
+    // Everything before a step of the clock was timed by the old clock.
+    if [first, second].iter().any(|data| matches!(data, EventData::ClockStepped(_))) {
+        return false;
+    }
     let (a, b) = (Place::of(first), Place::of(second));
     if is_review(first) && is_report(second) || is_report(first) && is_review(second) {
         return false;
@@ -124,7 +128,7 @@ impl Place {
             EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
                 run(RunId::from_u128(3))
             }
-            EventData::Unknown(_) => run(RunId::from_u128(0)),
+            EventData::ClockStepped(_) | EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
 }

@@ -19,6 +19,7 @@ fn report(state: OutputState, report: Report) -> Report {
     let output = OutputReport {
         format: Some(DataFormat::Json),
         row_count: Some(3),
+        code_version: Some("v6".into()),
         ..OutputReport::new(asset("a"), state)
     };
     Report { outputs: [output].into(), ..report }
@@ -79,6 +80,7 @@ fn what_is_approved_counts_from_then_on() {
     assert_eq!(status(&world), (DataStatus::NeverMaterialized, AttemptOutcome::Failed));
     world
         .ask(Input::Deploy(servo_engine::Deploy {
+            time_zones: "2026e".into(),
             digest: "d1".into(),
             project: "tests".to_owned(),
             assets: vec![definition("a", "v7")],
@@ -99,7 +101,7 @@ fn what_is_approved_counts_from_then_on() {
     assert_eq!((row.row_count, row.format), (Some(3), Some(DataFormat::Json)));
     assert_eq!((row.materialized_at, row.row_version), (world.now, found.event_id()));
     assert_eq!(materialization_of(row.attempt_id), id);
-    assert_eq!(row.code_version.as_deref(), Some("v7"));
+    assert_eq!(row.code_version.as_deref(), Some("v6"), "what ran, not what is deployed by now");
     assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
     assert_eq!(delta.partition_status.len(), 1);
     assert!(delta.discards.is_empty() && delta.quarantine.is_empty());

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
 use servo_engine::event::{
-    DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested, RunTriggered,
-    TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested,
-    UnknownEvent,
+    ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, UnknownEvent,
 };
 use servo_engine::{
     Attempt, Caller, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunReply,
@@ -154,6 +154,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
         attempt: attempt + 1,
         attempt_id: AttemptId::from_parts(4, 4),
         worker_queue: None,
+        provenance: Arc::default(),
     };
     add("DispatchRequested, next", EventData::DispatchRequested(next), now);
     let enqueued = DispatchEnqueued { run_id, task_key: task_key.clone(), attempt, attempt_id };
@@ -178,6 +179,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     {
         add(&format!("TaskFinished {outcome:?}"), finished(outcome), now);
     }
+    let stepped = EventData::ClockStepped(ClockStepped { expected: now, by_ms: 86_400_000 });
+    add("ClockStepped", stepped, days);
     add("AssetsDeployed", deployed(1), now);
     add("DynamicPartitionsChanged", partitions_changed(1), now);
     add("MaterializationApproved", reviewed(Verdict::Approve), now);

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use servo_core::{AttemptId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
 use servo_engine::event::{
-    DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested, RunTriggered,
-    TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested,
-    UnknownEvent,
+    ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, UnknownEvent,
 };
 use servo_engine::{
     Applied, Attempt, Caller, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
@@ -194,6 +194,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             attempt,
             attempt_id,
             worker_queue: None,
+            provenance: Arc::default(),
         })
     };
     let mut list: Vec<(String, EventData, Timestamp)> = vec![
@@ -297,6 +298,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("TaskFinished, unknown run".into(), finished(&nowhere, Outcome::Succeeded), now));
     let nobody = Attempt { task_key: key("nobody"), ..new };
     list.push(("TaskFinished, unknown task".into(), finished(&nobody, Outcome::Succeeded), now));
+    let stepped = EventData::ClockStepped(ClockStepped { expected: now, by_ms: 86_400_000 });
+    list.push(("ClockStepped".into(), stepped, days));
     list.push(("AssetsDeployed".into(), deployed(1), now));
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));

@@ -100,6 +100,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         Arc::new(def)
     });
     let deploy = Deploy {
+        time_zones: "2026e".into(),
         digest: digest.into(),
         project: "flights".to_owned(),
         assets: assets.collect(),

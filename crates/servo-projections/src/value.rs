@@ -19,7 +19,7 @@ use servo_core::{
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Principal, Resolution, RunState,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Principal, Resolution, RunState,
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 
@@ -141,6 +141,7 @@ named_values!(
     AttemptOutcome,
     DataStatus,
     DataFormat,
+    GatingDecision,
 );
 
 /// Keys that are shown in another form than they are stored in.

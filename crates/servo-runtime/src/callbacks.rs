@@ -1,5 +1,7 @@
 //! What workers report: the contract of `servo-queue`, kept by a workspace.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Report, Started};
 use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
@@ -33,6 +35,12 @@ impl Workspace {
     /// A worker ended an attempt. Safe to repeat until it is answered.
     pub async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, Error> {
         let attempt = self.attempt(token)?;
+        let report = match &self.inner.data {
+            Some(data) => {
+                data.confirm(&attempt, report).await.map_err(|error| Error::Data(Arc::new(error)))?
+            }
+            None => report,
+        };
         Ok(match self.ask(Finished { attempt, report }).await? {
             Finish::Accepted { event_id } => FinishedReply::Ended { event_id },
             Finish::Duplicate => FinishedReply::AlreadyEnded,

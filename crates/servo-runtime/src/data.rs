@@ -11,7 +11,7 @@ use servo_engine::outputs::{DataFormat, materialization_of};
 use servo_engine::rows::{Delta, Discard, MaterializationRow, PartitionStatusRow};
 use servo_store::{DataError, DataRoot, Layout};
 
-const MARKER: &str = "_commit.json";
+pub(crate) const MARKER: &str = "_commit.json";
 const REASON: &str = "_reason.json";
 
 /// The data of a workspace, as the control plane deals with it.

@@ -14,6 +14,7 @@ use servo_engine::rows::RunRow;
 use servo_engine::{Effect, Engine, Input};
 use tokio::sync::oneshot;
 
+use crate::clock_steps::ClockSteps;
 use crate::committer::{Failed, Pipeline};
 use crate::compaction::Published;
 use crate::config::{Config, Ownership, Stores};
@@ -53,6 +54,7 @@ pub(crate) struct EngineLoop {
     /// What given up attempts may have left is looked for with the next changes.
     looks_again: bool,
     presence: Presence,
+    clock_steps: ClockSteps,
 }
 
 /// What one round of the loop works on.
@@ -81,6 +83,7 @@ impl EngineLoop {
         let now = config.ground.elapsed();
         let presence =
             Presence::new(config.heartbeat_interval, config.clock.as_ref(), config.ground.as_ref());
+        let clock_steps = ClockSteps::new(engine.state().head().last_event_at, config.ground.as_ref());
         Self {
             engine,
             stores,
@@ -101,6 +104,7 @@ impl EngineLoop {
             // Workers may have come to their end while nobody ran this workspace.
             looks_again: true,
             presence,
+            clock_steps,
         }
     }
 
@@ -199,8 +203,13 @@ impl EngineLoop {
     }
 
     async fn round(&mut self, messages: Vec<Message>, stop: bool) {
-        let now = self.config.clock.now();
         let mut round = Round::default();
+        // First, so that everything else is judged by the clock as it is now.
+        if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.ground.as_ref()) {
+            round.inputs.push(step);
+            round.reply_to.push(None);
+        }
+        let now = self.config.clock.now();
         for message in messages {
             match message {
                 Message::Input(input, reply_to) => {

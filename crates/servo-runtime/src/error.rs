@@ -60,6 +60,9 @@ pub enum Error {
     /// The tables could not be read or written.
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
+    /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
+    #[error("the data cannot be looked at: {0}; ask again")]
+    Data(Arc<servo_store::DataError>),
     /// The tables do not fit together.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -84,6 +87,7 @@ impl Error {
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
+            | Error::Data(_)
             | Error::Lease(_) => true,
             Error::Refused(_)
             | Error::Request(_)

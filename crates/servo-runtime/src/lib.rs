@@ -9,6 +9,7 @@
 
 mod callbacks;
 mod clock;
+mod clock_steps;
 mod committer;
 mod compaction;
 mod config;
@@ -18,6 +19,7 @@ mod engine_loop;
 mod error;
 mod ground;
 mod host;
+mod markers;
 mod messages;
 mod ownership;
 mod presence;

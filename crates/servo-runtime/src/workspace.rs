@@ -46,7 +46,7 @@ pub(crate) struct Inner {
     stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
     closed: Arc<AtomicBool>,
-    data: Option<Data>,
+    pub(crate) data: Option<Data>,
     work: Work,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
     followers: broadcast::WeakSender<Arc<[Event]>>,

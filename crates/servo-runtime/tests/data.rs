@@ -14,7 +14,8 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, Verdict,
+    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState,
+    Verdict,
 };
 use servo_runtime::SystemClock;
 use support::*;
@@ -51,7 +52,7 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
     let failed = || Report::failed(TaskError::new(ErrorCode::CheckFailed, "few"));
     let report = match state {
         OutputState::Committed => Report::succeeded(),
-        OutputState::Quarantined | OutputState::Discarded => failed(),
+        OutputState::Quarantined | OutputState::Discarded | OutputState::Missing => failed(),
     };
     match state {
         OutputState::Quarantined => {
@@ -59,7 +60,7 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
             put(&dir, "data.json");
             fs::write(dir.join("_reason.json"), r#"{"format":"json","checks":[]}"#).unwrap();
         }
-        OutputState::Committed | OutputState::Discarded => {
+        OutputState::Committed | OutputState::Discarded | OutputState::Missing => {
             let dir = home(root).join(format!("materializations/{id}"));
             put(&dir, "data.json");
             put(&dir, "_commit.json");
@@ -70,6 +71,31 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
     let ended = stage.ended(run).await.run.state;
     assert_eq!(ended == RunState::Succeeded, state == OutputState::Committed);
     (run, id)
+}
+
+#[tokio::test]
+async fn an_output_without_its_marker_does_not_count_whatever_the_worker_says() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let run = stage.trigger("lies", one("a")).await;
+    let sealed = within(taken(&stage.queue, "default")).await;
+    let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
+    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    let output =
+        OutputReport { format: Some(DataFormat::Json), ..OutputReport::new(a(), OutputState::Committed) };
+    let report = Report { outputs: [output].into(), ..Report::succeeded() };
+    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
+    let (state, error, latest) = stage
+        .workspace
+        .read(move |state| {
+            let task = &state.run(run).unwrap().tasks[0];
+            (task.state, task.error.clone(), state.latest(&a(), None).copied())
+        })
+        .await
+        .unwrap();
+    assert_eq!(state, TaskState::RetryWait);
+    assert_eq!(error.unwrap().code, ErrorCode::OutputMissing);
+    assert_eq!(latest, None);
 }
 
 async fn review(stage: &Stage, id: MaterializationId, verdict: Verdict) {

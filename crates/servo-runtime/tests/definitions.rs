@@ -30,7 +30,13 @@ fn definition(name: &str, description: &str) -> Arc<AssetDef> {
 }
 
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
-    Deploy { digest: digest.into(), project: "shop".to_owned(), assets, caller: Caller::user("test") }
+    Deploy {
+        time_zones: "2026e".into(),
+        digest: digest.into(),
+        project: "shop".to_owned(),
+        assets,
+        caller: Caller::user("test"),
+    }
 }
 
 fn customers(add: &[&str], remove: &[&str]) -> ChangePartitions {

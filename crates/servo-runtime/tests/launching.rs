@@ -22,6 +22,7 @@ fn deploy(digest: &str, assets: &[&str]) -> Deploy {
     };
     Deploy {
         digest: digest.into(),
+        time_zones: "2026e".into(),
         project: "tests".to_owned(),
         assets: assets.iter().map(asset).collect(),
         caller: Caller::user("me"),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
-use servo_engine::definitions::AssetDef;
+use servo_engine::definitions::{AssetDef, CheckDef, CheckKind, DepDef, Phase, Severity};
 use servo_engine::{Caller, Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
 
 use crate::dice::Dice;
@@ -39,6 +39,28 @@ fn keys(i: usize) -> [&'static str; 2] {
     if i == 5 { ["k0", "k1"] } else { ["east", "west"] }
 }
 
+/// Assets that read the first one, which every version of the project has. None of them has partitions.
+const READERS: [usize; 5] = [2, 4, 6, 7, 8];
+
+fn reads(upstream: &str) -> DepDef {
+    DepDef { asset: Some(format!("t/{upstream}")), parameter: Some("read".to_owned()), ..DepDef::default() }
+}
+
+fn rows_check() -> CheckDef {
+    CheckDef {
+        name: "rows".to_owned(),
+        kind: CheckKind::RowCount,
+        severity: Severity::Critical,
+        phase: Phase::Post,
+        blocking: None,
+        timeout_ms: None,
+        location: None,
+        function: None,
+        description: None,
+        spec: BTreeMap::new(),
+    }
+}
+
 /// A version of the project: all assets, or most of them.
 pub fn project(version: u8) -> Deploy {
     let left_out = usize::from(version) * 3;
@@ -51,11 +73,14 @@ pub fn project(version: u8) -> Deploy {
                 code_version: Some(format!("v{version}")),
                 partitions: partitions(i),
                 quarantine: i % 2 == 0,
+                deps: if READERS.contains(&i) { vec![reads(&self::name(0))] } else { Vec::new() },
+                checks: if i % 3 == 1 { Arc::new([rows_check()]) } else { Arc::default() },
                 ..AssetDef::default()
             })
         })
     });
     Deploy {
+        time_zones: "2026e".into(),
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
         assets: assets.collect(),

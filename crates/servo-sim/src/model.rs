@@ -7,6 +7,7 @@
 
 mod compare;
 mod data;
+mod dispatched;
 mod follow;
 pub mod history;
 mod log;
@@ -49,6 +50,8 @@ pub struct Deployed {
     pub digest: String,
     /// Ids of the assets that are deployed, by key.
     pub live: BTreeMap<String, String>,
+    /// Their definitions.
+    pub definitions: BTreeMap<String, serde_json::Value>,
 }
 
 /// Everything that a log amounts to.

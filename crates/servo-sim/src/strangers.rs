@@ -121,6 +121,7 @@ fn simplify(event: &mut Event) -> bool {
         | EventData::DispatchEnqueued(_)
         | EventData::TimerRequested(_)
         | EventData::TimerEnqueued(_)
+        | EventData::ClockStepped(_)
         | EventData::TaskStarted(_)
         | EventData::AssetsDeployed(_)
         | EventData::DynamicPartitionsChanged(_)

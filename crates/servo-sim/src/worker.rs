@@ -7,7 +7,8 @@ use futures::FutureExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
 use servo_core::{AssetKey, Clock};
-use servo_engine::outputs::{OutputReport, Usage};
+use servo_engine::definitions::{CheckDef, Severity};
+use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Report, TaskError};
 use servo_queue::{Delivery, Envelope, HeartbeatReply, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Error, Workspace};
@@ -252,25 +253,67 @@ fn nonsense(report: Report) -> Report {
     Report { outputs, error: report.error.or(error), ..report }
 }
 
+/// A false report of success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lie {
+    /// Nothing was stored.
+    NoMarker,
+    /// A check did not pass.
+    FailedCheck,
+    /// A check was not run.
+    NoCheck,
+}
+
+impl Lie {
+    fn draw(site: &Site) -> Option<Self> {
+        if !site.faults.strikes(site.lane, Fault::Poison, 40) {
+            return None;
+        }
+        let lies = [Self::NoMarker, Self::FailedCheck, Self::NoCheck];
+        Some(lies[site.world.roll(site.lane, |dice| dice.below(lies.len()))])
+    }
+}
+
+fn results(checks: &[CheckDef], state: OutputState, lie: Option<Lie>) -> Vec<CheckReport> {
+    if lie == Some(Lie::NoCheck) {
+        return Vec::new();
+    }
+    let passed = state == OutputState::Committed && lie != Some(Lie::FailedCheck);
+    let result = |check: &CheckDef| CheckReport {
+        name: check.name.clone(),
+        kind: check.kind,
+        passed,
+        // How bad it is, the control plane knows.
+        severity: Severity::Info,
+        blocking: None,
+        message: None,
+        metadata: [].into(),
+        duration_ms: 1,
+    };
+    checks.iter().map(result).collect()
+}
+
 /// Writes what an attempt makes: the data, and last the marker that it is whole.
 async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
     let mut reports = Vec::new();
     let Some(work) = &envelope.work else { return Some(reports) };
     let (client, partition) = (site.bucket.client(site.lane, &site.faults), envelope.task_key.partition());
+    let lie = Lie::draw(site);
     for output in &work.outputs {
         let (dir, marker) = match state {
             OutputState::Quarantined => (
                 site.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
                 "_reason.json",
             ),
-            OutputState::Committed | OutputState::Discarded => (
+            OutputState::Committed | OutputState::Discarded | OutputState::Missing => (
                 site.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
                 "_commit.json",
             ),
         };
         let path = Path::from(format!("{}/{dir}/{marker}", site.prefix()));
         let mut tries = 0;
-        while client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
+        let is_stored = lie != Some(Lie::NoMarker) || state != OutputState::Committed;
+        while is_stored && client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
             tries += 1;
             if tries == 8 {
                 return None;
@@ -280,6 +323,7 @@ async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<V
         reports.push(OutputReport {
             format: Some(DataFormat::Parquet),
             row_count: Some(1),
+            checks: results(&output.checks, state, lie),
             ..OutputReport::new(output.asset.clone(), state)
         });
     }

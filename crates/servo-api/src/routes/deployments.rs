@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
 use bytes::Bytes;
-use servo_core::{sha256_hex, to_canonical_string};
+use servo_core::{TimeZones, sha256_hex, to_canonical_string};
 use servo_engine::Deploy;
 use servo_engine::definitions::Definitions;
 
@@ -44,6 +44,7 @@ pub(super) async fn deploy(
         let assets = definitions.assets().len() as u64;
         let request = Deploy {
             digest: digest.as_str().into(),
+            time_zones: TimeZones::in_use().version().into(),
             project: definitions.project().to_owned(),
             assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
             caller,

@@ -84,7 +84,8 @@ pub(super) async fn started(
     name("worker_id", &body.worker_id)?;
     let (attempt, token) = (token.claims().attempt_id, token.about(&task)?);
     let answer = app.workspace().started(token, &body.worker_id).await;
-    if answer.as_ref().map_or_else(|error| !error.is_transient(), |_| true) {
+    // Whatever else went wrong, somebody is still to begin it.
+    if matches!(answer, Ok(_) | Err(Error::Refused(_))) {
         app.leases.settle(attempt).await;
     }
     Ok(match answer.map_err(refused)? {

@@ -14,6 +14,8 @@ pub struct Deployment {
     pub number: u64,
     /// Digest of the manifest.
     pub digest: String,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: String,
     pub project: String,
     pub deployed_by: String,
     /// How many assets are deployed with it.
@@ -45,6 +47,7 @@ impl From<&servo_engine::Deployment> for Deployment {
         Self {
             number: deployment.number,
             digest: deployment.digest.to_string(),
+            time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
             deployed_by: deployment.principal.to_string(),
             assets: deployment.assets,

@@ -63,7 +63,8 @@ pub struct HeartbeatAnswer {
     pub should_cancel: bool,
 }
 
-/// How an attempt ended: the form of [`servo_engine::Report`], which is what is read and written.
+// Describes `servo_engine::Report`, which is what is read and written.
+/// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Completed {

@@ -80,10 +80,16 @@ async fn bodies_that_are_wrong_are_refused_before_anything_happens() {
         ("deployments", "{\"manifest_version\": 1}", Code::InvalidRequest, Some("project")),
         ("deployments", "{\"manifest_version\": 1.5, \"project\": \"a\"}", Code::InvalidRequest, Some(".")),
         ("worker/leases", "{\"worker_id\": \"w\"}", Code::InvalidRequest, Some("queues")),
-        ("worker/leases", "{\"worker_id\": \"\", \"queue\": \"q\"}", Code::InvalidRequest, Some("worker_id")),
+        ("worker/leases", "{\"worker_id\": \"w\", \"queues\": []}", Code::InvalidRequest, Some("queues")),
         (
             "worker/leases",
-            "{\"worker_id\": \"w\", \"queue\": \"q\", \"slots\": 0}",
+            "{\"worker_id\": \"\", \"queues\": [\"q\"]}",
+            Code::InvalidRequest,
+            Some("worker_id"),
+        ),
+        (
+            "worker/leases",
+            "{\"worker_id\": \"w\", \"queues\": [\"q\"], \"slots\": 0}",
             Code::InvalidRequest,
             Some("slots"),
         ),

@@ -89,7 +89,8 @@ async fn a_lease_waits_for_a_task_and_gives_as_many_as_are_wanted() {
     assert_eq!(leased.0.run_id, run.run_id);
     let body = json!({ "selection": "raw.days", "partitions": { "ranges": ["2013-01-01..2013-01-05"] } });
     stage.post("runs", &body).await.accepted();
-    crate::support::eventually("five are waiting", async || stage.queue.len() == 5).await;
+    crate::support::eventually("five wait beside the one that is leased", async || stage.queue.len() == 6)
+        .await;
     let first = stage.client.lease(&lease(3, 0)).await.unwrap();
     let rest = stage.client.lease(&lease(9, 0)).await.unwrap();
     assert_eq!((first.len(), rest.len()), (3, 2));

@@ -33,6 +33,6 @@ pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<Eve
     // Slots go to the same tasks that ready-dispatch would give them to.
     ready.sort_by_key(|(rank, _)| *rank);
     let dispatched = ready.into_iter().take(free);
-    events.extend(dispatched.map(|((.., position), run)| ready_dispatch::request(run, position, now)));
+    events.extend(dispatched.map(|((.., position), run)| ready_dispatch::request(state, run, position, now)));
     events
 }

@@ -27,15 +27,11 @@ fn in_a_queue(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
 
 /// The message for the newest attempt of a task.
 pub(crate) fn dispatch(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
+    let attempt_id = task.attempt_id?;
     Some(Dispatch {
-        attempt: Attempt {
-            run_id: run.id,
-            task_key: task.key.clone(),
-            attempt: task.attempt,
-            attempt_id: task.attempt_id?,
-        },
+        attempt: Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id },
         queue: task.options.worker_queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
         timeout: task.options.timeout_ms,
-        work: work::resolve(state, run, task).map(Arc::new),
+        work: work::work(state, run, task, attempt_id).map(Arc::new),
     })
 }

@@ -11,10 +11,13 @@ use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
 use crate::event::{AssetsDeployed, DeployedAsset, EventData};
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Deployment, State};
 
 pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decision {
-    if state.deployment().is_some_and(|deployment| *deployment.digest == *command.digest) {
+    let is_same = |deployed: &Deployment| {
+        deployed.digest == command.digest && deployed.time_zones == command.time_zones
+    };
+    if state.deployment().is_some_and(is_same) {
         return Decision::unchanged();
     }
     match difference(state, command, now) {
@@ -44,6 +47,7 @@ fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsD
     Ok(AssetsDeployed {
         number,
         digest: command.digest.clone(),
+        time_zones: command.time_zones.clone(),
         project: command.project.clone(),
         upsert,
         removed,

@@ -14,6 +14,8 @@ pub struct AssetsDeployed {
     pub number: u64,
     /// Digest of the whole manifest, as the SDK wrote it.
     pub digest: Arc<str>,
+    /// Release of the time zone database that partitions follow, such as `2026f`.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// Assets that are new or different, by key.

@@ -50,6 +50,9 @@ pub struct PlanCreated {
     pub plan_id: PlanId,
     /// Hash of the normalized plan.
     pub fingerprint: Fingerprint,
+    /// Number of the deployment that it was planned with; 0 if nothing was deployed.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub deployment: u64,
     /// Sorted by task key; edges are indexes into this list.
     #[serde(deserialize_with = "normalized_tasks")]
     pub tasks: Arc<[TaskSpec]>,
@@ -97,6 +100,10 @@ fn normalized_tasks<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result
         }
     }
     Ok(tasks)
+}
+
+fn is_unknown(deployment: &u64) -> bool {
+    *deployment == 0
 }
 
 fn is_zero(value: &i32) -> bool {

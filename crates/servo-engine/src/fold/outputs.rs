@@ -4,24 +4,45 @@
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
+use crate::definitions::Severity;
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
 use crate::rows::{CheckResultRow, Discard, Json, Name, QuarantineRow};
 use crate::state::State;
 
-/// An open attempt has ended in a run that goes on; whether it is tried again does not matter.
-pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
-    if payload.outputs.is_empty() {
+/// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
+/// the gate.
+pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, outputs: &[OutputReport]) {
+    if outputs.is_empty() {
         return;
     }
     let Some(task) = state.task(payload.run_id, &payload.task_key) else { return };
+    let (provenance, inputs_as_of) = (task.provenance.clone(), task.inputs_as_of);
     // Only what the task makes, each once, whatever a worker says.
-    let outputs: Vec<&OutputReport> =
-        task.assets().filter_map(|asset| output_of(&payload.outputs, &asset)).collect();
+    let outputs: Vec<(usize, &OutputReport)> = task
+        .assets()
+        .enumerate()
+        .filter_map(|(position, asset)| Some((position, output_of(outputs, &asset)?)))
+        .collect();
+    let ran_other_code = outputs.iter().any(|(position, output)| {
+        let asked = provenance.code_version(*position);
+        output.code_version.as_ref().is_some_and(|ran| asked.is_some_and(|asked| asked != ran))
+    });
+    let severe = |output: &OutputReport| {
+        output.checks.iter().filter(|check| !check.passed && check.severity >= Severity::Error).count() as u32
+    };
+    let checks_failed: u32 = outputs.iter().map(|(_, output)| severe(output)).sum();
+    let code_changed = ran_other_code || provenance.definition_changed;
+    if checks_failed > 0 || code_changed {
+        state.change_run(payload.run_id, at.id, |run| {
+            run.checks_failed = run.checks_failed.saturating_add(checks_failed);
+            run.code_changed |= code_changed;
+        });
+    }
     let materialization_id = materialization_of(payload.attempt_id);
     let partition_key = payload.task_key.partition();
-    for output in outputs {
+    for (position, output) in outputs {
         state.changes.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
@@ -51,11 +72,19 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
                     task_key: payload.task_key.clone(),
                     attempt: payload.attempt,
                     quarantined_at: at.time,
-                    output: Json(output.clone()),
+                    output: Json(OutputReport {
+                        code_version: output
+                            .code_version
+                            .clone()
+                            .or_else(|| provenance.code_version(position).cloned()),
+                        ..output.clone()
+                    }),
+                    provenance: Json(provenance.clone()),
+                    inputs_as_of,
                     row_version: at.id,
                 },
             ),
-            OutputState::Committed | OutputState::Discarded => {}
+            OutputState::Committed | OutputState::Discarded | OutputState::Missing => {}
         }
     }
 }

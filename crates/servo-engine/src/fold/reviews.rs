@@ -13,17 +13,29 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
     let Some(waiting) = take(state, &payload.asset_key, payload.materialization_id) else {
         return Applied::No(Ignored::Duplicate);
     };
-    let QuarantineRow { asset_key, partition_key, run_id, task_key, attempt, output, .. } = waiting;
+    let QuarantineRow {
+        asset_key,
+        partition_key,
+        run_id,
+        task_key,
+        attempt,
+        output,
+        provenance,
+        inputs_as_of,
+        ..
+    } = waiting;
     let made = Made {
         run_id,
         task_key,
         attempt,
         attempt_id: AttemptId::from_u128(payload.materialization_id.to_u128()),
         materialization_id: payload.materialization_id,
+        provenance: provenance.0,
+        inputs_as_of,
     };
-    let latest = promote(state, at, made, &output.0);
+    let latest = promote(state, at, &made, 0, &output.0);
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
-    if state.statuses.record(&asset_key, partition_key.as_ref(), Some(latest), last) {
+    if state.statuses.record(&asset_key, partition_key.as_ref(), Some(&latest), last) {
         state.changes.statuses.insert((asset_key, partition_key));
     }
     Applied::Yes

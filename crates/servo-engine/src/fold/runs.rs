@@ -52,6 +52,9 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             fingerprint: payload.request_fingerprint.clone(),
             plan: None,
             plan_fingerprint: None,
+            deployment: 0,
+            code_changed: false,
+            checks_failed: 0,
             state: RunState::Pending,
             reason: RunTransitionReason::Created,
             source: payload.source.clone(),
@@ -92,6 +95,7 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     }
     run.plan = Some(payload.plan_id);
     run.plan_fingerprint = Some(payload.fingerprint.clone());
+    run.deployment = payload.deployment;
     // Most tasks of a plan run under the same options: share them.
     let mut shared: Option<Arc<TaskOptions>> = None;
     for (position, spec) in (0u32..).zip(payload.tasks.iter()) {

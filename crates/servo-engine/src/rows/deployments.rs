@@ -15,6 +15,8 @@ table! {
     columns {
         number: u64, unique;
         digest: String, unique;
+        /// Release of the time zone database that its partitions follow.
+        time_zones: String;
         project: String;
         deployed_by: Principal;
         /// How many assets are deployed with it.

@@ -29,6 +29,7 @@ macro_rules! tables {
             // Rows are written once.
             append_only {
                 materializations: MaterializationRow,
+                materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,

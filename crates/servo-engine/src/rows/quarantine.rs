@@ -1,10 +1,13 @@
 //! Table `quarantine`.
 
+use std::sync::Arc;
+
 use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 
 use super::Json;
 use super::table::table;
 use crate::outputs::OutputReport;
+use crate::provenance::Provenance;
 
 table! {
     /// One row per output that a check has blocked and that waits for review.
@@ -23,6 +26,10 @@ table! {
         quarantined_at: Timestamp, unique;
         /// The output as its worker reported it.
         output: Json<OutputReport>, unique;
+        /// The code and the data of the attempt that made it.
+        provenance: Json<Arc<Provenance>>;
+        /// The event that decided what that attempt reads.
+        inputs_as_of: Option<EventId>, unique;
         row_version: EventId, unique;
     }
 }

@@ -37,6 +37,12 @@ table! {
         request_fingerprint: String, unique;
         plan_id: Option<PlanId>, unique;
         plan_fingerprint: Option<String>;
+        /// Number of the deployment that it was planned with; 0 if nothing was deployed.
+        deployment_number: u64;
+        /// Whether some task ran other code than was planned.
+        code_changed: bool;
+        /// Failed checks of severity error and above, of all its attempts.
+        checks_failed: u32;
         state: RunState;
         transition_reason: RunTransitionReason;
         /// Kind of the source.

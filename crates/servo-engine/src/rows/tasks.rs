@@ -11,6 +11,7 @@ use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TransitionReason};
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
+use crate::provenance::Provenance;
 use crate::state::PastAttempt;
 
 table! {
@@ -44,6 +45,10 @@ table! {
         deps_satisfied_at: Option<Timestamp>, unique;
         options: Json<Arc<TaskOptions>>;
         ready_at: Option<Timestamp>, unique;
+        /// The code and the data of the newest attempt.
+        provenance: Option<Json<Arc<Provenance>>>;
+        /// The dispatch event: the newest attempt reads what was newest then.
+        inputs_as_of: Option<EventId>, unique;
         dispatched_at: Option<Timestamp>, unique;
         started_at: Option<Timestamp>, unique;
         last_heartbeat_at: Option<Timestamp>, unique;

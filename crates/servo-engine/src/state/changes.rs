@@ -8,8 +8,8 @@ use super::task::SideRows;
 use super::{Run, State, snapshot};
 use crate::event::TimerKind;
 use crate::rows::{
-    CheckResultRow, Delta, DeploymentRow, Discard, EndedRows, GoneKeys, IdempotencyRow, MaterializationRow,
-    RunKeyConflictRow, RunKeyRow,
+    CheckResultRow, Delta, DeploymentRow, Discard, EndedRows, GoneKeys, IdempotencyRow,
+    MaterializationInputRow, MaterializationRow, RunKeyConflictRow, RunKeyRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -31,6 +31,7 @@ pub(crate) struct Changes {
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     pub(crate) materializations: Vec<MaterializationRow>,
+    pub(crate) materialization_inputs: Vec<MaterializationInputRow>,
     pub(crate) check_results: Vec<CheckResultRow>,
     /// What came to wait for review, or was reviewed.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
@@ -127,6 +128,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         },
         ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
         materializations: changes.materializations,
+        materialization_inputs: changes.materialization_inputs,
         check_results: changes.check_results,
         run_keys: changes.run_keys,
         run_key_conflicts: changes.conflicts,

@@ -17,6 +17,8 @@ pub struct Deployment {
     pub number: u64,
     /// Digest of the manifest.
     pub digest: Arc<str>,
+    /// Release of the time zone database that its partitions follow.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
@@ -78,6 +80,11 @@ impl Deployed {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
 
+    /// Number of the deployment that last changed or removed an asset; 0 if it was never deployed.
+    pub(crate) fn changed_in(&self, key: &AssetKey) -> u64 {
+        self.assets.get(key).map_or(0, |asset| asset.number)
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
@@ -136,6 +143,7 @@ impl Deployed {
         self.deployment = Some(Deployment {
             number: payload.number,
             digest: payload.digest.clone(),
+            time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
             principal: who.clone(),
             deployed_at: at,
@@ -150,6 +158,7 @@ impl Deployed {
         self.deployment.as_ref().map(|deployment| DeploymentRow {
             number: deployment.number,
             digest: deployment.digest.to_string(),
+            time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
             deployed_by: deployment.principal.clone(),
             assets: deployment.assets,
@@ -175,6 +184,7 @@ impl Deployed {
             deployed.deployment = Some(Deployment {
                 number: row.number,
                 digest: row.digest.into(),
+                time_zones: row.time_zones.into(),
                 project: row.project,
                 principal: row.deployed_by,
                 deployed_at: row.deployed_at,

@@ -1,42 +1,70 @@
 //! What is known of the data of each partition: its newest good materialization, and how the last attempt ended
 //! (ADR-056).
 //!
-//! An asset may have a million partitions, so each costs a slot of 64 bytes, an entry of an ordered index and its key.
+//! An asset may have a million partitions, so each costs a slot of 80 bytes, an entry of an ordered index and its key.
+//! Code versions are interned: partitions made by the same code share its text.
 //! Only partitions whose last attempt was not a materialization need more.
+
+use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
 
 use super::RestoreError;
+use super::code_versions::{CodeVersions, Symbol};
 use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::outputs::DataFormat;
 use crate::rows::PartitionStatusRow;
 
-/// A good materialization. Ids are kept as bytes, which pack more tightly than numbers.
+/// A materialization that counts, with everything that is kept of it in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Materialization {
+    pub(crate) id: MaterializationId,
+    pub(crate) format: Option<DataFormat>,
+    pub(crate) run_id: RunId,
+    pub(crate) at: Timestamp,
+    pub(crate) event_id: EventId,
+    /// The event that decided what its attempt reads; none if nobody recorded it.
+    pub(crate) inputs_as_of: Option<EventId>,
+    /// The version of the code that made it.
+    pub(crate) code_version: Option<Arc<str>>,
+}
+
+/// A good materialization, packed. Ids are kept as bytes, which pack more tightly than numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Materialized {
     id: [u8; 16],
     run_id: [u8; 16],
     event_id: [u8; 16],
+    inputs_as_of: [u8; 16],
     at: Timestamp,
+    code_version: Symbol,
     format: Option<DataFormat>,
 }
 
 impl Materialized {
-    /// What an attempt produced.
-    pub fn new(
-        id: MaterializationId,
-        format: Option<DataFormat>,
-        run_id: RunId,
-        at: Timestamp,
-        event_id: EventId,
-    ) -> Self {
+    /// Packs a materialization.
+    pub(super) fn new(materialization: &Materialization, code_versions: &mut CodeVersions) -> Self {
+        let inputs_as_of = materialization.inputs_as_of.unwrap_or(EventId::NIL);
         Self {
-            id: id.to_u128().to_be_bytes(),
-            run_id: run_id.to_u128().to_be_bytes(),
-            event_id: event_id.to_u128().to_be_bytes(),
-            at,
-            format,
+            id: materialization.id.to_u128().to_be_bytes(),
+            run_id: materialization.run_id.to_u128().to_be_bytes(),
+            event_id: materialization.event_id.to_u128().to_be_bytes(),
+            inputs_as_of: inputs_as_of.to_u128().to_be_bytes(),
+            at: materialization.at,
+            code_version: code_versions.intern(materialization.code_version.as_ref()),
+            format: materialization.format,
         }
+    }
+
+    /// The event that decided what its attempt reads: inputs that are newer were not read.
+    pub fn inputs_as_of(&self) -> Option<EventId> {
+        let event = EventId::from_u128(u128::from_be_bytes(self.inputs_as_of));
+        (event != EventId::NIL).then_some(event)
+    }
+
+    /// Where the version of its code is among the interned ones.
+    pub(super) fn code_version(&self) -> Symbol {
+        self.code_version
     }
 
     /// The form of its data; none if nobody said.
@@ -171,6 +199,7 @@ pub(super) fn row(
     asset: &AssetKey,
     partition: Option<PartitionKey>,
     status: &PartitionStatus,
+    code_versions: &CodeVersions,
 ) -> PartitionStatusRow {
     let (latest, last) = (status.latest(), status.last_attempt());
     PartitionStatusRow {
@@ -182,6 +211,10 @@ pub(super) fn row(
         last_materialization_at: latest.map(Materialized::at),
         last_materialization_run_id: latest.map(Materialized::run_id),
         last_materialization_event_id: latest.map(Materialized::event_id),
+        last_materialization_inputs_as_of: latest.and_then(Materialized::inputs_as_of),
+        last_materialization_code_version: latest
+            .and_then(|latest| code_versions.get(latest.code_version))
+            .map(ToString::to_string),
         last_attempt_outcome: last.outcome,
         last_attempt_at: last.at,
         last_attempt_run_id: last.run_id,
@@ -189,7 +222,10 @@ pub(super) fn row(
     }
 }
 
-pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, RestoreError> {
+pub(super) fn restore(
+    row: &PartitionStatusRow,
+    code_versions: &mut CodeVersions,
+) -> Result<PartitionStatus, RestoreError> {
     let last = LastAttempt {
         outcome: row.last_attempt_outcome,
         run_id: row.last_attempt_run_id,
@@ -202,9 +238,19 @@ pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, Resto
         row.last_materialization_at,
         row.last_materialization_event_id,
     ) {
-        (Some(id), Some(run_id), Some(at), Some(event)) => {
-            Some(Materialized::new(id, row.last_materialization_format, run_id, at, event))
-        }
+        (Some(id), Some(run_id), Some(at), Some(event)) => Some(Materialized {
+            id: id.to_u128().to_be_bytes(),
+            run_id: run_id.to_u128().to_be_bytes(),
+            event_id: event.to_u128().to_be_bytes(),
+            inputs_as_of: row
+                .last_materialization_inputs_as_of
+                .unwrap_or(EventId::NIL)
+                .to_u128()
+                .to_be_bytes(),
+            at,
+            code_version: code_versions.intern_str(row.last_materialization_code_version.as_deref()),
+            format: row.last_materialization_format,
+        }),
         (None, None, None, None) => None,
         _ => {
             let partition = row.partition_key.as_ref().map_or("", PartitionKey::canonical);
@@ -223,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_takes_64_bytes_beside_its_key() {
-        assert_eq!(size_of::<PartitionStatus>(), 64);
+    fn a_partition_takes_80_bytes_beside_its_key() {
+        assert_eq!(size_of::<PartitionStatus>(), 80);
     }
 }

@@ -90,6 +90,12 @@ pub struct Run {
     pub plan: Option<PlanId>,
     /// Hash of that plan.
     pub plan_fingerprint: Option<Fingerprint>,
+    /// Number of the deployment that it was planned with; 0 if nothing was deployed.
+    pub deployment: u64,
+    /// Whether some task ran other code than was planned.
+    pub code_changed: bool,
+    /// Failed checks of severity error and above, of all its attempts.
+    pub checks_failed: u32,
     /// Where it is.
     pub state: RunState,
     /// Why it is there.

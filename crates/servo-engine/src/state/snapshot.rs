@@ -12,6 +12,7 @@ use super::{
 };
 use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
+use crate::provenance::Provenance;
 use crate::rows::{EdgeRow, HotRows, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 use crate::settings::Settings;
 
@@ -38,6 +39,9 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         request_fingerprint: run.fingerprint.to_string(),
         plan_id: run.plan,
         plan_fingerprint: run.plan_fingerprint.as_ref().map(ToString::to_string),
+        deployment_number: run.deployment,
+        code_changed: run.code_changed,
+        checks_failed: run.checks_failed,
         state: run.state,
         transition_reason: run.reason,
         source_type: run.source.kind().to_owned(),
@@ -87,6 +91,8 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         deps_satisfied_at: task.deps_satisfied_at,
         options: Json(task.options.clone()),
         ready_at: task.ready_at,
+        provenance: (*task.provenance != Provenance::default()).then(|| Json(task.provenance.clone())),
+        inputs_as_of: task.inputs_as_of,
         dispatched_at: task.dispatched_at,
         started_at: task.started_at,
         last_heartbeat_at: task.heartbeat_at,
@@ -340,6 +346,9 @@ fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         fingerprint: fingerprint(&row.request_fingerprint)?,
         plan: row.plan_id,
         plan_fingerprint: row.plan_fingerprint.as_deref().map(fingerprint).transpose()?,
+        deployment: row.deployment_number,
+        code_changed: row.code_changed,
+        checks_failed: row.checks_failed,
         state: row.state,
         reason: row.transition_reason,
         source: row.source.0,
@@ -391,6 +400,8 @@ fn restore_task(row: TaskRow) -> Task {
         deps_satisfied: row.deps_satisfied_count,
         deps_satisfied_at: row.deps_satisfied_at,
         ready_at: row.ready_at,
+        provenance: row.provenance.map(|json| json.0).unwrap_or_default(),
+        inputs_as_of: row.inputs_as_of,
         dispatched_at: row.dispatched_at,
         started_at: row.started_at,
         heartbeat_at: row.last_heartbeat_at,

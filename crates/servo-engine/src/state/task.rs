@@ -11,6 +11,7 @@ use crate::failure::TaskError;
 use crate::lifecycle::{OutboxStatus, TaskState, TimerState, TransitionReason};
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
+use crate::provenance::Provenance;
 use crate::settings::Settings;
 
 /// Past attempts that are remembered; a task that no worker takes may have many.
@@ -86,6 +87,10 @@ pub struct Task {
     pub deps_satisfied_at: Option<Timestamp>,
     /// When it last became ready.
     pub ready_at: Option<Timestamp>,
+    /// The code and the data of the newest attempt.
+    pub provenance: Arc<Provenance>,
+    /// The dispatch event: the newest attempt reads what was newest then.
+    pub inputs_as_of: Option<EventId>,
     /// When the queue took the newest attempt.
     pub dispatched_at: Option<Timestamp>,
     /// When a worker began the newest attempt.
@@ -144,6 +149,8 @@ impl Task {
             deps_satisfied: 0,
             deps_satisfied_at: None,
             ready_at: None,
+            provenance: Arc::default(),
+            inputs_as_of: None,
             dispatched_at: None,
             started_at: None,
             heartbeat_at: None,

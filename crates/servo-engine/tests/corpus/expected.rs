@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId,
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef,
+    PlanId, RunId,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
-    AssetsDeployed, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
-    MaterializationApproved, MaterializationRejected, PlanCreated, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested,
+    AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, PlanCreated,
+    RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued,
+    TimerFired, TimerKind, TimerRequested,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, Outcome, OutputState, Progress, RetryPolicy, RunSource,
-    TaskError, TaskOptions,
+    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Outcome, OutputState, PieceRead,
+    PiecesRead, Progress, Provenance, RetryPolicy, RunSource, TaskError, TaskOptions,
 };
 
 use super::AT;
@@ -108,6 +109,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 run_id,
                 plan_id,
                 fingerprint: fingerprint("b"),
+                deployment: 0,
                 tasks: plan.tasks().clone(),
             })]
         }
@@ -126,12 +128,49 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
         }
         EventKind::DispatchRequested => {
-            let bare = DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None };
-            let full = DispatchRequested { worker_queue: Some("big".into()), ..bare.clone() };
+            let provenance = Arc::default();
+            let bare = DispatchRequested {
+                run_id,
+                task_key,
+                attempt: 1,
+                attempt_id,
+                worker_queue: None,
+                provenance,
+            };
+            let day = |day: u32| PartitionKey::parse(&format!("date=d:2024-01-{day:02}")).expect("a key");
+            let id = MaterializationId::from_parts(7, 7);
+            let piece = |partition| PieceRead { partition, id };
+            let input = |asset: &str, pieces| InputRead { asset: asset.parse().expect("an asset"), pieces };
+            let counted = PiecesRead::Counted {
+                count: 300,
+                first: day(1),
+                last: day(31),
+                digest: format!("sha256:{}", "0".repeat(64)),
+            };
+            let provenance = Arc::new(Provenance {
+                deployment: 3,
+                code_versions: vec![Some("sha256:1".into()), None],
+                definition_changed: true,
+                checks: vec![ExpectedCheck {
+                    output: 1,
+                    name: "rows".to_owned(),
+                    severity: Severity::Critical,
+                    blocking: Some(false),
+                }],
+                inputs: vec![
+                    input("raw/flights", PiecesRead::Named(vec![piece(Some(day(5))), piece(Some(day(6)))])),
+                    input("raw/planes", PiecesRead::Named(vec![piece(None)])),
+                    input("raw/weather", counted),
+                ],
+            });
+            let full = DispatchRequested { worker_queue: Some("big".into()), provenance, ..bare.clone() };
             vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]
         }
         EventKind::DispatchEnqueued => {
             vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::ClockStepped => {
+            vec![EventData::ClockStepped(ClockStepped { expected: AT, by_ms: -86_400_000 })]
         }
         EventKind::TimerRequested => {
             let timer_type = TimerKind::Retry;
@@ -241,6 +280,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             let first = AssetsDeployed {
                 number: 1,
                 digest: "sha256:00ff".into(),
+                time_zones: "2026e".into(),
                 project: "shop".to_owned(),
                 upsert: vec![asset(1, full), asset(2, plain)],
                 removed: vec![],
@@ -320,6 +360,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         run_id,
         plan_id: plan_id(),
         fingerprint: fingerprint("d"),
+        deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
@@ -358,6 +399,7 @@ fn finished_with_outputs() -> Vec<EventData> {
         byte_size: Some(18_446_744_073_709_551_615),
         content_hash: Some("sha256:00ff".to_owned()),
         schema_hash: Some("sha256:01".to_owned()),
+        code_version: Some("sha256:02".into()),
         schema: Some(texts(&[("carrier", "string"), ("delay", "double")])),
         metadata: texts(&[("note", "\"a \\\"good\\\" day\""), ("skipped", "3")]),
         checks: CHECKS
@@ -415,7 +457,7 @@ const CHECKS: [CheckKind; 8] = [
     CheckKind::Python,
 ];
 
-const CODES: [ErrorCode; 18] = [
+const CODES: [ErrorCode; 19] = [
     ErrorCode::NetworkError,
     ErrorCode::RateLimited,
     ErrorCode::ServiceUnavailable,
@@ -431,6 +473,7 @@ const CODES: [ErrorCode; 18] = [
     ErrorCode::MissingInput,
     ErrorCode::SchemaViolation,
     ErrorCode::DataCorruption,
+    ErrorCode::OutputMissing,
     ErrorCode::InvalidDefinition,
     ErrorCode::Cancelled,
     ErrorCode::InternalError,

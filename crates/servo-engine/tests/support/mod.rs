@@ -275,6 +275,7 @@ pub(crate) fn deployed(number: u64) -> EventData {
     EventData::AssetsDeployed(AssetsDeployed {
         number,
         digest: format!("sha256:{number}").into(),
+        time_zones: "2026e".into(),
         project: "tests".to_owned(),
         upsert: vec![DeployedAsset::new(id, definition("a", "1")).expect("a valid key")],
         removed: vec![],

@@ -196,6 +196,13 @@ impl Sim {
                 self.now = self.now.saturating_add(Millis::from_secs(seconds));
                 None
             }
+            31 if how % 32 == 1 => {
+                let by_ms = (i64::from(whom) - 32_768) * 1_000;
+                let expected = self.now;
+                self.flush();
+                self.now = Timestamp::from_millis(expected.as_millis() + by_ms);
+                Some(Input::ClockStepped { expected, by_ms })
+            }
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -268,7 +275,7 @@ impl Sim {
             .skip(left_out)
             .zip(pick..)
             .map(|(asset, pick)| {
-                let state = [OutputState::Committed, OutputState::Quarantined, OutputState::Discarded];
+                let state = OutputState::ALL[usize::from(pick) % OutputState::ALL.len()];
                 let check = |passed| CheckReport {
                     name: format!("check {pick}"),
                     kind: CheckKind::Unique,
@@ -283,7 +290,7 @@ impl Sim {
                     format: pick.is_multiple_of(2).then_some(DataFormat::Parquet),
                     row_count: Some(u64::from(pick)),
                     checks: (0..pick % 3).map(|n| check(n == 0)).collect(),
-                    ..OutputReport::new(asset, state[usize::from(pick) % 3])
+                    ..OutputReport::new(asset, state)
                 }
             })
             .collect()
@@ -404,6 +411,7 @@ fn deploy(whom: u16) -> Input {
     }
     let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
     Input::Deploy(Deploy {
+        time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),
         assets,

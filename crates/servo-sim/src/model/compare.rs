@@ -235,6 +235,10 @@ fn compare_status(found: &mut Differences, row: &PartitionStatusRow, status: &St
     found.compare(&about, "the event that reported it", row.last_materialization_event_id, made);
     let made = latest.map(|made| made.at);
     found.compare(&about, "when it was made", row.last_materialization_at, made);
+    let made = latest.and_then(|made| made.code.clone());
+    found.compare(&about, "the code that made it", row.last_materialization_code_version.clone(), made);
+    let made = latest.and_then(|made| made.as_of);
+    found.compare(&about, "what it read", row.last_materialization_inputs_as_of, made);
     let succeeded = row.last_attempt_outcome == AttemptOutcome::Succeeded;
     found.compare(&about, "whether its last attempt succeeded", succeeded, status.last.succeeded);
     found.compare(

@@ -8,6 +8,7 @@ use servo_core::{EventId, Operation, TaskKey, Timestamp};
 
 use super::follow::{Judged, No};
 use super::log::{list, text};
+use super::run::Dispatched;
 use super::{Event, Task, TaskIs};
 
 /// An asset, and one of its partitions if it has any.
@@ -21,6 +22,9 @@ pub struct Made {
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
+    /// The version of its code, and the event that decided what was read.
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
 }
 
 /// How the last task of a partition ended.
@@ -48,6 +52,8 @@ pub struct Waiting {
     pub id: String,
     pub run: String,
     pub event: EventId,
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
 }
 
 /// Something came to count.
@@ -87,19 +93,32 @@ pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
 
 impl Data {
     /// What a report puts aside, whatever becomes of its task.
-    pub(super) fn set_aside(&mut self, event: &Event, run: &str, key: &TaskKey, assets: &[String]) {
+    pub(super) fn set_aside(
+        &mut self,
+        event: &Event,
+        run: &str,
+        key: &TaskKey,
+        assets: &[String],
+        dispatched: &Dispatched,
+    ) {
         let id = text(&event.payload, "attempt_id").unwrap_or_default();
         for asset in assets {
             if output_state(&event.payload, asset) == Some("QUARANTINED") {
                 let place = (asset.clone(), key.partition_str().map(str::to_owned));
-                let waiting = Waiting { id: id.to_owned(), run: run.to_owned(), event: event.id };
+                let waiting = Waiting {
+                    id: id.to_owned(),
+                    run: run.to_owned(),
+                    event: event.id,
+                    code: dispatched.code.get(asset).cloned(),
+                    as_of: dispatched.event,
+                };
                 self.quarantine.insert(place, waiting);
             }
         }
     }
 
-    /// A task ended for good, well or not.
-    pub(super) fn task_ended(&mut self, event: &Event, run: &str, task: &Task) {
+    /// A task succeeded, or an attempt of it failed.
+    pub(super) fn attempt_ended(&mut self, event: &Event, run: &str, task: &Task) {
         match task.key.operation() {
             Operation::Check => return,
             Operation::Materialize | Operation::Backfill => {}
@@ -111,13 +130,21 @@ impl Data {
             let counts = says_nothing || output_state(&event.payload, asset) == Some("COMMITTED");
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
-            self.ended(place, id, last, false);
+            let code = task.dispatched.code.get(asset).cloned();
+            self.ended(place, id, last, false, (code, task.dispatched.event));
         }
     }
 
-    fn ended(&mut self, place: Place, id: Option<&str>, last: LastAttempt, approved: bool) {
-        let made =
-            id.map(|id| Made { id: id.to_owned(), run: last.run.clone(), at: last.at, event: last.event });
+    fn ended(
+        &mut self,
+        place: Place,
+        id: Option<&str>,
+        last: LastAttempt,
+        approved: bool,
+        (code, as_of): (Option<String>, Option<EventId>),
+    ) {
+        let (run, at, event) = (last.run.clone(), last.at, last.event);
+        let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of });
         if let Some(made) = made.clone() {
             self.promotions.push(Promotion { place: place.clone(), made, approved });
         }
@@ -134,7 +161,7 @@ impl Data {
         let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
         if approves {
             let last = LastAttempt { succeeded: true, run: waiting.run, at: event.at, event: event.id };
-            self.ended(place, Some(id), last, true);
+            self.ended(place, Some(id), last, true, (waiting.code, waiting.as_of));
         }
         Ok(())
     }

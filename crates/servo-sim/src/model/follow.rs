@@ -59,6 +59,7 @@ impl Model {
             "TimerRequested" => self.timer_requested(event),
             "TimerEnqueued" => self.timer_enqueued(event),
             "TimerFired" => self.timer_fired(event),
+            "ClockStepped" => self.clock_stepped(event),
             "TaskStarted" => self.task_started(event),
             "TaskHeartbeat" => self.task_heartbeat(event),
             "TaskFinished" => self.task_finished(event),
@@ -81,14 +82,18 @@ impl Model {
             return Err(No::Ignored("duplicate"));
         }
         let digest = text(&event.payload, "digest")?.to_owned();
-        let mut deployed = Deployed { number: deployment, digest, live: before.live };
+        let mut deployed =
+            Deployed { number: deployment, digest, live: before.live, definitions: before.definitions };
         for asset in super::log::list(&event.payload, "upsert") {
             let definition =
                 asset.get("definition").ok_or_else(|| "an asset has no definition".to_owned())?;
-            deployed.live.insert(text(definition, "key")?.to_owned(), text(asset, "asset_id")?.to_owned());
+            let key = text(definition, "key")?.to_owned();
+            deployed.definitions.insert(key.clone(), definition.clone());
+            deployed.live.insert(key, text(asset, "asset_id")?.to_owned());
         }
         for key in texts(&event.payload, "removed") {
             deployed.live.remove(key);
+            deployed.definitions.remove(key);
         }
         self.deployed = Some(deployed);
         Ok(())

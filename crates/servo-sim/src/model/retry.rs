@@ -6,7 +6,7 @@ use servo_core::{AttemptId, Millis};
 use super::log::texts;
 
 /// Failures that are nobody's fault: without a policy, only these are tried again.
-const SOFT: [&str; 10] = [
+const SOFT: [&str; 11] = [
     "NETWORK_ERROR",
     "RATE_LIMITED",
     "SERVICE_UNAVAILABLE",
@@ -16,6 +16,7 @@ const SOFT: [&str; 10] = [
     "WORKER_CRASH",
     "HEARTBEAT_LOST",
     "INTERRUPTED",
+    "OUTPUT_MISSING",
     "INTERNAL_ERROR",
 ];
 

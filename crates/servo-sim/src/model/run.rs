@@ -1,5 +1,7 @@
 //! Runs and tasks as the model sees them.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use servo_core::{EventId, Millis, TaskKey, Timestamp};
 
@@ -126,6 +128,19 @@ pub struct Task {
     /// The outcome of a report that came too late.
     pub late: Option<String>,
     pub materialization: Option<String>,
+    /// What the newest attempt was dispatched with.
+    pub dispatched: Dispatched,
+}
+
+/// The code and the data of an attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Dispatched {
+    pub event: Option<EventId>,
+    /// Code versions of the assets that it makes, by key.
+    pub code: BTreeMap<String, String>,
+    /// Checks that block if they fail or are not reported, by asset.
+    pub blocking: BTreeMap<String, Vec<String>>,
 }
 
 impl Task {
@@ -156,6 +171,7 @@ impl Task {
             finished_at: None,
             late: None,
             materialization: None,
+            dispatched: Dispatched::default(),
         })
     }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use servo_core::Timestamp;
 
 use super::data::name_of;
+use super::dispatched::refused;
 use super::follow::{Judged, No, only_if};
 use super::log::{number, text, time};
 use super::retry::{Failure, wait};
@@ -47,10 +48,13 @@ impl Model {
 
     pub(super) fn dispatch_requested(&mut self, event: &Event) -> Judged {
         let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
-        let task = self.task(subject);
+        let task = &self.runs[subject.0].tasks[subject.1];
         only_if(!task.is_newest(number, id), "duplicate")?;
         only_if(number > task.attempt, "stale attempt")?;
         only_if(task.is == TaskIs::Ready && !task.is_open(), "not in that state")?;
+        let dispatched = self.provenance(event, task)?;
+        let task = self.task(subject);
+        task.dispatched = dispatched;
         task.attempt = number;
         id.clone_into(&mut task.attempt_id);
         task.pending_since = Some(event.at);
@@ -153,15 +157,19 @@ impl Model {
             return Err(No::Late);
         }
         let (key, assets) = (task.key.clone(), task.assets.clone());
+        let (refused, dispatched) = (refused(&event.payload, task), task.dispatched.clone());
         if !is_stopping {
             let run = self.runs[subject.0].id.clone();
-            self.data.set_aside(event, &run, &key, &assets);
+            self.data.set_aside(event, &run, &key, &assets, &dispatched);
         } else if outcome != "CANCELLED" {
             task.late = Some(outcome.to_owned());
         }
         let error = event.payload.get("error");
         let end = match outcome {
-            "SUCCEEDED" => End::Succeeded(name_of(&event.payload, &assets)),
+            "SUCCEEDED" => match refused {
+                None => End::Succeeded(name_of(&event.payload, &assets)),
+                Some(code) => End::Failed(Failure::code(code)),
+            },
             "FAILED" => End::Failed(Failure::reported(error)),
             "TIMED_OUT" if error.is_none() => End::Failed(Failure::code("TIMEOUT")),
             "TIMED_OUT" => End::Failed(Failure::reported(error)),
@@ -185,12 +193,14 @@ impl Model {
             task.becomes(TaskIs::Cancelled, event.at);
             return self.settle(subject.0, event);
         }
+        let mut failed = false;
         match end {
             End::Succeeded(materialization) => {
                 task.materialization = materialization;
                 task.becomes(TaskIs::Succeeded, event.at);
             }
             End::Failed(failure) => {
+                failed = true;
                 task.failures += 1;
                 task.interruptions = 0;
                 match wait(task.retry.as_ref(), failure, task.failures, &task.attempt_id) {
@@ -204,14 +214,17 @@ impl Model {
             End::Lost => {
                 task.interruptions += 1;
                 let is_too_often = task.interruptions > max_interruptions;
+                failed = is_too_often;
                 task.becomes(if is_too_often { TaskIs::Failed } else { TaskIs::Ready }, event.at);
             }
             End::Untaken => task.becomes(TaskIs::Ready, event.at),
         }
-        if self.task(subject).is.has_ended() {
-            let run = &self.runs[subject.0];
-            let task = &run.tasks[subject.1];
-            self.data.task_ended(event, &run.id, task);
+        let run = &self.runs[subject.0];
+        let task = &run.tasks[subject.1];
+        if failed || task.is == TaskIs::Succeeded {
+            self.data.attempt_ended(event, &run.id, task);
+        }
+        if task.is.has_ended() {
             self.settle(subject.0, event);
         }
     }

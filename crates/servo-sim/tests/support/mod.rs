@@ -246,7 +246,13 @@ fn deploy(whom: u16) -> Input {
     let asset = |i: u16| AssetDef { key: format!("t/n{:02}", 20 - i), ..AssetDef::default() };
     let assets = (0..4).filter(|i| whom >> i & 1 == 1).map(|i| Arc::new(asset(i))).collect();
     let digest = format!("sha256:{}", whom % 16).into();
-    Input::Deploy(Deploy { digest, project: "sim".to_owned(), assets, caller: Caller::user("me") })
+    Input::Deploy(Deploy {
+        time_zones: "2026e".into(),
+        digest,
+        project: "sim".to_owned(),
+        assets,
+        caller: Caller::user("me"),
+    })
 }
 
 fn partitions(whom: u16) -> Input {
