@@ -103,6 +103,8 @@ class Model:
     made: list[Made] = field(default_factory=list)
     # What waits for review, by asset and partition.
     waiting: dict[tuple[str, str | None], Made] = field(default_factory=dict)
+    # Approved and not moved yet, by asset and id.
+    approved: dict[tuple[str, str], Made] = field(default_factory=dict)
     assets: set[str] = field(default_factory=set)
 
     @property

@@ -21,6 +21,7 @@ use crate::problem::{Code, Problem};
 pub enum Permission {
     AssetsRead,
     AssetsDeploy,
+    PartitionsChange,
     RunsRead,
     RunsTrigger,
     RunsCancel,
@@ -70,6 +71,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,
@@ -83,6 +85,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
@@ -98,12 +101,20 @@ fn access(method: &Method, path: &str) -> Option<Access> {
 
 /// Where a request came from. A server that does not say so serves nobody but holders of keys and tokens.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) enum Peer {
+    /// The process that serves.
+    SameProcess,
+    /// A connection.
+    Network(SocketAddr),
+}
 
 impl Peer {
     /// Whether it is this machine, by whichever kind of address.
     fn is_here(self) -> bool {
-        self.0.ip().to_canonical().is_loopback()
+        match self {
+            Self::SameProcess => true,
+            Self::Network(address) => address.ip().to_canonical().is_loopback(),
+        }
     }
 }
 
@@ -133,7 +144,10 @@ pub(crate) async fn authorize(
         Access::Public => Principal::user("anybody"),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => match peer {
-            Some(peer) if peer.is_here() => Principal::user("local"),
+            Some(peer) if peer.is_here() => {
+                app.check_access_token(request.headers(), peer)?;
+                Principal::user("local")
+            }
             Some(_) | None => {
                 let detail = "this server knows no users; it serves requests from its own machine only";
                 return Err(Problem::new(Code::Unauthenticated, detail));
@@ -157,11 +171,25 @@ pub(crate) async fn authorize(
 }
 
 impl App {
+    /// Where the server has a token, whoever connects must show it.
+    fn check_access_token(&self, headers: &HeaderMap, peer: Peer) -> Result<(), Problem> {
+        match (&self.api.access_token, peer) {
+            (None, _) | (_, Peer::SameProcess) => Ok(()),
+            (Some(token), Peer::Network(_)) => match bearer(headers) {
+                Some(shown) if is_equal(shown, token) => Ok(()),
+                Some(_) | None => {
+                    let detail = "this server serves whoever can read its token; it is in server.json";
+                    Err(Problem::new(Code::Unauthenticated, detail))
+                }
+            },
+        }
+    }
+
     fn check_worker(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<(), Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
         match &self.api.worker_key {
             Some(key) => match bearer(headers) {
-                Some(shown) if bool::from(shown.as_bytes().ct_eq(key.as_bytes())) => Ok(()),
+                Some(shown) if is_equal(shown, key) => Ok(()),
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
@@ -171,6 +199,11 @@ impl App {
             }
         }
     }
+}
+
+/// Takes the same time wherever the first difference is.
+fn is_equal(shown: &str, secret: &str) -> bool {
+    shown.as_bytes().ct_eq(secret.as_bytes()).into()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

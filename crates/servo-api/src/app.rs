@@ -23,6 +23,8 @@ pub struct Api {
     pub logs: Arc<LogFiles>,
     /// Signs page tokens, and knows the task tokens of the workspace.
     pub keys: Keyring,
+    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, this machine may.
+    pub access_token: Option<Arc<str>>,
     /// What workers must show to be given tasks. Without one, only workers of this machine are given any.
     pub worker_key: Option<Arc<str>>,
     /// How long a worker may take to begin what it was given, before it is offered to others.
@@ -34,7 +36,16 @@ pub struct Api {
 impl Api {
     /// For this machine alone.
     pub fn new(workspace: Workspace, queue: Arc<dyn TaskSource>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
-        Self { workspace, queue, logs, keys, worker_key: None, lease: LEASE, hosts: Vec::new() }
+        Self {
+            workspace,
+            queue,
+            logs,
+            keys,
+            access_token: None,
+            worker_key: None,
+            lease: LEASE,
+            hosts: Vec::new(),
+        }
     }
 }
 

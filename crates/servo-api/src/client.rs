@@ -22,13 +22,14 @@ mod error;
 mod lists;
 mod logs;
 mod messages;
+mod partitions;
 mod runs;
 mod streams;
 mod worker;
 mod workspace;
 
 pub use error::ClientError;
-pub use lists::ListOptions;
+pub use lists::{ListOptions, all_pages, first_pages};
 pub use logs::{LogEvent, LogTail, RemoteLogs};
 pub use streams::{RunEvent, RunStream};
 pub use worker::LeasedTasks;
@@ -36,6 +37,9 @@ pub use worker::LeasedTasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
@@ -43,6 +47,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::Backoff;
 use tokio::time::Instant;
+
+use crate::access::Peer;
+use crate::app::{Api, App};
+use crate::routes;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// Longer than any answer is waited for, and than a stream is silent.
@@ -59,6 +67,9 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     server: Arc<str>,
+    /// Answers instead of the server at the address, where that is this process.
+    routes: Option<Router>,
+    access_token: Option<Arc<str>>,
     worker_key: Option<Arc<str>>,
     patience: Duration,
 }
@@ -92,7 +103,22 @@ impl Client {
         }
         let http = http.build().map_err(|error| address(error.to_string()))?;
         let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
-        Ok(Self { http, base, server, worker_key: None, patience: Duration::from_secs(2) })
+        let patience = Duration::from_secs(2);
+        Ok(Self { http, base, server, routes: None, access_token: None, worker_key: None, patience })
+    }
+
+    /// Asks an interface in this process, by the same routes and with the same answers as over a network.
+    pub fn in_process(api: Api) -> Result<Self, ClientError> {
+        let mut client = Self::new("http://localhost")?;
+        client.routes = Some(routes::assembled(App::new(api)));
+        Ok(client)
+    }
+
+    /// Shows this token with every request.
+    #[must_use]
+    pub fn with_access_token(mut self, token: impl Into<Arc<str>>) -> Self {
+        self.access_token = Some(token.into());
+        self
     }
 
     /// Shows this key when it asks for tasks.
@@ -131,7 +157,7 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let response = self.send(|| self.http.get(url.clone())).await?;
+        let response = self.send(|| self.authorized(self.http.get(url.clone()))).await?;
         self.read(response).await
     }
 
@@ -143,7 +169,10 @@ impl Client {
     ) -> Result<T, ClientError> {
         let (key, body) = (new_key()?, self.encode(body)?);
         let url = self.url(segments);
-        let request = || json(self.http.post(url.clone()), &body).header(IDEMPOTENCY_KEY, key.clone());
+        let request = || {
+            let request = self.authorized(json(self.http.post(url.clone()), &body));
+            request.header(IDEMPOTENCY_KEY, key.clone())
+        };
         let response = self.send(request).await?;
         self.read(response).await
     }
@@ -161,10 +190,26 @@ impl Client {
             let request = json(self.http.post(url.clone()), &body);
             match bearer {
                 Some(token) => request.bearer_auth(token),
-                None => request,
+                None => self.authorized(request),
             }
         })
         .await
+    }
+
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.access_token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
+        let Some(routes) = &self.routes else { return request.send().await };
+        let request: Request<reqwest::Body> = request.build()?.try_into()?;
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Peer::SameProcess);
+        let Ok(response) = routes::answer(routes.clone(), request).await;
+        Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
     }
 
     /// Sends a request until there is an answer that will not be another one soon.
@@ -172,7 +217,7 @@ impl Client {
         let deadline = Instant::now() + self.patience;
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed());
         loop {
-            let error = match request().send().await {
+            let error = match self.exchange(request()).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => {
                     let is_passing = response.status().is_server_error();

@@ -89,7 +89,10 @@ impl RunFollower {
                     Err(_) => return Some(sse::STILL_HERE.to_owned()),
                 }
             }
-            if let Some(last) = self.last {
+            // The end is told at once: somebody waits for it.
+            if let Some(last) = self.last
+                && !self.has_ended().await
+            {
                 tokio::time::sleep_until(last + PACE).await;
             }
             // What happens while the rows are read is looked at again.
@@ -154,6 +157,13 @@ impl RunFollower {
                 Err(TryRecvError::Closed) => return None,
             }
         }
+    }
+
+    /// Whether the run has ended, or left memory because it had.
+    async fn has_ended(&self) -> bool {
+        let run = self.run;
+        let ended = move |state: &State| state.run(run).is_none_or(|run| run.state.is_terminal());
+        self.app.workspace().read(ended).await.unwrap_or(true)
     }
 
     /// An empty batch says that the state was loaded anew, and concerns everybody.
@@ -223,6 +233,8 @@ pub(crate) fn run_of(event: &EventData) -> Option<RunId> {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => None,
     }
 }

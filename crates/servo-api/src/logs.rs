@@ -37,6 +37,9 @@ impl App {
 
     /// Whether an attempt may still be at work, so that there may be more to read.
     pub(crate) async fn is_at_work(&self, name: &LogName) -> Result<bool, Problem> {
+        if self.workspace().is_read_only() {
+            return Ok(false);
+        }
         let name = name.clone();
         let is_open = self.workspace().read(move |state| {
             let task = state.task(name.run_id, &name.task_key);
@@ -172,6 +175,8 @@ fn ends(event: &Event, name: &LogName) -> bool {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => false,
     }
 }

@@ -12,7 +12,8 @@ use crate::problem::{Code, Problem};
 
 const PURPOSE: &str = "page cursor";
 const DEFAULT_LIMIT: usize = 25;
-const MAX_LIMIT: usize = 100;
+/// The most that a page may have.
+pub(crate) const MAX_LIMIT: usize = 100;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -68,6 +68,8 @@ codes! {
     UnknownAttempt = "unknown_attempt", NOT_FOUND, "Unknown attempt";
     /// No such asset is deployed.
     UnknownAsset = "unknown_asset", NOT_FOUND, "Unknown asset";
+    /// No asset has dynamic partitions of that name.
+    UnknownPartitions = "unknown_partitions", NOT_FOUND, "Unknown dynamic partitions";
     /// Nothing is deployed.
     NothingDeployed = "nothing_deployed", NOT_FOUND, "Nothing deployed";
     /// Nothing of that name waits for review.
@@ -106,6 +108,8 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     /// The definitions have problems.
     InvalidDefinitions = "invalid_definitions", UNPROCESSABLE_ENTITY, "Invalid definitions";
+    /// The project cannot be found, or its code cannot be imported.
+    InvalidProject = "invalid_project", UNPROCESSABLE_ENTITY, "Invalid project";
     /// The request makes no plan.
     Unplannable = "unplannable", UNPROCESSABLE_ENTITY, "No such plan";
     /// A limit is reached.

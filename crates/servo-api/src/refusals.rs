@@ -3,59 +3,45 @@
 use servo_engine::definitions::DefinitionProblems;
 use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
-use servo_runtime::Error;
-use servo_store::ErrorKind;
+use servo_runtime::{Error, ErrorKind};
+use servo_store::AppendError;
 
 use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            Error::Request(request) => request.into(),
-            Error::Review(error) => {
-                tracing::warn!(error, "api.review_failed");
-                Problem::new(
-                    Code::ReviewFailed,
-                    "the data that was to be reviewed cannot be moved; the log of the server says why",
-                )
+        match (error.kind(), error) {
+            (_, Error::Refused(refusal)) => refusal.into(),
+            (_, Error::Request(request)) => request.into(),
+            (_, Error::Denied(denied)) => denied.into(),
+            (_, error @ Error::NothingToRelease { .. }) => {
+                Problem::new(Code::ReviewFailed, error.to_string())
             }
-            Error::Denied(denied) => denied.into(),
-            Error::NotDurable(error) => {
-                tracing::warn!(%error, "api.not_durable");
-                Problem::new(
-                    Code::Unavailable,
-                    match error.kind() {
-                        ErrorKind::Full => {
-                            "the server has no space left; nothing was changed, ask again when there is"
-                        }
-                        ErrorKind::Conflict
-                        | ErrorKind::Fenced
-                        | ErrorKind::Unavailable
-                        | ErrorKind::Corrupt
-                        | ErrorKind::NotFound
-                        | ErrorKind::Locked
-                        | ErrorKind::Invalid
-                        | ErrorKind::Io => "the request could not be made durable; ask again",
-                    },
-                )
+            (_, error @ Error::ReadOnly) => Problem::new(Code::Forbidden, error.to_string()),
+            (ErrorKind::Transient, error) => unavailable(&error),
+            (ErrorKind::Stopped, _) => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
+            (ErrorKind::Fatal | ErrorKind::Refused(_) | ErrorKind::Denied, error) => {
+                Problem::internal(&error)
             }
-            Error::Recovering => {
-                Problem::new(Code::Unavailable, "the workspace is loading its state; ask again")
-            }
-            Error::Stopped => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
-            Error::Lease(error) => {
-                tracing::warn!(error, "api.lease");
-                Problem::new(Code::Unavailable, "the lease of the workspace cannot be read; ask again")
-            }
-            Error::Log(_)
-            | Error::Projection(_)
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => Problem::internal(&error),
         }
     }
+}
+
+/// Says that asking again is safe, and why as far as callers may know.
+fn unavailable(error: &Error) -> Problem {
+    tracing::warn!(%error, "api.unavailable");
+    let is_full = |error: &AppendError| error.kind() == servo_store::ErrorKind::Full;
+    Problem::new(
+        Code::Unavailable,
+        match error {
+            Error::NotDurable(error) if is_full(error) => {
+                "the server has no space left; nothing was changed, ask again when there is"
+            }
+            Error::NotDurable(_) => "the request could not be made durable; ask again",
+            Error::Recovering => "the workspace is loading its state; ask again",
+            _ => "the stores of the workspace do not answer as they should; ask again",
+        },
+    )
 }
 
 impl From<Refusal> for Problem {

@@ -5,9 +5,11 @@ mod deployments;
 mod events;
 mod health;
 mod logs;
+mod partitions;
 mod plans;
 mod quarantine;
 mod runs;
+mod tables;
 mod tasks;
 mod workers;
 
@@ -78,11 +80,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(tables::show))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))

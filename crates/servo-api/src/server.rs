@@ -44,7 +44,7 @@ pub async fn serve(
         tokio::select! {
             accepted = accepted => match accepted {
                 Ok((permit, stream, peer)) => {
-                    connections.spawn(connection(permit, stream, Peer(peer), router.clone(), app.clone()));
+                    connections.spawn(connection(permit, stream, Peer::Network(peer), router.clone(), app.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: some will be given back.

@@ -1,22 +1,25 @@
 //! `servo demo`: the whole engine at work on a small graph, without anything to install.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use servo_api::Api;
+use servo_api::client::Client;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, RunState, Settings, TaskError, TaskOptions,
-    TaskRequest, TriggerRun,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, Settings, TaskError, TaskOptions, TaskRequest,
+    TriggerRun,
 };
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
 use servo_worker::{Executor, TaskFunction};
 use tokio::sync::watch;
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::Format;
-use crate::runs;
+use crate::owner::{self, Kind};
+use crate::{follow, runs};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -63,13 +66,15 @@ fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
     Ok(Plan::build(&location.tenant, &location.workspace, tasks, Settings::default().max_tasks_per_run)?)
 }
 
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let plan = plan(location, options.width)?;
     let secret = location.secret()?;
     let keys = Keyring::new("local", &secret);
     let queue = LocalQueue::new(1_024);
-    let workspace =
-        Workspace::open(location.create()?, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let (stores, ownership) = owner::own(location, Kind::Command).await?;
+    let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let logs = Arc::new(location.logs());
+    let client = Client::in_process(Api::new(workspace.clone(), queue.clone(), logs, keys.clone()))?;
     let executor = Executor {
         source: queue,
         queues: vec!["default".into()],
@@ -86,13 +91,10 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     if accepted.is_none() {
         eprintln!("run key {:?} was used before: this is the same run, not a new one", options.key);
     }
-    let ended = workspace.wait(run).await?;
-    let detail = workspace.run(run).await?;
-    drop(slots);
+    workspace.wait(run).await?;
+    let ended = follow::whole(&client, run).await?;
+    drop((slots, ownership));
     workspace.shutdown().await?;
-    if let Some(detail) = detail {
-        runs::show(&detail.run, &detail.tasks, format);
-    }
-    let succeeded = ended.is_none_or(|row| row.state == RunState::Succeeded);
-    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    runs::show(&ended, format)?;
+    Ok(Exit::of_run(ended.run.state))
 }

@@ -4,19 +4,18 @@ mod changes;
 mod chronicle;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use servo_api::Api;
 use servo_core::Millis;
 use servo_worker::project::Project;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
-use crate::server::Posted;
+use crate::owner::{self, Kind};
 use crate::session::{self, Reach, Session};
 use crate::style::{Paint, Style};
 use changes::Changes;
@@ -43,25 +42,21 @@ pub(crate) struct Options {
     worker_timeout: u64,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let reach = Reach::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let mut session = Session::open(location, project.clone(), slots, reach).await?;
-    let posted = Posted::new(location, &url)?;
+    let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
+    let mut session = Session::open(location, stores, project.clone(), slots, reach).await?;
+    ownership.advertise(url.clone(), None)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
 
     let mut terminated = signal(SignalKind::terminate())?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let mut api = Api::new(
-        session.workspace.clone(),
-        session.queue.clone(),
-        session.logs.clone(),
-        session.keys.clone(),
-    );
+    let mut api = session.api();
     api.worker_key = options.worker_key.as_deref().map(Into::into);
     api.lease = Duration::from_secs(options.worker_timeout) / 3;
     let server = tokio::spawn(servo_api::serve(listener, api, async {
@@ -74,12 +69,12 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
         _ = terminated.recv() => {}
     }
     eprintln!("stopping");
+    drop(ownership);
     let _ended = stop.send(());
     server.await??;
     chronicle.abort();
     session.close_after(DRAIN).await?;
-    drop(posted);
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {

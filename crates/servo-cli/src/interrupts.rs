@@ -1,5 +1,6 @@
 //! Ctrl-C: the first asks, the second leaves.
 
+use crate::exit::Exit;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Waits for somebody to press Ctrl-C.
@@ -18,7 +19,7 @@ impl Interrupts {
         };
         pressed.recv().await;
         if std::mem::replace(&mut self.asked, true) {
-            std::process::exit(130);
+            std::process::exit(Exit::Interrupted.code().into());
         }
         eprintln!("cancelling; press Ctrl-C again to leave at once");
         Ok(())

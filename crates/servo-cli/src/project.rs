@@ -39,9 +39,16 @@ impl ProjectArgs {
         Ok(self.find()?.scan()?)
     }
 
-    /// What the project declares.
-    pub(crate) fn definitions(&self) -> anyhow::Result<Definitions> {
-        Ok(Definitions::check(self.scan()?.manifest)?)
+    /// The same, where there is a project.
+    pub(crate) fn scan_if_any(&self) -> anyhow::Result<Option<Scanned>> {
+        match self.find() {
+            Ok(project) => {
+                let scanned = project.scan()?;
+                Definitions::check(scanned.manifest.clone())?;
+                Ok(Some(scanned))
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// Where the state of the project lies: beside `servo.toml`, or below the current directory without a project.

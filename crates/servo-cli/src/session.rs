@@ -1,40 +1,29 @@
 //! A workspace at work in this process: the engine, warm interpreters, and the project that they have imported.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Caller, CancelRun, Deploy, Settings, State};
+use servo_engine::{Caller, Deploy, Settings, State};
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, RunDetail, SystemClock, Workspace};
+use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{Executor, LogFiles, LogName, Places, RunnerSettings, Runners, Slots};
+use servo_worker::{Executor, LogFiles, Places, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
-use crate::interrupts::Interrupts;
-use crate::live::{Live, Shape};
 use crate::location::Location;
-use crate::output::Format;
-use crate::summary::{Tails, told_in_full};
-use crate::view::{RunView, upstream};
-use crate::{logs, runs, summary};
-
-/// How often a terminal is drawn.
-const FRAME: Duration = Duration::from_millis(100);
-/// Lines of output that are shown of a task that failed.
-const TAIL: usize = 20;
 
 /// A workspace at work in this process.
 pub(crate) struct Session {
     pub(crate) workspace: Workspace,
-    pub(crate) logs: Arc<LogFiles>,
     pub(crate) runners: Runners,
-    pub(crate) queue: Arc<LocalQueue>,
-    pub(crate) keys: Keyring,
+    logs: Arc<LogFiles>,
+    queue: Arc<LocalQueue>,
+    keys: Keyring,
     slots: Slots,
     /// What the project declares, as of the start.
     scan: JoinHandle<Result<Scanned, ScanError>>,
@@ -44,6 +33,7 @@ impl Session {
     /// Opens the workspace and starts the first interpreter, both at once.
     pub(crate) async fn open(
         location: &Location,
+        mut stores: Stores,
         project: Project,
         slots: usize,
         reach: Reach,
@@ -51,7 +41,6 @@ impl Session {
         let secret = location.secret()?;
         let keys = Keyring::new("local", &secret);
         let queue = LocalQueue::new(1_024);
-        let mut stores = location.create()?;
         if let Some(place) = project.storage() {
             let data = DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?;
             stores.data = Some(data);
@@ -83,6 +72,11 @@ impl Session {
         Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
     }
 
+    /// The interface to it.
+    pub(crate) fn api(&self) -> Api {
+        Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone())
+    }
+
     /// Makes what the project declares now what the workspace runs.
     pub(crate) async fn deploy(&mut self, caller: Caller) -> anyhow::Result<()> {
         let scanned = self.scanned().await?;
@@ -93,57 +87,6 @@ impl Session {
     /// What the project declared when the session began. To be asked once.
     pub(crate) async fn scanned(&mut self) -> anyhow::Result<Scanned> {
         Ok((&mut self.scan).await??)
-    }
-
-    /// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends the process.
-    pub(crate) async fn follow(&self, run: RunId, shows: bool) -> anyhow::Result<RunDetail> {
-        let mut live = None;
-        if shows && let Some(detail) = self.workspace.run(run).await? {
-            let keys = detail.tasks.iter().map(|task| &task.task_key);
-            live = Some(Live::new(Shape::new(keys, &upstream(&detail.edges))));
-        }
-        let mut frames = tokio::time::interval(FRAME);
-        let ended = self.workspace.wait(run);
-        tokio::pin!(ended);
-        let mut interrupts = Interrupts::default();
-        loop {
-            tokio::select! {
-                biased;
-                done = &mut ended => {
-                    done?;
-                    break;
-                }
-                pressed = interrupts.next() => {
-                    pressed?;
-                    let (caller, reason) = (Caller::user("local"), "Ctrl-C".to_owned());
-                    self.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await?;
-                }
-                _ = frames.tick(), if live.is_some() => {
-                    let view = self.workspace.read(move |state| state.run(run).map(RunView::of)).await?;
-                    if let (Some(live), Some(view)) = (&mut live, view) {
-                        live.show(&view, self.workspace.now());
-                    }
-                }
-            }
-        }
-        let detail = self.workspace.run(run).await?.with_context(|| format!("run {run} is gone"))?;
-        if let Some(live) = &mut live {
-            live.finish(&RunView::new(&detail.run, &detail.tasks), self.workspace.now());
-        }
-        Ok(detail)
-    }
-
-    /// Shows a run until it has ended, and what became of it.
-    pub(crate) async fn tell_end(&self, run: RunId, format: Format) -> anyhow::Result<ExitCode> {
-        let detail = self.follow(run, format == Format::Table).await?;
-        match format {
-            Format::Json => runs::show(&detail.run, &detail.tasks, format),
-            Format::Table => {
-                let view = RunView::new(&detail.run, &detail.tasks);
-                summary::print(&view, &tails(&self.logs, &view));
-            }
-        }
-        Ok(runs::code(detail.run.state))
     }
 
     /// Runs that were at work when the last process ended.
@@ -167,18 +110,6 @@ impl Session {
     }
 }
 
-/// What the tasks that are told in full have printed last.
-pub(crate) fn tails(logs: &LogFiles, run: &RunView) -> Tails {
-    let mut tails = Tails::new();
-    for task in told_in_full(run) {
-        let name = LogName { run_id: run.run_id, task_key: task.key.clone(), attempt: task.attempt };
-        if let Ok(lines) = logs::tail(&logs.path(&name), TAIL) {
-            tails.insert(task.key.clone(), lines);
-        }
-    }
-    tails
-}
-
 /// Deploys what was scanned; true if it differs from what was deployed.
 pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
     let digest: Arc<str> = scanned.digest.as_str().into();
@@ -190,11 +121,17 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Call
     if workspace.read(is_deployed).await? {
         return Ok(false);
     }
+    workspace.deploy(deployment(scanned, caller)?).await?;
+    Ok(true)
+}
+
+/// The request to deploy what was scanned, if nothing is wrong with it.
+pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
-    let project = definitions.project().to_owned();
-    workspace.deploy(Deploy { digest, time_zones, project, assets, caller }).await?;
-    Ok(true)
+    let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
+    let time_zones = TimeZones::in_use().version().into();
+    Ok(Deploy { digest, time_zones, project, assets, caller })
 }
 
 /// Who runs the tasks of a workspace.

@@ -58,10 +58,10 @@ fn package(location: &Location) -> Option<Directory> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     libraries.sort_unstable();
-    let packages = libraries.iter().flat_map(|library| {
+    let mut packages = libraries.iter().flat_map(|library| {
         ["site-packages", "dist-packages"].map(|packages| library.join(packages).join("tzdata/zoneinfo"))
     });
-    packages.into_iter().find_map(|path| Directory::open(&path))
+    packages.find_map(|path| Directory::open(&path))
 }
 
 impl Directory {

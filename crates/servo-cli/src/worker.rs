@@ -1,6 +1,5 @@
 //! `servo worker`: runs tasks of a server on this machine.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use servo_store::{DataRoot, Layout};
 use servo_worker::{Executor, Places, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
 
@@ -37,7 +37,7 @@ pub(crate) struct Options {
     drain: u64,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let layout = Layout::new(location.tenant.clone(), location.workspace.clone());
@@ -79,5 +79,5 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     eprintln!("stopping: tasks have {} s to end", options.drain);
     working.shutdown(Duration::from_secs(options.drain)).await;
     runners.shutdown().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, AttemptId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
 
 use crate::definitions::AssetDef;
+use crate::effect::Release;
 use crate::event::{Outcome, Progress};
 use crate::failure::TaskError;
 use crate::outputs::{OutputReport, Usage};
@@ -32,6 +33,8 @@ pub enum Input {
     Review(Review),
     /// The queue took an attempt.
     Enqueued(Attempt),
+    /// Approved data was moved out of quarantine.
+    Released(Release),
     /// A worker is about to begin an attempt.
     Started(Attempt, Arc<str>),
     /// A worker is still at it.
@@ -64,6 +67,7 @@ impl Input {
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
+            | Input::Released(_)
             | Input::WorkersLost(_)
             | Input::ClockStepped { .. }
             | Input::Sweep => None,

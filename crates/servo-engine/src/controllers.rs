@@ -4,9 +4,7 @@
 //! (P3, INV-3). None of them scans: each reads an index that the fold keeps. Only anti-entropy looks at every row.
 
 pub mod anti_entropy;
-pub mod dispatcher;
 pub mod ready_dispatch;
-pub mod retention;
 pub mod timers;
 
 use servo_core::Timestamp;

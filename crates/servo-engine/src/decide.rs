@@ -78,6 +78,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ChangePartitions(command) => partitions::change(state, command),
         Input::Review(command) => review::review(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
+        Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(run, task, attempt, worker))
         }

@@ -17,7 +17,7 @@ mod wire;
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
-pub use materializations::{MaterializationApproved, MaterializationRejected};
+pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 pub use partitions::DynamicPartitionsChanged;
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
 pub use source::{RunSource, UnknownSource};
@@ -177,10 +177,12 @@ events! {
     AssetsDeployed = 30,
     /// Keys of dynamic partitions were added or removed.
     DynamicPartitionsChanged = 31,
-    /// What a check had blocked counts after all.
+    /// Intent: what a check had blocked is moved out of quarantine and counts from then on.
     MaterializationApproved = 40,
     /// What a check had blocked is thrown away.
     MaterializationRejected = 41,
+    /// Acknowledgement: what was approved is where readers look for it, and counts.
+    MaterializationReleased = 42,
 }
 
 /// The version this build writes for every event kind.
@@ -207,6 +209,7 @@ impl EventData {
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
             | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
             | EventData::Unknown(_) => None,
         }
     }
@@ -231,6 +234,7 @@ impl EventData {
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
             | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
             | EventData::Unknown(_) => None,
         }
     }
@@ -254,6 +258,7 @@ impl EventData {
             | EventData::MaterializationApproved(_)
             | EventData::MaterializationRejected(_)
             | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
             | EventData::Unknown(_) => Principal::system(),
         }
     }

@@ -89,6 +89,7 @@ impl State {
             }
             EventData::MaterializationApproved(payload) => reviews::approved(self, at, payload),
             EventData::MaterializationRejected(payload) => reviews::rejected(self, payload),
+            EventData::MaterializationReleased(payload) => reviews::released(self, at, payload),
             EventData::Unknown(_) => {
                 self.head.unknown_events += 1;
                 Applied::No(Ignored::UnknownEvent)

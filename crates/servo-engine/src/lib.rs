@@ -27,6 +27,7 @@ pub mod controllers;
 mod decide;
 pub mod definitions;
 mod derive;
+pub mod effect;
 pub mod event;
 mod failure;
 mod fold;
@@ -53,6 +54,7 @@ pub use command::{
     HeartbeatReply, Input, Reply, Report, Review, RunPlan, RunReply, Started, TriggerRun, Verdict,
 };
 pub use derive::idempotency_hash;
+pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
@@ -71,6 +73,7 @@ pub use rows::{Delta, HotRows};
 pub use settings::Settings;
 pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, SharedItems, SharedMap, SharedVec, Snapshot, State, Task,
+    TaskRef,
 };
-pub use step::{Dispatch, Effect, Engine, Step};
+pub use step::{Engine, Step};

@@ -8,7 +8,7 @@ mod plan;
 mod retry;
 
 pub use error::RequestError;
-pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare};
+pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};
 
 use std::collections::{BTreeMap, BTreeSet};

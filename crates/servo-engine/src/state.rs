@@ -9,23 +9,27 @@ mod code_versions;
 mod dedup;
 mod definitions;
 mod dynamic;
-mod given_up;
 mod index;
 mod partition_status;
 mod quarantine;
 mod run;
+mod run_rows;
+mod shared;
 mod snapshot;
 mod statuses;
 mod task;
+mod view;
 
 pub use definitions::Deployment;
 pub use index::{Deadline, TaskRef};
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
+pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
 pub use task::{PastAttempt, RetryTimer, Task};
+pub use view::Snapshot;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
@@ -39,7 +43,7 @@ pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::Index;
 pub(crate) use partition_status::Materialization;
 pub(crate) use quarantine::Quarantine;
-pub(crate) use snapshot::DEFAULT_QUEUE;
+pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
@@ -54,12 +58,12 @@ pub struct State {
     pub(crate) workspace: WorkspaceId,
     pub(crate) settings: Settings,
     pub(crate) head: Head,
-    pub(crate) runs: BTreeMap<RunId, Run>,
+    pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
-    pub(crate) recent: BTreeSet<(EventId, RunId)>,
+    pub(crate) recent: SharedMap<(EventId, RunId), ()>,
     pub(crate) recent_tasks: usize,
-    pub(crate) definitions: Deployed,
-    pub(crate) dynamic: DynamicPartitions,
+    pub(crate) definitions: Arc<Deployed>,
+    pub(crate) dynamic: Arc<DynamicPartitions>,
     pub(crate) statuses: Statuses,
     /// What waits for review.
     pub(crate) quarantine: Quarantine,
@@ -82,11 +86,11 @@ impl State {
                 last_event_at: Timestamp::EPOCH,
                 unknown_events: 0,
             },
-            runs: BTreeMap::new(),
-            recent: BTreeSet::new(),
+            runs: SharedMap::default(),
+            recent: SharedMap::default(),
             recent_tasks: 0,
-            definitions: Deployed::default(),
-            dynamic: DynamicPartitions::default(),
+            definitions: Arc::default(),
+            dynamic: Arc::default(),
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
             run_keys: RunKeyIndex::default(),
@@ -118,17 +122,17 @@ impl State {
 
     /// A run that is at work or ended recently.
     pub fn run(&self, id: RunId) -> Option<&Run> {
-        self.runs.get(&id)
+        self.runs.get(&id).map(|run| &**run)
     }
 
     /// Every run in memory, by id.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
-        self.runs.values()
+        self.runs.values().map(|run| &**run)
     }
 
     /// Ended runs that left memory and have not been taken by [`State::take_delta`] yet.
-    pub fn ended_unwritten(&self) -> &[Run] {
-        &self.changes.ended
+    pub fn ended_unwritten(&self) -> impl Iterator<Item = &Run> {
+        self.changes.ended.iter().map(|run| &**run)
     }
 
     /// Runs that have not ended.
@@ -184,7 +188,12 @@ impl State {
 
     /// What waits for review, by asset and materialization: at most one for each partition.
     pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
-        self.quarantine.rows()
+        self.quarantine.rows().filter(|row| row.approved_event_id.is_none())
+    }
+
+    /// What was approved and is not released yet, by asset and materialization.
+    pub fn approved(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
+        self.quarantine.approved()
     }
 
     /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
@@ -243,12 +252,12 @@ impl State {
     /// forgotten its key: one id never names two runs at once.
     pub(crate) fn requested_with(&self, run: RunId) -> Option<Fingerprint> {
         let of_index = || self.run_keys.get(run);
-        self.runs.get(&run).map(|run| run.fingerprint.clone()).or_else(of_index)
+        self.run(run).map(|run| run.fingerprint.clone()).or_else(of_index)
     }
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
-        changes::take(self)
+        snapshot::take(self)
     }
 
     /// Changes a task through its indexes, so that they cannot disagree with it.
@@ -259,25 +268,25 @@ impl State {
         version: EventId,
         change: impl FnOnce(&mut Task),
     ) {
-        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
         let before = index::keys_of(owner, task, &self.settings);
         let subject = &mut owner.tasks[task as usize];
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
-        self.changes.task(owner, task);
+        self.changes.task(run, task);
         let after = index::keys_of(owner, task, &self.settings);
         self.index.replace(TaskRef { run, task }, before, after);
     }
 
     /// Changes a run's own fields through its indexes.
     pub(crate) fn change_run(&mut self, run: RunId, version: EventId, change: impl FnOnce(&mut Run)) {
-        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
         let before = owner.deadline(&self.settings);
         change(owner);
         owner.version = owner.version.max(version);
-        self.changes.run(owner);
+        self.changes.run(run);
         let after = owner.deadline(&self.settings);
         self.index.replace_deadline(Deadline::Run(run), before, after);
     }

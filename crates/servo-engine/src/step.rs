@@ -2,40 +2,20 @@
 
 use std::sync::Arc;
 
-use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_core::{EventId, RunId, Timestamp};
 
-use crate::command::{Attempt, Change, Finish, Input, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy, dispatcher};
+use crate::command::{Change, Finish, Input, Reply, RunReply};
+use crate::controllers::{self, Freshness, anti_entropy};
 use crate::decide::{Answer, Decision, decide};
 use crate::derive::next_event_id;
+use crate::effect::{self, Effect, Release};
 use crate::event::{Causation, Event, EventData};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::work::Work;
 
 /// Controllers react to each other at most this often within a step; what is left comes with the next one.
 const MAX_ROUNDS: usize = 8;
-
-/// An attempt that a queue must take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// The attempt.
-    pub attempt: Attempt,
-    /// The queue.
-    pub queue: Arc<str>,
-    /// Longest it may run.
-    pub timeout: Option<Millis>,
-    /// What it does; none if what it makes is not deployed.
-    pub work: Option<Arc<Work>>,
-}
-
-/// Something to do in the world once the batch is durable (P4). Every effect is idempotent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Hand an attempt to its queue.
-    Enqueue(Dispatch),
-}
 
 /// What came of a step.
 #[derive(Debug, Default)]
@@ -79,6 +59,16 @@ impl Engine {
             Freshness::Current => first,
             Freshness::Unheard | Freshness::Lagging => self.state.next_deadline_after(now),
         }
+    }
+
+    /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that follow
+    /// from the part of the log that was folded, and removals of what abandoned attempts may have left since. To be carried
+    /// out once, before anything that follows.
+    pub fn recovered_effects(&mut self) -> Vec<Effect> {
+        let mut effects = effect::unfinished(&self.state);
+        effects.extend(self.state.changes.take_effects());
+        effects.extend(effect::abandoned(&self.state));
+        effects
     }
 
     /// The state, including what is not yet durable.
@@ -128,6 +118,7 @@ impl Engine {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
+                step.effects.extend(effect::abandoned(&self.state));
             }
         }
         self.settle(now, &mut step);
@@ -149,6 +140,7 @@ impl Engine {
             self.state.head.seq += 1;
         }
         step.ended = self.state.changes.take_just_ended();
+        step.effects.extend(self.state.changes.take_effects());
     }
 
     /// Emits what a controller wants.
@@ -191,13 +183,39 @@ impl Engine {
             data,
         };
         self.state.apply(&event);
-        if let EventData::DispatchRequested(request) = &event.data {
-            let wanted = self.state.runs.get(&request.run_id).and_then(|run| {
-                let task = &run.tasks[run.position(&request.task_key)? as usize];
-                dispatcher::dispatch(&self.state, run, task)
-            });
-            step.effects.extend(wanted.map(Effect::Enqueue));
-        }
+        step.effects.extend(self.intended_by(&event.data));
         step.events.push(event);
+    }
+
+    /// The effect that an event announces and another one will acknowledge.
+    fn intended_by(&self, intent: &EventData) -> Option<Effect> {
+        match intent {
+            EventData::DispatchRequested(request) => {
+                let run = self.state.runs.get(&request.run_id)?;
+                let task = &run.tasks[run.position(&request.task_key)? as usize];
+                effect::dispatch(&self.state, run, task).map(Effect::Enqueue)
+            }
+            EventData::MaterializationApproved(approved) => {
+                let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
+                Some(Effect::Release(Release::of(row)))
+            }
+            EventData::RunRequested(_)
+            | EventData::PlanCreated(_)
+            | EventData::RunTriggered(_)
+            | EventData::RunCancelRequested(_)
+            | EventData::DispatchEnqueued(_)
+            | EventData::TimerRequested(_)
+            | EventData::TimerEnqueued(_)
+            | EventData::TimerFired(_)
+            | EventData::ClockStepped(_)
+            | EventData::TaskStarted(_)
+            | EventData::TaskHeartbeat(_)
+            | EventData::TaskFinished(_)
+            | EventData::AssetsDeployed(_)
+            | EventData::DynamicPartitionsChanged(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_)
+            | EventData::Unknown(_) => None,
+        }
     }
 }

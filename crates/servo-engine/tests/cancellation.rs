@@ -360,6 +360,6 @@ fn a_cancelled_attempt_is_not_handed_out_again() {
     let mut world = one_task();
     let attempt: Attempt = world.attempt("a");
     world.cancel(false).expect("cancelled");
-    let out = servo_engine::controllers::dispatcher::outstanding(world.state());
+    let out = servo_engine::effect::outstanding(world.state());
     assert!(out.iter().all(|dispatch| dispatch.attempt != attempt));
 }

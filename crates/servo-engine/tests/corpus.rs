@@ -208,6 +208,7 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (31, "DynamicPartitionsChanged"),
         (40, "MaterializationApproved"),
         (41, "MaterializationRejected"),
+        (42, "MaterializationReleased"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();

@@ -9,10 +9,7 @@ use serde_json::{Value, json};
 use servo_core::{AssetKey, TaskKey};
 use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport};
-use servo_engine::{
-    Attempt, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report, RetryPolicy,
-    RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts,
-};
+use servo_engine::{Attempt, Caller, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report, RetryPolicy, RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts};
 use support::{World, plan_of};
 
 fn check(name: &str, passed: bool, severity: Severity, blocking: Option<bool>) -> CheckReport {
@@ -49,8 +46,14 @@ fn world() -> (World, Attempt) {
 fn deploy(world: &mut World, digest: &str, checks: &Value) {
     let asset = json!({ "key": "raw/x", "location": { "file": "a.py", "line": 1 }, "function": "a:x", "checks": checks });
     let asset: AssetDef = serde_json::from_value(asset).expect("an asset");
-    let (project, actor) = ("p".to_owned(), "me".to_owned());
-    let deploy = Deploy { digest: digest.into(), project, assets: vec![Arc::new(asset)], actor };
+    let (project, caller) = ("p".to_owned(), Caller::user("me"));
+    let deploy = Deploy {
+        digest: digest.into(),
+        project,
+        assets: vec![Arc::new(asset)],
+        time_zones: "2026e".into(),
+        caller,
+    };
     world.ask(Input::Deploy(deploy)).expect("deployed");
 }
 
@@ -96,7 +99,7 @@ fn committed_with_a_failed_critical_check_does_not_count() {
     assert_eq!(task.error.as_ref().map(|error| error.code), Some(ErrorCode::CheckFailed));
     assert_eq!(task.materialization, None);
     assert!(world.state().latest(&x(), None).is_none());
-    assert!(world.engine.state_mut().take_delta().materializations.is_empty());
+    assert!(world.engine.state_mut().take_delta().appended.materializations.is_empty());
 }
 
 #[test]
@@ -120,7 +123,7 @@ fn a_failed_check_of_severity_error_flags_the_run_and_the_materialization() {
     assert_eq!(state_of(&world, &attempt), TaskState::Succeeded);
     let run = world.state().run(attempt.run_id).expect("a run");
     assert_eq!((run.state, run.checks_failed), (RunState::Succeeded, 1));
-    let [row] = world.engine.state_mut().take_delta().materializations.try_into().expect("one");
+    let [row] = world.engine.state_mut().take_delta().appended.materializations.try_into().expect("one");
     assert_eq!((row.gating_decision, row.checks_passed, row.checks_failed), (GatingDecision::Warn, 1, 1));
 }
 

@@ -185,7 +185,7 @@ fn inv_4_a_dispatch_that_is_handed_out_again_has_the_same_id() {
     // The process died before it could tell the queue. The next one reads the rows and hands out what is pending.
     let restored =
         State::from_rows(tenant(), workspace(), Settings::default(), world.state().rows()).expect("rows fit");
-    let again = controllers::dispatcher::outstanding(&restored);
+    let again = servo_engine::effect::outstanding(&restored);
     assert_eq!(again, std::slice::from_ref(first));
     let id =
         |d: &servo_engine::Dispatch| dispatch_id(d.attempt.run_id, &d.attempt.task_key, d.attempt.attempt);

@@ -39,7 +39,7 @@ fn again(world: &mut World, run_key: &str, report: Report) {
 }
 
 fn history(world: &mut World) -> Vec<MaterializationRow> {
-    world.engine.state_mut().take_delta().materializations
+    world.engine.state_mut().take_delta().appended.materializations
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_second_report_of_the_same_success_changes_nothing() {
         let mut state = world.state().clone();
         state.apply(&event);
         assert_eq!(state.rows(), rows);
-        assert_eq!(state.take_delta().materializations.len(), 1, "not another one");
+        assert_eq!(state.take_delta().appended.materializations.len(), 1, "not another one");
     }
 }
 

@@ -13,7 +13,7 @@ use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::HotRows;
 use servo_engine::testing::{invariants, tables};
-use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
+use servo_engine::{Effect, Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
 
@@ -125,16 +125,21 @@ impl Place {
             EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
             EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
             // Reviews were decided knowing every report before them.
-            EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
-                run(RunId::from_u128(3))
-            }
+            EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_) => run(RunId::from_u128(3)),
             EventData::ClockStepped(_) | EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
 }
 
 fn is_review(data: &EventData) -> bool {
-    matches!(data, EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_))
+    matches!(
+        data,
+        EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_)
+    )
 }
 
 fn is_report(data: &EventData) -> bool {
@@ -277,7 +282,7 @@ proptest! {
         let mut deployments: Vec<u64> = Vec::new();
         for delta in &sim.deltas {
             tables::apply(&mut kept, delta);
-            for row in &delta.materializations {
+            for row in &delta.appended.materializations {
                 prop_assert!(materialized.insert((row.row_version, row.asset_key.clone())), "each once");
             }
             deployments.extend(delta.ended.deployments.iter().map(|r| r.number));
@@ -309,12 +314,15 @@ proptest! {
         sim.settle();
         sim.take_delta();
         let deltas = || sim.deltas.iter();
-        let removed: BTreeSet<(AttemptId, AssetKey)> = deltas()
-            .flat_map(|delta| &delta.discards)
+        let discards = sim.effects.iter().filter_map(|effect| match effect {
+            Effect::Discard(discard) => Some(discard),
+            _ => None,
+        });
+        let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))
             .collect();
         let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
-            .flat_map(|delta| &delta.materializations)
+            .flat_map(|delta| &delta.appended.materializations)
             .map(|row| (row.attempt_id, row.asset_key.clone()))
             .collect();
         let attempt = |id: MaterializationId| AttemptId::from_u128(id.to_u128());

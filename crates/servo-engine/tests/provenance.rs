@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::AssetDef;
+use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::rows::MaterializationInputRow;
 use servo_engine::work::Work;
@@ -50,9 +50,9 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
     world
         .ask(Input::Deploy(Deploy {
             digest,
-            time_zones: "2026e".into(),
             project,
             assets,
+            time_zones: "2026e".into(),
             caller: Caller::user("me"),
         }))
         .expect("deployed");
@@ -113,7 +113,7 @@ fn key(asset: &str) -> AssetKey {
 }
 
 fn inputs_of(world: &mut World, id: MaterializationId) -> Vec<MaterializationInputRow> {
-    let rows = world.engine.state_mut().take_delta().materialization_inputs;
+    let rows = world.engine.state_mut().take_delta().appended.materialization_inputs;
     rows.into_iter().filter(|row| row.materialization_id == id).collect()
 }
 
@@ -160,7 +160,7 @@ fn the_code_that_ran_counts_not_the_code_that_is_deployed_when_it_is_reported() 
     let (one, days) = (attempt.run_id, late.run_id);
     finish(&mut world, attempt, &work, None);
     finish(&mut world, late, &late_work, Some("2"));
-    let rows = world.engine.state_mut().take_delta().materializations;
+    let rows = world.engine.state_mut().take_delta().appended.materializations;
     let version = |asset: &str| {
         let row = rows.iter().find(|row| row.asset_key == key(asset)).expect("a row");
         (row.code_version.clone(), row.deployment_number)
@@ -203,7 +203,7 @@ fn an_attempt_that_is_handed_out_again_reads_what_it_was_first_told() {
     let (attempt, work) = dispatched(&mut world, "day/same[date=d:2013-01-05]");
     let second = materialize(&mut world, &day(4));
     assert_ne!(first, second);
-    let again = dispatcher::outstanding(world.state());
+    let again = effect::outstanding(world.state());
     let [again] = again.as_slice() else { panic!("{again:?}") };
     assert_eq!(again.attempt, attempt);
     let again = again.work.clone().expect("there is work");

@@ -84,7 +84,9 @@ fn another_request_under_the_same_key_is_refused_and_recorded_once() {
     assert_eq!(ask(&mut world, other_request("k", 1)), Err(refused), "the same answer again");
     assert_eq!(world.events().len(), written, "without another record");
     let delta = world.engine.state_mut().take_delta();
-    let [conflict] = delta.run_key_conflicts.as_slice() else { panic!("{:?}", delta.run_key_conflicts) };
+    let [conflict] = delta.appended.run_key_conflicts.as_slice() else {
+        panic!("{:?}", delta.appended.run_key_conflicts)
+    };
     assert_eq!((conflict.run_id, conflict.existing_fingerprint.clone()), (run_id, existing));
     assert_eq!(conflict.conflicting_fingerprint, *other_request("k", 1).fingerprint());
     assert_eq!(conflict.conflicting_event_id, world.events()[written - 1].id);
@@ -255,7 +257,7 @@ fn each_new_key_is_written_once_for_the_tables() {
     let run_id = world.trigger(request.clone());
     ask(&mut world, request.clone()).expect("the same run");
     let delta = world.engine.state_mut().take_delta();
-    let [row] = delta.run_keys.as_slice() else { panic!("{:?}", delta.run_keys) };
+    let [row] = delta.appended.run_keys.as_slice() else { panic!("{:?}", delta.appended.run_keys) };
     assert_eq!((row.run_id, row.run_key.as_str()), (run_id, "k"));
     assert_eq!(row.request_fingerprint, *request.fingerprint());
     assert_eq!(row.row_version, world.events()[0].id);

@@ -20,7 +20,7 @@ use servo_engine::{
     RunRequest, RunState, Settings, State, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, reviewed,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, released, reviewed,
     user_error,
 };
 
@@ -185,6 +185,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     add("DynamicPartitionsChanged", partitions_changed(1), now);
     add("MaterializationApproved", reviewed(Verdict::Approve), now);
     add("MaterializationRejected", reviewed(Verdict::Reject), now);
+    add("MaterializationReleased", released(), now);
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list

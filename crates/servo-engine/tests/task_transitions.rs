@@ -21,8 +21,8 @@ use servo_engine::{
     RetryPolicy, RunRequest, Settings, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, reviewed, task,
-    user_error,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, released,
+    reviewed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -304,6 +304,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
     list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
+    list.push(("MaterializationReleased".into(), released(), now));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey, Timestamp};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::{AssetDef, Isolation};
+use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::work::{Work, WorkInput};
 use servo_engine::{
@@ -447,7 +447,7 @@ fn what_is_handed_out_again_after_a_start_is_the_same_work() {
     let settings = Settings::default();
     let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
     for state in [restored.expect("rows fit"), fold(&settings, &world.events())] {
-        let again = dispatcher::outstanding(&state);
+        let again = effect::outstanding(&state);
         let again: Vec<_> = again.into_iter().filter(|dispatch| dispatch.attempt == attempt).collect();
         assert_eq!(again.len(), 1);
         assert_eq!(again[0].work, work);

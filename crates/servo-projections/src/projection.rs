@@ -46,7 +46,9 @@ impl Projection {
 
     /// What waits for review, by asset and materialization.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
-        hot::merged(&self.files, &self.manifest).await
+        let mut rows: Vec<QuarantineRow> = hot::merged(&self.files, &self.manifest).await?;
+        rows.retain(|row| row.approved_event_id.is_none());
+        Ok(rows)
     }
 
     /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.

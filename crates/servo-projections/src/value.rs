@@ -24,7 +24,7 @@ use servo_engine::{
 };
 
 /// A type that a column can hold.
-pub(crate) trait Value: Sized {
+pub(crate) trait Value: Sized + Clone {
     /// The column in memory.
     type Array: Array + 'static;
 
@@ -38,6 +38,14 @@ pub(crate) trait Value: Sized {
 
     /// The value at `row`, which is not null.
     fn read(array: &Self::Array, row: usize) -> Result<Self, String>;
+
+    /// Whether comparing two texts costs less than parsing one.
+    const IS_PARSED: bool = false;
+
+    /// Whether the column holds the same at both rows. Asked only of what is parsed.
+    fn is_same(_array: &Self::Array, _a: usize, _b: usize) -> bool {
+        false
+    }
 }
 
 /// A field of a row: a value, or one that may be absent.
@@ -103,6 +111,12 @@ macro_rules! text_values {
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 array.value(row).parse().map_err(|error| format!("{error}"))
             }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
+            }
         }
     )*};
 }
@@ -161,6 +175,12 @@ macro_rules! canonical_values {
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 $parse(array.value(row)).map_err(|error| error.to_string())
             }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
+            }
         }
     )*};
 }
@@ -173,7 +193,7 @@ canonical_values! {
 /// Values that serde knows the text of.
 macro_rules! serde_values {
     ($($wrapper:ident),*) => {$(
-        impl<T: Serialize + DeserializeOwned> Value for $wrapper<T> {
+        impl<T: Serialize + DeserializeOwned + Clone> Value for $wrapper<T> {
             type Array = StringArray;
 
             fn data_type() -> DataType {
@@ -189,6 +209,12 @@ macro_rules! serde_values {
 
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 $wrapper::parse(array.value(row)).map_err(|error| error.to_string())
+            }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
             }
         }
     )*};

@@ -9,21 +9,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use servo_core::Backoff;
 use servo_core::planted::{self, Mistake};
 use servo_engine::event::encode_batch;
-use servo_engine::{Delta, Effect, Event};
+use servo_engine::{Event, Snapshot};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
-use tokio::sync::broadcast;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{broadcast, watch};
 
-use crate::compaction::Published;
+use crate::compaction::{Flush, Published};
 use crate::effects::Effects;
 use crate::error::Error;
 use crate::ground::Ground;
 use crate::messages::{Commit, Message};
 
-const RETRIES: u32 = 5;
-const FIRST_WAIT: Duration = Duration::from_millis(20);
+const RETRIES: u32 = 8;
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
 /// Batches decided but not yet durable: the one being synced and the one after it.
 const DEPTH: usize = 2;
@@ -61,13 +62,13 @@ pub(crate) struct Committer {
     pub(crate) put_ids: Arc<dyn PutIds>,
     pub(crate) ground: Arc<dyn Ground>,
     pub(crate) failed: Arc<Failed>,
-    /// Effects begin here; those that must wait go on in `waiting`.
-    pub(crate) effects: Arc<Effects>,
-    pub(crate) waiting: UnboundedSender<Vec<Effect>>,
-    pub(crate) deltas: flume::Sender<Box<Delta>>,
+    pub(crate) effects: Effects,
+    pub(crate) flushes: flume::Sender<Flush>,
     pub(crate) published: Arc<Published>,
     /// To wake the engine thread after a failure.
     pub(crate) engine: flume::WeakSender<Message>,
+    /// For readers: the newest durable state.
+    pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
     /// Those who follow what becomes durable.
     pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
 }
@@ -115,7 +116,7 @@ impl Pipeline {
 impl Committer {
     async fn commit(&self, commit: Commit, buffer: &mut Vec<u8>) {
         if planted::has(Mistake::EffectsBeforeDurability) {
-            let _waiting = self.waiting.send(commit.effects.clone());
+            self.effects.begin(commit.effects.clone());
         }
         if self.failed.voids(commit.generation) {
             self.drop_delta(&commit);
@@ -145,13 +146,13 @@ impl Committer {
 
     async fn make_durable(&self, seq: u64, payload: Bytes) -> Result<(), AppendError> {
         let record = Record { seq, epoch: self.epoch, put_id: self.put_ids.next(), payload };
-        let mut wait = FIRST_WAIT;
+        let seed = record.put_id.to_u128() as u64;
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed);
         for _ in 0..RETRIES {
             match self.log.append(record.clone()).await {
                 Err(error) if error.kind() == ErrorKind::Unavailable => {
                     tracing::warn!(%error, seq, "log.append will be tried again");
-                    self.ground.sleep(wait).await;
-                    wait *= 4;
+                    self.ground.sleep(backoff.next_delay()).await;
                 }
                 outcome => return outcome,
             }
@@ -164,11 +165,12 @@ impl Committer {
         if let Some(delta) = &commit.delta {
             self.published.begin(delta);
         }
-        // Then the work that can go on, which matters more than the news that some has ended.
-        let waiting = self.effects.begin(commit.effects);
-        if !waiting.is_empty() {
-            let _stopping = self.waiting.send(waiting);
+        // Then whoever is answered below reads what it has written.
+        if let Some(snapshot) = commit.snapshot {
+            self.snapshots.send_replace(snapshot);
         }
+        // Then the work that can go on, which matters more than the news that some has ended.
+        self.effects.begin(commit.effects);
         for (reply_to, reply) in commit.replies {
             let _gone = reply_to.send(reply.map_err(Error::Refused));
         }
@@ -176,7 +178,7 @@ impl Committer {
             deliver();
         }
         if let Some(delta) = commit.delta {
-            let _stopping = self.deltas.send(delta);
+            let _stopping = self.flushes.send(Flush { delta, effects: self.effects.barrier() });
         }
         if !commit.events.is_empty() {
             self.tell(commit.events);

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use servo_core::{AssetKey, Clock, PartitionKey};
-use servo_engine::Delta;
-use servo_engine::controllers::retention::log_boundary;
+use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
+use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{Workshop, sweep};
 use servo_projections::{Compactor, Manifest, Projection};
 use servo_store::{Blobs, ErrorKind, Log};
 
-use crate::data::Data;
+use crate::effects::{Barrier, FileEffectsHandle};
 use crate::ground::Ground;
+use crate::log_retention::log_boundary;
 use crate::messages::Message;
 
 /// What readers need to know about the tables.
@@ -108,13 +108,24 @@ impl Inner {
     }
 }
 
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
 /// What data may be of.
 type Place = (AssetKey, Option<PartitionKey>);
+
+/// Changes for the tables, to be written once effects of the batches in them are carried out.
+pub(crate) struct Flush {
+    pub(crate) delta: Box<Delta>,
+    pub(crate) effects: Barrier,
+}
 
 pub(crate) struct Compaction {
     pub(crate) compactor: Compactor,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) data: Option<Data>,
+    pub(crate) effects: FileEffectsHandle,
+    /// Chance for delays.
+    pub(crate) seed: u64,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) ground: Arc<dyn Ground>,
@@ -131,18 +142,19 @@ pub(crate) struct Compaction {
 
 impl Compaction {
     /// Until the commit thread hangs up. A flush that fails is tried again: its changes are nowhere else but in the log.
-    pub(crate) async fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
-        while let Ok(delta) = deltas.recv_async().await {
-            let mut wait = Duration::from_millis(100);
-            if !self.follow(&delta).await {
+    pub(crate) async fn run(mut self, flushes: flume::Receiver<Flush>) {
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
+        while let Ok(Flush { delta, effects }) = flushes.recv_async().await {
+            // The tables stay behind what was not carried out, so that the next start does it again.
+            if !effects.opened().await {
+                self.published.broken.store(true, Ordering::Release);
                 return;
             }
+            backoff.reset();
             let pointed =
                 delta.partition_status.iter().map(|row| (row.asset_key.clone(), row.partition_key.clone()));
             let pointed: BTreeSet<_> = pointed.collect();
             let (head, mut changes) = (delta.head, *delta);
-            // They are no rows: removing something once more is nothing that tables have to say.
-            changes.discards.clear();
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
                 let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
@@ -153,8 +165,8 @@ impl Compaction {
                         let before = self.published.manifest().map_or(0, |before| before.revision);
                         self.published.end(manifest.clone());
                         self.wake();
-                        if self.compactor.met_others() && !self.point_again(&manifest, &pointed).await {
-                            return;
+                        if self.compactor.met_others() {
+                            self.promote_again(&manifest, &pointed, &mut backoff).await;
                         }
                         self.truncate_log(seq).await;
                         if revision > before {
@@ -172,8 +184,7 @@ impl Compaction {
                             self.published.broken.store(true, Ordering::Release);
                             return;
                         }
-                        self.ground.sleep(wait).await;
-                        wait = (wait * 2).min(Duration::from_secs(5));
+                        self.ground.sleep(backoff.next_delay()).await;
                     }
                 }
             }
@@ -188,50 +199,39 @@ impl Compaction {
     }
 
     /// Another node writes as well, and may have pointed at something older in the meantime: what the tables say counts.
-    async fn point_again(&self, manifest: &Arc<Manifest>, pointed: &BTreeSet<Place>) -> bool {
-        let Some(data) = self.data.as_ref().filter(|_| !pointed.is_empty()) else { return true };
+    async fn promote_again(
+        &self,
+        manifest: &Arc<Manifest>,
+        pointed: &BTreeSet<Place>,
+        backoff: &mut Backoff,
+    ) {
+        if pointed.is_empty() {
+            return;
+        }
         let tables = Projection::from_manifest(self.blobs.clone(), manifest.clone(), Arc::default());
-        let mut wait = Duration::from_millis(100);
         loop {
-            let error = match tables.partition_status().await {
+            match tables.partition_status().await {
                 Ok(rows) => {
-                    let is_pointed = |row: &PartitionStatusRow| {
+                    let is_pointed = |row: &&PartitionStatusRow| {
                         pointed.contains(&(row.asset_key.clone(), row.partition_key.clone()))
                     };
-                    let rows: Vec<_> = rows.into_iter().filter(is_pointed).collect();
-                    match data.point(&rows, |_| true).await {
-                        Ok(()) => return true,
-                        Err(error) => error.to_string(),
-                    }
+                    let latest = rows.iter().filter(is_pointed).filter_map(Promotion::of_row);
+                    self.effects.begin(latest.map(Effect::Promote).collect());
+                    // If it is not carried out before the process ends, there is no next flush either.
+                    let _carried_out = self.effects.barrier().opened().await;
+                    return;
                 }
                 // Merged away meanwhile: whoever did it has pointed at what counts.
-                Err(error) if error.kind() == ErrorKind::Corrupt => return true,
-                Err(error) => error.to_string(),
-            };
-            tracing::error!(error, "what is the latest could not be pointed at, it will be tried again");
-            if self.stopping.load(Ordering::Acquire) {
-                return false;
+                Err(error) if error.kind() == ErrorKind::Corrupt => return,
+                Err(error) => {
+                    tracing::error!(%error, "the tables could not be read, it will be tried again");
+                }
             }
-            self.ground.sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(5));
-        }
-    }
-
-    /// Data follows the log before the tables do. A failure is tried again until it is time to stop; then the tables
-    /// stay behind, so that the next start does it again.
-    async fn follow(&self, delta: &Delta) -> bool {
-        let Some(data) = &self.data else { return true };
-        let mut wait = Duration::from_millis(100);
-        while let Err(error) = data.follow(delta).await {
-            tracing::error!(%error, "data could not follow the log, it will be tried again");
             if self.stopping.load(Ordering::Acquire) {
-                self.published.broken.store(true, Ordering::Release);
-                return false;
+                return;
             }
-            self.ground.sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(5));
+            self.ground.sleep(backoff.next_delay()).await;
         }
-        true
     }
 
     /// Removes files of tables that a killed process wrote for the next revision and never published. Once somebody has

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use servo_core::{RunId, Timestamp};
-use servo_engine::controllers::dispatcher;
+use servo_core::{Backoff, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{Effect, Engine, Input};
+use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
 
 use crate::clock_steps::ClockSteps;
@@ -29,6 +28,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 /// Looks at a store that does not answer at least this often.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Waits about this long before it loads the state, twice as long after each further failure in a row, up to so many.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MOST_FAILURES_COUNTED: u32 = 7;
 
 /// Acknowledgements wait no longer than this for company.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
@@ -51,8 +54,6 @@ pub(crate) struct EngineLoop {
     /// By the timers of the ground.
     last_flush: Duration,
     last_sweep: Duration,
-    /// What given up attempts may have left is looked for with the next changes.
-    looks_again: bool,
     presence: Presence,
     clock_steps: ClockSteps,
 }
@@ -101,8 +102,6 @@ impl EngineLoop {
             events_since_flush: 1,
             last_flush: now,
             last_sweep: now,
-            // Workers may have come to their end while nobody ran this workspace.
-            looks_again: true,
             presence,
             clock_steps,
         }
@@ -127,7 +126,7 @@ impl EngineLoop {
     async fn start(&mut self) {
         let lost = Input::WorkersLost(self.config.local_workers.clone());
         self.round(vec![Message::Input(lost, None)], false).await;
-        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
+        let effects = self.engine.recovered_effects();
         self.send(Commit { effects, ..self.empty_commit() }).await;
     }
 
@@ -235,13 +234,16 @@ impl EngineLoop {
         }
         if self.until(self.last_sweep + self.config.sweep_every).is_zero() {
             self.last_sweep = self.config.ground.elapsed();
-            self.looks_again = true;
             round.inputs.push(Input::Sweep);
             round.reply_to.push(None);
         }
         self.step(&mut round, now).await;
         let mut commit = self.empty_commit();
         commit.deliveries = round.deliveries;
+        if stop {
+            // Workers of this process have come to their end before it does.
+            commit.effects = effect::abandoned(self.engine.state());
+        }
         commit.delta = self.delta(stop);
         self.send(commit).await;
     }
@@ -259,6 +261,7 @@ impl EngineLoop {
         let replies =
             reply_to.into_iter().zip(step.replies).filter_map(|(to, reply)| Some((to?, reply))).collect();
         let mut commit = self.empty_commit();
+        commit.snapshot = (!step.events.is_empty()).then(|| self.snapshot());
         commit.events = step.events;
         commit.effects = step.effects;
         commit.replies = replies;
@@ -270,6 +273,10 @@ impl EngineLoop {
             }
         }
         self.send(commit).await;
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::new(self.engine.state().snapshot())
     }
 
     fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
@@ -284,7 +291,7 @@ impl EngineLoop {
     /// The row of a run that is in memory, or has just left it.
     fn row(&self, run: RunId) -> Option<RunRow> {
         let state = self.engine.state();
-        let leaving = || state.ended_unwritten().iter().find(|ended| ended.id == run);
+        let leaving = || state.ended_unwritten().find(|ended| ended.id == run);
         state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
@@ -293,9 +300,7 @@ impl EngineLoop {
         let due = stop
             || self.events_since_flush >= self.config.flush_events
             || self.until(self.last_flush + self.config.flush_every).is_zero();
-        self.looks_again |= stop;
-        let has_news = self.events_since_flush > 0 || self.looks_again;
-        if !has_news || !due || self.published.is_broken() {
+        if self.events_since_flush == 0 || !due || self.published.is_broken() {
             return None;
         }
         if self.published.is_busy() && !stop {
@@ -303,10 +308,7 @@ impl EngineLoop {
         }
         self.events_since_flush = 0;
         self.last_flush = self.config.ground.elapsed();
-        let mut delta = self.engine.state_mut().take_delta();
-        if std::mem::take(&mut self.looks_again) {
-            delta.discards.extend(self.engine.state().given_up());
-        }
+        let delta = self.engine.state_mut().take_delta();
         let written = self.published.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
         // Batches that change no row move the watermark all the same, or the tables would seem to lag for ever.
         if delta.is_empty() && delta.head.seq <= written {
@@ -321,8 +323,10 @@ impl EngineLoop {
         let got_anywhere = self.failed.got_anywhere(self.generation);
         self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
-        let mut pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
-        self.config.ground.sleep(pause).await;
+        let failures = self.failures_in_a_row.min(MOST_FAILURES_COUNTED);
+        let first = FIRST_PAUSE * 2u32.saturating_pow(failures);
+        let mut backoff = Backoff::new(first, LONGEST_PAUSE, self.config.put_ids.next().to_u128() as u64);
+        self.config.ground.sleep(backoff.next_delay()).await;
         loop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
@@ -344,8 +348,7 @@ impl EngineLoop {
                 Err(error) => {
                     tracing::error!(%error, "recovery failed, it will be tried again");
                     self.turn_away();
-                    self.config.ground.sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    self.config.ground.sleep(backoff.next_delay()).await;
                 }
             }
         }
@@ -358,8 +361,9 @@ impl EngineLoop {
                 self.watchers.insert(run, senders);
             }
         }
-        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
-        self.send(Commit { effects, ..self.empty_commit() }).await;
+        let effects = self.engine.recovered_effects();
+        let snapshot = Some(self.snapshot());
+        self.send(Commit { effects, snapshot, ..self.empty_commit() }).await;
         true
     }
 
@@ -389,6 +393,7 @@ impl EngineLoop {
             effects: Vec::new(),
             replies: Vec::new(),
             deliveries: Vec::new(),
+            snapshot: None,
             delta: None,
         }
     }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use servo_core::Millis;
-use servo_engine::{Refusal, RequestError, RestoreError};
+use servo_core::{AssetKey, MaterializationId, Millis};
+use servo_engine::{Refusal, RefusalKind, RequestError, RestoreError};
 use servo_queue::AuthError;
-use servo_store::{AppendError, ReadError};
+use servo_store::{AppendError, DataError, ReadError};
 
 /// Why there is no answer, or why the answer is no.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -16,9 +16,16 @@ pub enum Error {
     /// The request makes no sense; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// What was to be reviewed cannot be moved; nothing changed.
-    #[error("what was to be reviewed cannot be moved: {0}")]
-    Review(String),
+    /// What was to be approved is not there; nothing changed.
+    #[error(
+        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
+    )]
+    NothingToRelease {
+        /// The asset.
+        asset: AssetKey,
+        /// What was in quarantine.
+        materialization_id: MaterializationId,
+    },
     /// The caller may not say this.
     #[error(transparent)]
     Denied(#[from] AuthError),
@@ -31,6 +38,9 @@ pub enum Error {
     /// The workspace is closed.
     #[error("the workspace is shut down")]
     Stopped,
+    /// The workspace was opened to be read.
+    #[error("the workspace was opened to be read only; nothing was changed")]
+    ReadOnly,
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] Arc<ReadError>),
@@ -61,8 +71,8 @@ pub enum Error {
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
     /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
-    #[error("the data cannot be looked at: {0}; ask again")]
-    Data(Arc<servo_store::DataError>),
+    #[error("the data cannot be reached: {0}; ask again")]
+    Data(Arc<DataError>),
     /// The tables do not fit together.
     #[error(transparent)]
     Restore(#[from] RestoreError),
@@ -79,26 +89,46 @@ pub enum Error {
     Lease(String),
 }
 
+/// What kind of answer an error is. It alone decides whether to ask again, the HTTP status and the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request was understood and refused. Nothing changed.
+    Refused(RefusalKind),
+    /// The caller may not say this. Nothing changed.
+    Denied,
+    /// Nothing was acknowledged. Asking again is safe, and can succeed.
+    Transient,
+    /// The workspace is closed. Whoever runs it next can be asked.
+    Stopped,
+    /// Nothing was acknowledged, and asking again does not help: somebody has to see to it first.
+    Fatal,
+}
+
 impl Error {
-    /// Whether the same request may be made again and can succeed.
-    pub fn is_transient(&self) -> bool {
+    /// What kind of answer it is.
+    pub fn kind(&self) -> ErrorKind {
         match self {
+            Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),
+            Error::Request(request) => ErrorKind::Refused(request.kind()),
+            Error::NothingToRelease { .. } => ErrorKind::Refused(RefusalKind::Conflict),
+            Error::Denied(_) => ErrorKind::Denied,
             Error::NotDurable(_)
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
             | Error::Data(_)
-            | Error::Lease(_) => true,
-            Error::Refused(_)
-            | Error::Request(_)
-            | Error::Review(_)
-            | Error::Denied(_)
-            | Error::Stopped
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => false,
+            | Error::Lease(_) => ErrorKind::Transient,
+            Error::Stopped => ErrorKind::Stopped,
+            Error::ReadOnly => ErrorKind::Denied,
+            Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
+                ErrorKind::Fatal
+            }
         }
+    }
+
+    /// Whether the same request may be made again and can succeed.
+    pub fn is_transient(&self) -> bool {
+        self.kind() == ErrorKind::Transient
     }
 }
 
@@ -111,5 +141,11 @@ impl From<ReadError> for Error {
 impl From<servo_projections::Error> for Error {
     fn from(error: servo_projections::Error) -> Self {
         Error::Projection(Arc::new(error))
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Error::Data(Arc::new(error))
     }
 }

@@ -1,8 +1,10 @@
 //! What travels between callers, the engine thread and the commit thread.
 
+use std::sync::Arc;
+
 use servo_core::RunId;
 use servo_engine::rows::RunRow;
-use servo_engine::{Delta, Effect, Event, Input, Refusal, Reply, State};
+use servo_engine::{Delta, Effect, Event, Input, Refusal, Reply, Snapshot, State};
 use tokio::sync::oneshot;
 
 use crate::error::Error;
@@ -23,7 +25,7 @@ pub(crate) enum Message {
     /// Decide about this and answer at once, before it is durable. Only for those who end with this process: what they do
     /// then is undone with the decision if it is lost.
     Early(Input, ReplyTo),
-    /// Read something.
+    /// Read the engine's own state.
     Query(Query),
     /// Tell when this run ends.
     Watch(RunId, oneshot::Sender<Option<RunRow>>),
@@ -41,6 +43,8 @@ pub(crate) struct Commit {
     pub(crate) effects: Vec<Effect>,
     pub(crate) replies: Vec<(ReplyTo, Result<Reply, Refusal>)>,
     pub(crate) deliveries: Vec<Deliver>,
+    /// The state with these events, for readers; none if nothing changed.
+    pub(crate) snapshot: Option<Arc<Snapshot>>,
     /// Changes up to `seq`, for the tables.
     pub(crate) delta: Option<Box<Delta>>,
 }
@@ -51,6 +55,7 @@ impl Commit {
             && self.effects.is_empty()
             && self.replies.is_empty()
             && self.deliveries.is_empty()
+            && self.snapshot.is_none()
             && self.delta.is_none()
     }
 }

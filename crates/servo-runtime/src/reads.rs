@@ -52,7 +52,7 @@ impl Workspace {
     pub async fn run_row(&self, id: RunId) -> Result<Option<RunRow>, Error> {
         let hot = self
             .read(move |state| {
-                let ended = || state.ended_unwritten().iter().find(|run| run.id == id);
+                let ended = || state.ended_unwritten().find(|run| run.id == id);
                 state.run(id).or_else(ended).map(Run::row)
             })
             .await?;
@@ -74,8 +74,7 @@ impl Workspace {
     pub async fn run(&self, id: RunId) -> Result<Option<RunDetail>, Error> {
         let hot = self
             .read(move |state| {
-                let run =
-                    state.run(id).or_else(|| state.ended_unwritten().iter().find(|run| run.id == id))?;
+                let run = state.run(id).or_else(|| state.ended_unwritten().find(|run| run.id == id))?;
                 Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
             })
             .await?;

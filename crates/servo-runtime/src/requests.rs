@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
 use servo_engine::requests::{self, EndedRun, PlannedRun, Retry};
-use servo_engine::{Caller, Refusal, RunReply, RunRequest, State, TriggerRun};
+use servo_engine::{Caller, Refusal, RequestError, RunReply, RunRequest, TriggerRun};
 
 use crate::error::Error;
 use crate::workspace::Workspace;
@@ -51,7 +51,7 @@ impl Workspace {
     /// What a request would run. Changes nothing.
     pub async fn plan(&self, request: RunRequest) -> Result<Preview, Error> {
         let at = self.now();
-        self.on_snapshot(move |state| {
+        self.read(move |state| {
             let run = requests::plan(state, &request, at)?;
             Ok(Preview { run, dynamic: state.dynamic_partitions().clone(), at })
         })
@@ -66,9 +66,13 @@ impl Workspace {
         loop {
             let (run_key, request) = (run_key.clone(), request.clone());
             let (secret, at) = (self.inner.secret.clone(), self.now());
-            let prepared =
-                self.on_snapshot(move |state| requests::prepare(state, &secret, run_key, request, at));
-            match self.start(prepared.await??).await {
+            let asked = (run_key.clone(), request.clone());
+            let prepared = self.read(move |state| requests::prepare(state, &secret, run_key, request, at));
+            let command = match prepared.await? {
+                Ok(command) => command,
+                Err(error) => return self.repeat(asked, error).await,
+            };
+            match self.start(command).await {
                 Err(Error::Refused(Refusal::StalePlan(stale))) if plans < MAX_PLANS => {
                     tracing::debug!(%stale, "run.plan is out of date, planned again");
                     plans += 1;
@@ -78,25 +82,25 @@ impl Workspace {
         }
     }
 
+    /// Answers a request that cannot be planned: with its run if it was made before, else with why.
+    async fn repeat(&self, asked: (Arc<str>, RunRequest), error: RequestError) -> Result<Launched, Error> {
+        match self.start(requests::unplanned(asked.0, asked.1)).await {
+            Err(Error::Refused(Refusal::StalePlan(_))) => Err(error.into()),
+            answered => answered,
+        }
+    }
+
     /// Runs again what a run that has ended did, or only what did not succeed.
     pub async fn retry(&self, of: RunId, request: RetryRequest) -> Result<Launched, Error> {
         let ended = self.run(of).await?.ok_or(Refusal::UnknownRun { run_id: of })?;
         let RetryRequest { from_failure, run_key, caller } = request;
         let run_key = run_key.unwrap_or_else(|| format!("retry:{of}:{}", self.new_id()).into());
         let retry = Retry { of, from_failure, run_key, caller };
-        let prepared = self.on_snapshot(move |state| {
+        let prepared = self.read(move |state| {
             let ended = EndedRun { run: &ended.run, tasks: &ended.tasks, edges: &ended.edges };
             requests::retry(state, ended, retry)
         });
         self.start(prepared.await??).await
-    }
-
-    /// Reads a state that does not change meanwhile, without holding up the engine for long.
-    async fn on_snapshot<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&State) -> T + Send + 'static,
-    ) -> Result<T, Error> {
-        self.read(read).await
     }
 
     async fn start(&self, command: TriggerRun) -> Result<Launched, Error> {

@@ -2,27 +2,29 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{Clock, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Review, RunReply, State,
-    TriggerRun, Verdict,
+    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Release, Review, RunReply,
+    Snapshot, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot, watch};
 
 use crate::committer::{Committer, Failed, Pipeline};
 use crate::compaction::{Compaction, Published};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
-use crate::effects::Effects;
+use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
-use crate::ground::{Crew, Work};
+use crate::ground::{Crew, Ground, Work, within};
 use crate::messages::{Message, ReplyTo};
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
@@ -38,29 +40,36 @@ pub(crate) struct Inner {
     pub(crate) stores: Stores,
     pub(crate) published: Arc<Published>,
     pub(crate) cache: Arc<MetadataCache>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn PutIds>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) ground: Arc<dyn Ground>,
+    pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
     /// Run ids are derived with it.
     pub(crate) secret: Arc<[u8]>,
-    stopping: Arc<AtomicBool>,
+    pub(crate) read_only: bool,
+    pub(crate) stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
-    closed: Arc<AtomicBool>,
+    pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
-    work: Work,
+    pub(crate) work: Work,
+    /// The newest durable state.
+    pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
     /// What becomes durable. The commit thread has the channel: it closes when that ends.
-    followers: broadcast::WeakSender<Arc<[Event]>>,
+    pub(crate) followers: broadcast::WeakSender<Arc<[Event]>>,
     /// Closes when the lease was given up, after the work has ended.
-    leased: flume::Receiver<()>,
+    pub(crate) leased: flume::Receiver<()>,
 }
+
+/// How long whoever approves waits until the data is where readers look for it.
+const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
 /// Batches that a slow follower may be behind before it misses some.
 const FOLLOWED: usize = 64;
 
 /// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
-struct LastOut {
-    closed: Arc<AtomicBool>,
-    inputs: flume::Receiver<Message>,
+pub(crate) struct LastOut {
+    pub(crate) closed: Arc<AtomicBool>,
+    pub(crate) inputs: flume::Receiver<Message>,
 }
 
 impl Drop for LastOut {
@@ -134,14 +143,16 @@ impl Workspace {
         let stopping = Arc::new(AtomicBool::new(false));
         let failed = Arc::new(Failed::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (deltas, delta_queue) = flume::unbounded();
-        let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
+        let (flushes, flush_queue) = flume::unbounded();
+        let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(FOLLOWED);
+        let (snapshots, newest) = watch::channel(Arc::new(state.snapshot()));
         let weak_followers = followers.downgrade();
         let config = Arc::new(config);
         let ground = config.ground.clone();
 
-        let effects = Arc::new(Effects {
+        let seed = || config.put_ids.next().to_u128() as u64;
+        let enqueuer = Arc::new(Enqueuer {
             queue: config.queue.clone(),
             keys: config.keys.clone(),
             clock: config.clock.clone(),
@@ -151,27 +162,37 @@ impl Workspace {
             ground: ground.clone(),
             engine: inputs.downgrade(),
         });
-        ground.spawn(effects.clone().run(effect_queue).boxed());
+        ground.spawn(enqueuer.clone().run(dispatch_queue).boxed());
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
+        let file_effects = FileEffects {
+            data: data.clone(),
+            ground: ground.clone(),
+            linger: config.flush_every,
+            stopping: stopping.clone(),
+            engine: inputs.downgrade(),
+            seed: seed(),
+        };
+        let (files, following) = file_effects.start();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             ground: ground.clone(),
             failed: failed.clone(),
-            effects,
-            waiting,
-            deltas,
+            effects: Effects { enqueuer, waiting, files: files.clone() },
+            flushes,
             published: published.clone(),
             engine: inputs.downgrade(),
+            snapshots,
             followers,
         });
-        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
             blobs: stores.blobs.clone(),
             shared: config.ownership == Ownership::ByLog,
             engine: inputs.downgrade(),
-            data: data.clone(),
+            effects: files,
+            seed: seed(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
             ground: ground.clone(),
@@ -211,20 +232,24 @@ impl Workspace {
             engine.run().await;
         });
         crew.thread("servo-commit", committing);
-        crew.thread("servo-compact", compaction.run(delta_queue));
+        crew.thread("servo-files", following);
+        crew.thread("servo-compact", compaction.run(flush_queue));
         Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
                 cache,
                 clock: config.clock.clone(),
+                ground,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
                 secret: config.secret.clone(),
+                read_only: false,
                 stopping,
                 data,
                 closed,
                 work,
+                snapshots: newest,
                 followers: weak_followers,
                 leased,
                 stores,
@@ -252,20 +277,54 @@ impl Workspace {
         self.ask(request).await
     }
 
-    /// Decides about what a check had blocked; answers when the decision is durable.
+    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then, unless
+    /// its data cannot be moved for the moment: then it counts as soon as it was.
     pub async fn review(&self, review: Review) -> Result<Change, Error> {
+        match review.verdict {
+            Verdict::Approve => self.approve(review).await,
+            Verdict::Reject => self.ask(review).await,
+        }
+    }
+
+    async fn approve(&self, review: Review) -> Result<Change, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
+        let of = asset.clone();
         let waiting = self.read(move |state| {
-            let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
+            let found = state.quarantine().find(|row| row.asset_key == of && row.materialization_id == id);
             found.map(|row| row.partition_key.clone())
         });
-        if let (Verdict::Approve, Some(partition), Some(data)) =
-            (review.verdict, waiting.await?, &self.inner.data)
-        {
-            let approved = data.approve(&review.asset, partition.as_ref(), id).await;
-            approved.map_err(|error| Error::Review(error.to_string()))?;
+        if let (Some(partition), Some(data)) = (waiting.await?, &self.inner.data) {
+            let release = Release { asset: asset.clone(), partition, materialization_id: id };
+            if !release::is_there(data, &release).await? {
+                return Err(Error::NothingToRelease { asset, materialization_id: id });
+            }
         }
-        self.ask(review).await
+        let followed = self.subscribe();
+        let reply = self.ask(review).await?;
+        let _counts =
+            within(self.inner.ground.as_ref(), LONGEST_RELEASE, self.released(followed, asset, id)).await;
+        Ok(reply)
+    }
+
+    /// Waits until what was approved is released.
+    async fn released(
+        &self,
+        mut followed: broadcast::Receiver<Arc<[Event]>>,
+        asset: AssetKey,
+        id: MaterializationId,
+    ) -> Result<(), Error> {
+        loop {
+            let of = asset.clone();
+            let waits = self.read(move |state| {
+                state.approved().any(|row| row.asset_key == of && row.materialization_id == id)
+            });
+            if !waits.await? {
+                return Ok(());
+            }
+            if followed.recv().await == Err(RecvError::Closed) {
+                return Err(Error::Stopped);
+            }
+        }
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
@@ -280,8 +339,23 @@ impl Workspace {
         }
     }
 
-    /// Reads the state in memory. What is read is durable when it is answered.
-    pub async fn read<T: Send + 'static>(
+    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what they
+    /// have asked for.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.snapshots.borrow().clone()
+    }
+
+    /// Reads the newest durable state, see [`Workspace::snapshot`].
+    pub async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        if !self.is_open() {
+            return Err(Error::Stopped);
+        }
+        Ok(read(self.snapshot().state()))
+    }
+
+    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for before
+    /// is durable: for those who want to know whether the engine answers, or whether it is sound. Others read snapshots.
+    pub async fn inspect<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Error> {
@@ -312,6 +386,11 @@ impl Workspace {
             Some(followers) => followers.subscribe(),
             None => broadcast::channel(1).1,
         }
+    }
+
+    /// Whether it was opened to be read: nothing happens in it, and nothing will.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only
     }
 
     /// Whether it takes requests.

@@ -231,25 +231,89 @@ async fn what_is_rejected_passed_over_or_cancelled_is_removed() {
     assert_eq!(latest_id(root.path()), Some(good.to_string()));
 }
 
+/// Whether something was approved whose data is not where readers look for it.
+async fn is_held_up(stage: &Stage) -> bool {
+    stage.workspace.read(|state| state.approved().next().is_some()).await.unwrap()
+}
+
 #[tokio::test]
-async fn an_approval_that_was_begun_and_not_recorded_can_be_followed_by_either_verdict() {
-    for verdict in [Verdict::Approve, Verdict::Reject] {
+async fn what_is_approved_does_not_count_before_its_data_was_moved() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = open(root.path()).await;
+    let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
+    // A file is where the directory of materializations should be.
+    let obstacle = home(root.path()).join("materializations");
+    fs::write(&obstacle, "").unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    let approve =
+        Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
+    let workspace = stage.workspace.clone();
+    let review = tokio::spawn(async move { workspace.review(approve).await });
+    eventually("it is approved", async || is_held_up(&stage).await).await;
+    let latest = stage.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
+    assert_eq!(latest, None, "nobody may be sent to data that is not there");
+    fs::remove_file(&obstacle).unwrap();
+    review.await.unwrap().unwrap();
+    assert!(!is_held_up(&stage).await, "it was tried again");
+    stage.close().await;
+    assert_eq!(latest_id(root.path()), Some(blocked.to_string()));
+    assert_eq!(names(root.path(), "quarantine"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_release_that_a_crash_interrupted_is_finished_by_the_next_start() {
+    for is_moved in [false, true] {
         let root = tempfile::tempdir().unwrap();
         let stage = open(root.path()).await;
-        let (_, id) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
-        let kept = home(root.path()).join("materializations");
-        fs::create_dir_all(&kept).unwrap();
-        fs::rename(home(root.path()).join(format!("quarantine/{id}")), kept.join(id.to_string())).unwrap();
-        review(&stage, id, verdict).await;
+        let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
+        let obstacle = home(root.path()).join("materializations");
+        fs::write(&obstacle, "").unwrap();
+        let (caller, reason) = (Caller::user("me"), String::new());
+        let approve =
+            Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
+        let workspace = stage.workspace.clone();
+        let review = tokio::spawn(async move { workspace.review(approve).await });
+        eventually("it is approved", async || is_held_up(&stage).await).await;
+        let other = crashed(root.path());
+        fs::remove_file(&obstacle).unwrap();
+        review.await.unwrap().unwrap();
         stage.close().await;
-        let found = names(root.path(), "materializations");
-        match verdict {
-            Verdict::Approve => {
-                assert_eq!((found, latest_id(root.path())), (vec![id.to_string()], Some(id.to_string())))
-            }
-            Verdict::Reject => assert_eq!((found, latest_id(root.path())), (vec![], None)),
+        let kept = home(other.path()).join("materializations");
+        fs::remove_file(&kept).unwrap();
+        if is_moved {
+            fs::create_dir_all(&kept).unwrap();
+            let from = home(other.path()).join(format!("quarantine/{blocked}"));
+            fs::rename(from, kept.join(blocked.to_string())).unwrap();
         }
+        let again = open(other.path()).await;
+        eventually("it is released", async || !is_held_up(&again).await).await;
+        again.close().await;
+        assert_eq!(latest_id(other.path()), Some(blocked.to_string()));
+        assert_eq!(names(other.path(), "materializations"), [blocked.to_string()]);
+        assert_eq!(names(other.path(), "quarantine"), Vec::<String>::new());
     }
+}
+
+#[tokio::test]
+async fn a_pointer_that_cannot_be_written_holds_back_the_tables_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::open_with(directory(root.path()), Arc::default(), 0, |_| {}).await.unwrap();
+    // A directory is where the pointer should be.
+    let obstacle = home(root.path()).join("latest.json");
+    fs::create_dir_all(obstacle.join("inside")).unwrap();
+    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
+    made(&stage, root.path(), "bad", OutputState::Discarded).await;
+    let only_good = || names(root.path(), "materializations") == [good.to_string()];
+    eventually("what does not count is removed", async || only_good()).await;
+    let counts = stage.workspace.read(|state| state.latest(&a(), None).is_some()).await.unwrap();
+    assert!(counts, "decisions go on");
+    let watermark = |stage: &Stage| stage.workspace.manifest().map_or(0, |it| it.watermarks.last_seq);
+    let head = stage.workspace.read(|state| state.head().seq).await.unwrap();
+    assert!(watermark(&stage) < head, "the tables wait");
+    fs::remove_dir_all(&obstacle).unwrap();
+    eventually("it is pointed at", async || latest_id(root.path()) == Some(good.to_string())).await;
+    eventually("the tables follow", async || watermark(&stage) >= head).await;
+    stage.close().await;
 }
 
 #[tokio::test]
@@ -288,7 +352,7 @@ async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start
     let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
-    let given_up = move |state: &servo_engine::State| !state.given_up().is_empty();
+    let given_up = move |state: &servo_engine::State| !servo_engine::effect::abandoned(state).is_empty();
     eventually("it is given up", async || stage.workspace.read(given_up).await.unwrap()).await;
     let (caller, reason) = (Caller::user("me"), String::new());
     stage.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await.unwrap();

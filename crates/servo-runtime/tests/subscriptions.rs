@@ -17,7 +17,7 @@ async fn a_follower_is_told_every_event_in_order_and_only_when_it_is_in_the_log(
     let mut followed = stage.workspace.subscribe();
     let run = stage.trigger("followed", diamond()).await;
     stage.ended(run).await;
-    let last = stage.workspace.read(|state| state.head().last_event).await.unwrap();
+    let last = stage.workspace.inspect(|state| state.head().last_event).await.unwrap();
     let mut told: Vec<Event> = Vec::new();
     while told.last().map(|event| event.id) != Some(last) {
         let batch = within(followed.recv()).await.unwrap();
@@ -38,8 +38,8 @@ async fn a_follower_that_falls_behind_is_told_so_and_goes_on() {
     for number in 0..70 {
         stage.run(&format!("run {number}"), one("a")).await;
     }
-    // Whoever reads something after a batch is answered after that batch was told.
-    let last = stage.workspace.read(|state: &State| state.head().last_event).await.unwrap();
+    // Whoever inspects the engine after a batch is answered after that batch was told.
+    let last = stage.workspace.inspect(|state: &State| state.head().last_event).await.unwrap();
     assert!(matches!(followed.try_recv(), Err(TryRecvError::Lagged(_))));
     let mut newest = EventId::NIL;
     while newest < last {

@@ -1,6 +1,6 @@
 //! The last word on a world that has come to rest: log, tables, state and data must tell the same story.
 
-use servo_core::MaterializationId;
+use servo_core::EventId;
 use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
 use servo_projections::Projection;
@@ -86,7 +86,7 @@ async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<Strin
     };
     let tables = Tables::read(&projection).await.map_err(|error| error.to_string())?;
     let mut wrong: Vec<String> = different("the tables", &tables.hot, &shown.rows()).into_iter().collect();
-    wrong.extend(pointers(site, shown, all.folded));
+    wrong.extend(pointers(site, shown));
     wrong.extend(model.compare_tables(&tables));
     Ok(wrong)
 }
@@ -103,34 +103,42 @@ fn data(site: &Site, state: &State) -> Vec<String> {
             wrong.push(format!("{dir} is the latest and is not there"));
         }
     }
+    let is_there = |dir: &str| site.bucket.peek(&format!("{}/{dir}/_reason.json", site.prefix())).is_some();
     for row in state.quarantine() {
         let (asset, partition, id) = (&row.asset_key, row.partition_key.as_ref(), row.materialization_id);
-        // It is moved before an approval is written down, which may not come to be.
+        let dir = site.layout.quarantine(asset, partition, id);
+        if !is_there(&dir) {
+            wrong.push(format!("{dir} waits for review and is not there"));
+        }
+    }
+    for row in state.approved() {
+        let (asset, partition, id) = (&row.asset_key, row.partition_key.as_ref(), row.materialization_id);
+        // It is moved before the log says so.
         let dirs =
             [site.layout.quarantine(asset, partition, id), site.layout.materialization(asset, partition, id)];
-        let is_there = |dir| site.bucket.peek(&format!("{}/{dir}/_reason.json", site.prefix())).is_some();
-        if !dirs.iter().any(is_there) {
-            wrong.push(format!("{} waits for review and is not there", dirs[0]));
+        if !dirs.iter().any(|dir| is_there(dir)) {
+            wrong.push(format!("{} was approved and is not there", dirs[0]));
         }
     }
     wrong
 }
 
-/// Pointers lag behind the log as the tables do, and not behind the tables.
-fn pointers(site: &Site, shown: &State, newest: &State) -> Vec<String> {
+/// Pointers may lag behind the log, not behind the tables.
+fn pointers(site: &Site, shown: &State) -> Vec<String> {
     let mut wrong = Vec::new();
     for row in shown.rows().partition_status {
-        let (Some(id), Some(_)) = (row.last_materialization_id, row.last_materialization_format) else {
+        let (Some(event), Some(_)) = (row.last_materialization_event_id, row.last_materialization_format)
+        else {
             continue;
         };
         let partition = row.partition_key.as_ref();
-        let newer = newest.latest(&row.asset_key, partition).map(|latest| latest.id());
         let latest =
             site.bucket.peek(&format!("{}/{}", site.prefix(), site.layout.latest(&row.asset_key, partition)));
-        let text = String::from_utf8_lossy(&latest.unwrap_or_default()).into_owned();
-        let names = |id: MaterializationId| text.contains(&id.to_string());
-        if !names(id) && !newer.is_some_and(names) {
-            wrong.push(format!("latest.json of {} does not name {id}", row.asset_key));
+        let pointer: serde_json::Value =
+            serde_json::from_slice(&latest.unwrap_or_default()).unwrap_or_default();
+        let named = pointer["event_id"].as_str().and_then(|text| text.parse::<EventId>().ok());
+        if named < Some(event) {
+            wrong.push(format!("latest.json of {} is behind {event}: {pointer}", row.asset_key));
         }
     }
     wrong

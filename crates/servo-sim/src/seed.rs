@@ -265,7 +265,7 @@ impl Troubled {
             return false;
         }
         for node in nodes {
-            let idle = node.read(|state| state.active_runs() == 0 && state.next_deadline().is_none());
+            let idle = node.inspect(|state| state.active_runs() == 0 && state.next_deadline().is_none());
             if !idle.await.unwrap_or(false) {
                 return false;
             }
@@ -279,7 +279,8 @@ impl Troubled {
         let end = self.site.audit.book(&self.site.prefix()).batches.len() as u64;
         let mut states = Vec::new();
         for node in nodes {
-            let rows = node.read(|state| (invariants::check_at_rest(state), state.head().seq, state.rows()));
+            let rows =
+                node.inspect(|state| (invariants::check_at_rest(state), state.head().seq, state.rows()));
             match rows.await {
                 Ok((Ok(()), seq, rows)) if seq == end => states.push(rows),
                 // Without a lease an idle node learns of the other's work when it writes.

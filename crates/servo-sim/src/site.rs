@@ -353,7 +353,7 @@ impl Site {
             let pause = self.world.roll(self.lane, |dice| dice.within(SECOND..60 * SECOND));
             self.world.sleep(self.lane, pause).await;
             let earlier = before.take();
-            let checked = workspace.read(move |state| {
+            let checked = workspace.inspect(move |state| {
                 invariants::check(state)?;
                 if let Some(earlier) = &earlier {
                     invariants::absorbs(earlier, state)?;

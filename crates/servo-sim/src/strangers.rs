@@ -85,7 +85,7 @@ impl OldNode {
             encode_batch(&step.events, &mut payload);
             self.batches.push(Bytes::from(payload));
         }
-        step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt).collect()
+        step.effects.iter().filter_map(Effect::dispatch).map(|dispatch| dispatch.attempt.clone()).collect()
     }
 
     fn begin(&self, attempt: &Attempt) -> [Input; 2] {
@@ -127,6 +127,7 @@ fn simplify(event: &mut Event) -> bool {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
         | EventData::Unknown(_) => {}
     }
     event.idempotency_key = event.data.idempotency_key();

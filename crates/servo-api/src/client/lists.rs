@@ -1,4 +1,7 @@
-//! Which part of a list.
+//! Lists: which part of one, and how to get more than a page.
+
+use super::ClientError;
+use crate::pages::{MAX_LIMIT, Page};
 
 /// Which part of a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,4 +22,31 @@ impl ListOptions {
         let state = self.state.clone().map(|value| (state, value));
         [limit, cursor, state].into_iter().flatten().collect()
     }
+}
+
+/// The first of a list, page by page.
+pub async fn first_pages<T>(
+    limit: usize,
+    cursor: Option<String>,
+    state: Option<String>,
+    fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
+) -> Result<Page<T>, ClientError> {
+    let mut options = ListOptions { limit: None, cursor, state };
+    let mut found = Vec::new();
+    loop {
+        options.limit = Some((limit - found.len()).clamp(1, MAX_LIMIT));
+        let page = fetch(&options).await?;
+        found.extend(page.items);
+        options.cursor = page.next_cursor;
+        if options.cursor.is_none() || found.len() >= limit {
+            return Ok(Page { items: found, next_cursor: options.cursor });
+        }
+    }
+}
+
+/// All of a list, page by page.
+pub async fn all_pages<T>(
+    fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
+) -> Result<Vec<T>, ClientError> {
+    Ok(first_pages(usize::MAX, None, None, fetch).await?.items)
 }

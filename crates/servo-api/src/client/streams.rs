@@ -119,6 +119,7 @@ impl Stream {
     async fn connect(&self) -> Result<Response, ClientError> {
         let request = || {
             let request = self.client.http.get(self.url.clone()).header(ACCEPT, "text/event-stream");
+            let request = self.client.authorized(request);
             match &self.seen {
                 Some(seen) => request.header(LAST_EVENT_ID, seen),
                 None => request,

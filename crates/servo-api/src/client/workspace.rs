@@ -1,12 +1,13 @@
 //! Assets, deployments, reviews, and the server itself.
 
+use serde::Serialize;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
-use crate::views::{Accepted, Asset, AssetDetail, Deployed, Deployment, Partition, Quarantined, ReviewBody};
+use crate::views::{Accepted, Asset, AssetDetail, Deployed, Deployment, Quarantined, ReviewBody, Tables};
 
 impl Client {
     /// The version of the server.
@@ -19,23 +20,21 @@ impl Client {
         self.get(&["readyz"], &[]).await
     }
 
-    /// The assets that are deployed, by key.
-    pub async fn assets(&self, options: &ListOptions) -> Result<Page<Asset>, ClientError> {
-        self.get(&["assets"], &options.query("state")).await
+    /// The assets that a selection means, by key; `*` means all.
+    pub async fn assets(&self, selection: &str, options: &ListOptions) -> Result<Page<Asset>, ClientError> {
+        let mut query = options.query("state");
+        query.push(("selection", selection.to_owned()));
+        self.get(&["assets"], &query).await
+    }
+
+    /// How much the tables hold, when they hold everything that is durable now.
+    pub async fn tables(&self) -> Result<Tables, ClientError> {
+        self.get(&["tables"], &[]).await
     }
 
     /// One asset.
     pub async fn asset(&self, asset: &AssetKey) -> Result<AssetDetail, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
-    }
-
-    /// The partitions of an asset.
-    pub async fn partitions(
-        &self,
-        asset: &AssetKey,
-        options: &ListOptions,
-    ) -> Result<Page<Partition>, ClientError> {
-        self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &options.query("status")).await
     }
 
     /// What waits for review.
@@ -64,11 +63,8 @@ impl Client {
         self.get(&["deployments", "current"], &[]).await
     }
 
-    /// Deploys a manifest, as the SDK writes it.
-    pub async fn deploy(
-        &self,
-        manifest: &servo_engine::definitions::Manifest,
-    ) -> Result<Deployed, ClientError> {
+    /// Deploys a manifest, as the SDK wrote it: its digest is that of what is sent.
+    pub async fn deploy(&self, manifest: &impl Serialize) -> Result<Deployed, ClientError> {
         self.change(&["deployments"], manifest).await
     }
 }

@@ -38,7 +38,7 @@ pub(super) async fn readyz(State(app): State<Shared>) -> Result<Answer<Health>, 
         return Err(Problem::new(Code::ShuttingDown, "the workspace is shut down"));
     }
     // Answered by the engine itself, or not at all.
-    app.workspace().read(|_| ()).await?;
+    app.workspace().inspect(|_| ()).await?;
     Ok(Answer(Health { status: "ok".to_owned() }))
 }
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetId, AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::partitions::MappingDef;
+use servo_core::{
+    AssetId, AssetKey, EventId, MaterializationId, PartitionKey, PartitionsDef, RunId, TaskKey, Timestamp,
+};
 use servo_engine::definitions::AssetDef;
 use servo_engine::rows::QuarantineRow;
 use servo_engine::{AttemptOutcome, DataFormat, DataStatus, Materialized, PartitionCounts, PartitionStatus};
@@ -39,7 +42,16 @@ pub struct Asset {
     pub external: bool,
     /// Whether it has partitions; without them it is one piece, and counts as one.
     pub partitioned: bool,
+    /// How it is partitioned, as in the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub partitioning: Option<PartitionsDef>,
     pub partitions: PartitionTotals,
+    /// What it reads or waits for, as `namespace/name`.
+    #[schema(value_type = Vec<String>)]
+    pub upstream: Vec<AssetKey>,
+    /// How many checks it has.
+    pub checks: u32,
 }
 
 /// How many partitions are in which state.
@@ -64,15 +76,58 @@ pub struct AssetDetail {
     /// What was declared, as in the manifest.
     #[schema(value_type = Object)]
     pub definition: serde_json::Value,
-    /// What it reads or waits for, as `namespace/name`.
-    #[schema(value_type = Vec<String>)]
-    pub upstream: Vec<AssetKey>,
-    /// What reads it or waits for it.
+    /// How it reads what it reads or waits for.
+    pub deps: Vec<AssetDep>,
+    /// What reads it or waits for it, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub downstream: Vec<AssetKey>,
+    /// What the same function makes, as `namespace/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub made_with: Vec<AssetKey>,
+    /// The first of its partitions, as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_partition: Option<String>,
+    /// The last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_partition: Option<String>,
     /// The latest materialization: of the last partition in the order of keys that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
+}
+
+/// An asset that another one reads or waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AssetDep {
+    /// Which, as `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// The parameter that receives its data; absent if only the order matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// Whether it has partitions.
+    pub partitioned: bool,
+    /// Which of its partitions, as in the manifest.
+    #[schema(value_type = Object)]
+    pub mapping: MappingDef,
+}
+
+/// Assets and what reads what, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetGraph {
+    /// The assets, by key.
+    pub nodes: Vec<Asset>,
+    /// From an asset to one that reads it or waits for it, each once.
+    pub edges: Vec<AssetEdge>,
+}
+
+/// An asset that another one reads or waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AssetEdge {
+    /// The one that is read.
+    pub from: AssetKey,
+    /// The one that reads it.
+    pub to: AssetKey,
 }
 
 /// A good materialization.
@@ -154,7 +209,13 @@ pub struct Quarantined {
 }
 
 impl Asset {
-    pub(crate) fn new(key: &AssetKey, id: AssetId, def: &AssetDef, partitions: PartitionTotals) -> Self {
+    pub(crate) fn new(
+        key: &AssetKey,
+        id: AssetId,
+        def: &AssetDef,
+        partitions: PartitionTotals,
+        upstream: Vec<AssetKey>,
+    ) -> Self {
         Self {
             asset_key: key.clone(),
             asset_id: id,
@@ -166,7 +227,10 @@ impl Asset {
             code_version: def.code_version.clone(),
             external: def.external,
             partitioned: def.partitions.is_some(),
+            partitioning: def.partitions.clone(),
             partitions,
+            upstream,
+            checks: def.checks.len() as u32,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use servo_core::Timestamp;
+use servo_core::{TaskKey, Timestamp};
 use servo_worker::{LogLevel, LogStream};
 use utoipa::ToSchema;
 
@@ -25,6 +25,16 @@ pub struct LogLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub fields: Option<Map<String, Value>>,
+}
+
+/// One line of the log of a task, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLogLine {
+    /// Whose.
+    pub task_key: TaskKey,
+    /// The line.
+    #[serde(flatten)]
+    pub line: LogLine,
 }
 
 /// A part of a log.

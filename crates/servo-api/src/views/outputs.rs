@@ -126,6 +126,7 @@ mod tests {
         };
         let text = || Some("text".to_owned());
         let report = OutputReport {
+            code_version: None,
             asset: AssetKey::parse("raw/flights").unwrap(),
             state: OutputState::Quarantined,
             uri: text(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
-use servo_core::{AssetKey, PartitionKey, TaskKey};
+use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
 use servo_engine::planner::{self, Why};
 use servo_engine::requests::PlannedRun;
@@ -73,8 +73,14 @@ pub struct PlannedInput {
     /// The parameter that receives its data; absent if only the order matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
+    /// Made elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
     /// How many partitions of it; 1 if it has none.
     pub partitions: u64,
+    /// Which partitions, for people: `2013-01-01..2013-01-07`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub which: String,
     /// The first of them, as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
@@ -146,6 +152,8 @@ impl PlannedInput {
         Self {
             asset_key: asset.key.clone(),
             parameter: input.parameter.clone(),
+            external: asset.def.external,
+            which: which(asset.partitions.as_deref(), &input.partitions, first.as_deref(), last.as_deref()),
             partitions: count(input.partitions.len()),
             first,
             last,
@@ -165,6 +173,37 @@ impl PlannedReason {
             Why::SameFunction { of } => ("same_function", definitions.asset(*of).key.canonical().to_owned()),
         };
         Self { reason: reason.to_owned(), of }
+    }
+}
+
+/// For people.
+impl std::fmt::Display for PlannedReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.reason.as_str() {
+            "selected" => write!(f, "selected by {}", self.of),
+            "same_function" => write!(f, "made together with {}", self.of.replacen('/', ".", 1)),
+            reason => write!(f, "{reason} of {}", self.of),
+        }
+    }
+}
+
+/// The first and the last of a set, and how many where they do not follow each other.
+fn which(
+    partitions: Option<&Partitions>,
+    set: &PartitionSet,
+    first: Option<&str>,
+    last: Option<&str>,
+) -> String {
+    let has_one_dimension = set.blocks().iter().all(|block| block.ranges().len() == 1);
+    match (first, last, set.len()) {
+        _ if partitions.is_none() => String::new(),
+        (Some(first), _, 1) => first.to_owned(),
+        (Some(first), Some(last), _) if set.blocks().len() == 1 && has_one_dimension => {
+            format!("{first}..{last}")
+        }
+        (Some(first), Some(last), count) => format!("{count} from {first} to {last}"),
+        (None, _, 0) | (_, None, 0) => String::new(),
+        (None, _, count) | (_, None, count) => format!("{count} partitions"),
     }
 }
 

@@ -95,6 +95,33 @@ pub struct ReviewBody {
     pub client_request_id: Option<String>,
 }
 
+/// Keys of dynamic partitions to add and to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangePartitionsBody {
+    /// Those that are there already do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<String>,
+    /// Those that are not there do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
+    /// Another way to give an idempotency key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// What became of keys of dynamic partitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartitionsChanged {
+    /// How many are new.
+    pub added: u64,
+    /// How many are gone.
+    pub removed: u64,
+    /// The event; absent if everything was like that before.
+    #[serde(flatten)]
+    pub accepted: Accepted,
+}
+
 /// A run that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedRun {
@@ -103,6 +130,9 @@ pub struct AcceptedRun {
     pub run_id: RunId,
     /// How many tasks it has.
     pub tasks: u64,
+    /// It was asked for before under the same run key: this is the same run, not a new one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
     /// The event, and when it was.
     #[serde(flatten)]
     pub accepted: Accepted,
@@ -163,7 +193,7 @@ macro_rules! asked {
     };
 }
 
-asked!(RunBody, CancelBody, RetryBody, ReviewBody);
+asked!(RunBody, CancelBody, RetryBody, ReviewBody, ChangePartitionsBody);
 
 fn is_zero(value: &i32) -> bool {
     *value == 0

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::PartitionsBody;
 use super::names::RunStateName;
+use super::tasks::Task;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -121,6 +122,15 @@ fn values(texts: BTreeMap<String, String>) -> BTreeMap<String, serde_json::Value
     // A text that is no JSON is shown as a text.
     let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
     texts.into_iter().map(|(name, text)| (name, value(text))).collect()
+}
+
+/// A run and its tasks, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunWithTasks {
+    /// The run.
+    pub run: Run,
+    /// Its tasks, by key.
+    pub tasks: Vec<Task>,
 }
 
 /// The last message of a stream about a run.

@@ -80,7 +80,10 @@ pub struct Task {
     /// What went wrong last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// How many checks of the newest attempt did not pass.
+    /// How many checks the newest attempt ran.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks: u32,
+    /// How many of them did not pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
     /// What a worker reported after the task had been cancelled.
@@ -136,7 +139,7 @@ impl Task {
 
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
-        let checks_failed = checks_failed(&row);
+        let (checks, checks_failed) = checks(&row);
         Self {
             task_id: Self::id_of(&row.task_key),
             run_id: row.run_id,
@@ -166,6 +169,7 @@ impl From<TaskRow> for Task {
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
             error: row.error.as_ref().map(|error| Failure::from(&***error)),
+            checks,
             checks_failed,
             late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
@@ -174,9 +178,11 @@ impl From<TaskRow> for Task {
     }
 }
 
-fn checks_failed(row: &TaskRow) -> u32 {
-    let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter());
-    outputs.flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
+/// How many checks there are, and how many of them did not pass.
+fn checks(row: &TaskRow) -> (u32, u32) {
+    let outputs = || row.outputs.iter().flat_map(|outputs| outputs.iter());
+    let checks = || outputs().flat_map(|output| &output.checks);
+    (checks().count() as u32, checks().filter(|check| !check.passed).count() as u32)
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -3,8 +3,8 @@
 use crate::support::{Behaviour, Setting, Stage, layout, project};
 use serde_json::{Value, json};
 use servo_api::Code;
-use servo_api::client::ListOptions;
-use servo_api::views::ReviewBody;
+use servo_api::client::{ClientError, ListOptions, all_pages};
+use servo_api::views::{Partition, ReviewBody};
 use servo_core::{AssetKey, PartitionKey};
 use servo_engine::{AttemptOutcome, DataStatus, RunState, Verdict};
 
@@ -34,7 +34,7 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
     let mut options = ListOptions { limit: Some(3), ..ListOptions::default() };
     let mut keys = Vec::new();
     loop {
-        let page = stage.client.assets(&options).await.unwrap();
+        let page = stage.client.assets("*", &options).await.unwrap();
         keys.extend(page.items.iter().map(|asset| asset.asset_key.to_string()));
         let Some(cursor) = page.next_cursor else { break };
         options.cursor = Some(cursor);
@@ -46,11 +46,109 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
     let orders = stage.client.asset(&key("raw.orders")).await.unwrap();
     assert_eq!(orders.asset.description.as_deref(), Some("What was bought."));
     assert_eq!(orders.definition["location"], json!({ "file": "shop/assets.py", "line": 3 }));
-    assert_eq!((orders.upstream, orders.downstream), (vec![], vec![key("shop.clean")]));
+    assert_eq!((orders.asset.upstream, orders.downstream), (vec![], vec![key("shop.clean")]));
     assert_eq!((orders.asset.partitioned, orders.asset.partitions.total), (false, 1));
     assert_eq!(orders.latest, None);
     let report = stage.client.asset(&key("shop.report")).await.unwrap();
-    assert_eq!((report.upstream, report.downstream), (vec![key("shop.clean")], vec![]));
+    assert_eq!((report.asset.upstream, report.downstream), (vec![key("shop.clean")], vec![]));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn assets_are_listed_by_selection() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    let selected = async |selection: &str| {
+        let page = stage.client.assets(selection, &ListOptions::default()).await?;
+        Ok::<_, ClientError>(page.items.iter().map(|asset| asset.asset_key.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(selected("+shop.report").await.unwrap(), ["raw.orders", "shop.clean", "shop.report"]);
+    assert_eq!(selected("tag:team=ops or raw.feed").await.unwrap(), ["raw.days", "raw.feed"]);
+    for (selection, expected) in [("shop.clena", "did you mean shop.clean?"), ("raw.* and", "found the end")]
+    {
+        let error = selected(selection).await.unwrap_err();
+        assert_eq!(error.code(), Some(Code::InvalidRequest), "{selection}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let unknown = stage.client.asset(&key("shop.clena")).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no asset shop.clena; did you mean shop.clean?");
+    let options = ListOptions { limit: Some(1), ..ListOptions::default() };
+    let cursor = stage.client.assets("raw.*", &options).await.unwrap().next_cursor;
+    let elsewhere = stage.client.assets("*", &ListOptions { cursor, ..options }).await.unwrap_err();
+    assert_eq!(elsewhere.code(), Some(Code::InvalidCursor), "a cursor is of one selection");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn partitions_are_listed_from_either_end() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    let days = key("raw.days");
+    let name = |partition: Partition| partition.partition.unwrap();
+    let forwards = all_pages(async |options: &ListOptions| stage.client.partitions(&days, options).await);
+    let forwards: Vec<String> = forwards.await.unwrap().into_iter().map(name).collect();
+    let newest = async |options: &ListOptions| stage.client.newest_partitions(&days, options).await;
+    let some = ListOptions { limit: Some(7), ..ListOptions::default() };
+    let mut page = newest(&some).await.unwrap();
+    let mut backwards: Vec<String> = Vec::new();
+    loop {
+        backwards.extend(page.items.into_iter().map(name));
+        let Some(cursor) = page.next_cursor else { break };
+        page = newest(&ListOptions { cursor: Some(cursor), ..some.clone() }).await.unwrap();
+    }
+    assert_eq!(backwards[..2], ["2013-01-31", "2013-01-30"]);
+    backwards.reverse();
+    assert_eq!(backwards, forwards);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn keys_of_dynamic_partitions_are_added_and_removed_once() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
+    let mut manifest = project();
+    let mut profiles = manifest["assets"][0].clone();
+    profiles["key"] = json!("crm/profiles");
+    profiles["function"] = json!("shop.assets:profiles");
+    profiles["partitions"] = json!({ "kind": "dynamic", "name": "customers" });
+    manifest["assets"].as_array_mut().unwrap().push(profiles);
+    stage.post("deployments", &manifest).await.accepted();
+
+    let path = "dynamic-partitions/customers";
+    let body = json!({ "add": ["acme", "globex", "acme"] });
+    let key = [("idempotency-key", "monday")];
+    let first = stage.post_with(path, &body, &key).await.accepted();
+    assert_eq!((&first["added"], &first["removed"]), (&json!(2), &json!(0)));
+    let head = stage.head().await;
+    assert_eq!(stage.post_with(path, &body, &key).await.accepted(), first, "the same answer");
+    let again = stage.post(path, &body).await.accepted();
+    assert_eq!(again, json!({ "added": 0, "removed": 0 }), "there is nothing to do");
+    assert_eq!(stage.head().await, head);
+    let other = json!({ "remove": ["acme"] });
+    assert_eq!(stage.post_with(path, &other, &key).await.problem().code, Code::IdempotencyConflict);
+    assert_eq!(stage.post(path, &other).await.accepted()["removed"], 1);
+    let shown = stage.client.asset(&crate::assets::key("crm.profiles")).await.unwrap();
+    assert_eq!(shown.asset.partitions.total, 1);
+
+    let unknown = stage.post("dynamic-partitions/custmers", &body).await.problem();
+    assert_eq!((unknown.status, unknown.code), (404, Code::UnknownPartitions));
+    assert_eq!(&*unknown.detail, "no asset has dynamic partitions custmers; there are customers");
+    let empty = stage.post(path, &json!({ "add": [""] })).await.problem();
+    assert_eq!(empty.code, Code::InvalidRequest);
+    let both = stage.post(path, &json!({ "add": ["x"], "remove": ["x"] })).await.problem();
+    assert_eq!(both.code, Code::InvalidRequest);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn the_tables_hold_what_was_durable_when_they_are_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    for _ in 0..3 {
+        stage.run("raw.orders").await;
+        let durable = stage.head().await;
+        assert!(stage.client.tables().await.unwrap().last_seq >= durable);
+    }
     stage.close().await;
 }
 

@@ -7,7 +7,10 @@ use crate::support::{Answer, Stage};
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::json;
+use servo_api::client::{Client, ListOptions, RunEvent};
+use servo_api::views::RunBody;
 use servo_api::{Access, Code, ROUTES, openapi, router};
+use servo_engine::RunState;
 use tower_service::Service;
 
 #[test]
@@ -86,6 +89,48 @@ async fn who_does_not_come_from_this_machine_needs_a_key() {
         let expected = if *access == Access::Public { 200 } else { 401 };
         assert_eq!(status, expected, "{method} {path}");
     }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_server_with_a_token_answers_whoever_shows_it() {
+    let root = tempfile::tempdir().unwrap();
+    let mut stage = Stage::on(root.path()).await;
+    stage.stop_server().await;
+    stage.api.access_token = Some("a token".into());
+    stage.start_server().await;
+    stage.client.version().await.unwrap();
+    let options = ListOptions::default();
+    let wrong = stage.client.clone().with_access_token("a tokem");
+    for client in [&stage.client, &wrong] {
+        let denied = client.runs(&options).await.unwrap_err();
+        assert_eq!(denied.code(), Some(Code::Unauthenticated));
+        let body = RunBody { selection: "raw.orders".to_owned(), ..RunBody::default() };
+        assert_eq!(client.trigger(&body).await.unwrap_err().code(), Some(Code::Unauthenticated));
+    }
+    let right = stage.client.clone().with_access_token("a token");
+    right.runs(&options).await.unwrap();
+    // Its own process needs none.
+    Client::in_process(stage.api.clone()).unwrap().runs(&options).await.unwrap();
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_process_asks_itself_by_the_same_routes() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    let client = Client::in_process(stage.api.clone()).unwrap();
+    let body = RunBody { selection: "raw.orders".to_owned(), ..RunBody::default() };
+    let asked = client.trigger(&body).await.unwrap();
+    let mut events = client.follow(asked.run_id, None);
+    let mut last = None;
+    while let Some(event) = events.next().await.unwrap() {
+        last = Some(event);
+    }
+    assert!(matches!(last, Some(RunEvent::End(end)) if end.state == RunState::Succeeded));
+    let options = ListOptions::default();
+    assert_eq!(client.runs(&options).await.unwrap(), stage.client.runs(&options).await.unwrap());
+    drop((events, client));
     stage.close().await;
 }
 

@@ -2,13 +2,15 @@
 
 use super::Decision;
 use crate::command::{Review, Verdict};
-use crate::event::{EventData, MaterializationApproved, MaterializationRejected};
+use crate::effect::Release;
+use crate::event::{EventData, MaterializationApproved, MaterializationRejected, MaterializationReleased};
+use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::state::State;
 
 pub(super) fn review(state: &State, command: &Review) -> Decision {
     let Review { asset, materialization_id, verdict, caller, reason } = command.clone();
-    if state.quarantine.get(&asset, materialization_id).is_none() {
+    if state.quarantine.waiting(&asset, materialization_id).is_none() {
         return Decision::refuse(Refusal::NotInQuarantine { asset, materialization_id });
     }
     let event = match verdict {
@@ -24,4 +26,17 @@ pub(super) fn review(state: &State, command: &Review) -> Decision {
         }),
     };
     Decision::change(event, caller.principal)
+}
+
+/// Data that was approved is where readers look for it: from now on it counts.
+pub(super) fn released(state: &State, release: &Release) -> Decision {
+    let (asset, id) = (&release.asset, release.materialization_id);
+    if state.quarantine.get(asset, id).is_none_or(|row| row.approved_event_id.is_none()) {
+        return Decision::unchanged();
+    }
+    let event = EventData::MaterializationReleased(MaterializationReleased {
+        asset_key: asset.clone(),
+        materialization_id: id,
+    });
+    Decision::change(event, Principal::system())
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId};
 
-/// What a check had blocked counts after all: it is the latest of its partition from now on.
+/// What a check had blocked counts after all, as soon as it is released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationApproved {
     /// The asset.
@@ -27,6 +27,15 @@ pub struct MaterializationRejected {
     pub reason: String,
 }
 
+/// The data of what was approved has been moved out of quarantine: it counts from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaterializationReleased {
+    /// The asset.
+    pub asset_key: AssetKey,
+    /// What was approved.
+    pub materialization_id: MaterializationId,
+}
+
 impl MaterializationApproved {
     /// Something is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
@@ -38,5 +47,12 @@ impl MaterializationRejected {
     /// Something is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+}
+
+impl MaterializationReleased {
+    /// Something is released once: `release:{asset}:{materialization}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("release:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }
 }

@@ -1,5 +1,7 @@
 //! Deployments, each folded once by its number (ADR-057).
 
+use std::sync::Arc;
+
 use super::{Applied, At, Ignored};
 use crate::event::AssetsDeployed;
 use crate::principal::Principal;
@@ -11,7 +13,7 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
     }
     state.changes.deployment = true;
     state.changes.ended_deployments.extend(state.definitions.deployment_row());
-    state.definitions.deploy(payload, at.time, at.id, by);
+    Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());
     Applied::Yes

@@ -9,12 +9,13 @@ use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, Par
 
 use super::At;
 use super::outputs::output_of;
+use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
 use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
-use crate::state::{LastAttempt, Materialization, State, Task};
+use crate::state::{LastAttempt, Materialization, Materialized, State, Task};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
@@ -40,10 +41,34 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
         let latest =
-            made.as_ref().zip(committed).map(|(made, output)| promote(state, at, made, position, output));
-        if state.statuses.record(&asset, partition.as_ref(), latest.as_ref(), last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+            made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
+        record(state, asset, partition.clone(), latest.as_ref(), last);
+    }
+}
+
+/// Notes the end of an attempt, and promotes what has become the latest by it.
+pub(super) fn record(
+    state: &mut State,
+    asset: AssetKey,
+    partition: Option<PartitionKey>,
+    latest: Option<&Materialization>,
+    last: LastAttempt,
+) {
+    if state.statuses.record(&asset, partition.as_ref(), latest, last) {
+        state.changes.statuses.insert((asset.clone(), partition.clone()));
+    }
+    let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
+    let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
+    if let Some(materialized) = promoted.copied().filter(Materialized::has_data) {
+        let promotion = Promotion {
+            asset,
+            partition,
+            materialization_id: materialized.id(),
+            run_id: materialized.run_id(),
+            at: materialized.at(),
+            event_id: materialized.event_id(),
+        };
+        state.changes.effect(Effect::Promote(promotion));
     }
 }
 
@@ -57,9 +82,7 @@ pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u3
     let partition = task.key.partition();
     let assets: Vec<_> = task.assets().collect();
     for asset in assets {
-        if state.statuses.record(&asset, partition.as_ref(), None, last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+        record(state, asset, partition.clone(), None, last);
     }
 }
 
@@ -91,7 +114,7 @@ pub(super) struct Made {
 }
 
 /// Writes a materialization that counts from now on. `position` is that of the asset among those of the task.
-pub(super) fn promote(
+pub(super) fn materialize(
     state: &mut State,
     at: At,
     made: &Made,
@@ -106,7 +129,7 @@ pub(super) fn promote(
     let partition_key = made.task_key.partition();
     let verdicts = verdicts(&output.checks);
     inputs(state, at, made, &output.asset, partition_key.as_ref());
-    state.changes.materializations.push(MaterializationRow {
+    state.changes.appended.materializations.push(MaterializationRow {
         materialization_id: made.materialization_id,
         asset_key: output.asset.clone(),
         partition_key,
@@ -166,10 +189,10 @@ fn inputs(state: &mut State, at: At, made: &Made, asset: &AssetKey, partition: O
                     upstream_materialization_id: Some(piece.id),
                     ..row(&read.asset)
                 });
-                state.changes.materialization_inputs.extend(rows);
+                state.changes.appended.materialization_inputs.extend(rows);
             }
             PiecesRead::Counted { count, first, last, .. } => {
-                state.changes.materialization_inputs.push(MaterializationInputRow {
+                state.changes.appended.materialization_inputs.push(MaterializationInputRow {
                     upstream_partition_key: Some(first.clone()),
                     upstream_last_partition_key: Some(last.clone()),
                     upstream_count: *count,

@@ -5,10 +5,11 @@ use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
 use crate::definitions::Severity;
+use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{CheckResultRow, Discard, Json, Name, QuarantineRow};
+use crate::rows::{CheckResultRow, Json, Name, QuarantineRow};
 use crate::state::State;
 
 /// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
@@ -43,7 +44,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
     let materialization_id = materialization_of(payload.attempt_id);
     let partition_key = payload.task_key.partition();
     for (position, output) in outputs {
-        state.changes.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
+        state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
             check_name: check.name.clone(),
@@ -81,6 +82,8 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
                     }),
                     provenance: Json(provenance.clone()),
                     inputs_as_of,
+                    approved_event_id: None,
+                    approved_at: None,
                     row_version: at.id,
                 },
             ),
@@ -99,14 +102,13 @@ fn quarantine(state: &mut State, row: QuarantineRow) {
 
 /// What waited for review will never count.
 pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
-    state.changes.discards.push(Discard {
+    state.changes.effect(Effect::Discard(Discard {
         run_id: row.run_id,
         task_key: row.task_key,
         attempt: row.attempt,
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
-        whole_run: false,
-    });
+    }));
 }
 
 /// What an attempt has stored will never count, except what waits for review: if that is approved, it does.
@@ -119,14 +121,8 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
         return;
     }
     let task_key = task.key.clone();
-    state.changes.discards.push(Discard {
-        run_id: run,
-        task_key,
-        attempt,
-        attempt_id,
-        assets,
-        whole_run: false,
-    });
+    let discard = Discard { run_id: run, task_key, attempt, attempt_id, assets };
+    state.changes.effect(Effect::Discard(discard));
 }
 
 /// What a report says of an asset.

@@ -1,5 +1,7 @@
 //! Changes of dynamic partitions, each folded once by its number (ADR-055).
 
+use std::sync::Arc;
+
 use super::{Applied, At, Ignored};
 use crate::event::DynamicPartitionsChanged;
 use crate::principal::Principal;
@@ -14,7 +16,7 @@ pub(super) fn changed(
     if payload.number <= state.dynamic.number(&payload.name) {
         return Applied::No(Ignored::Duplicate);
     }
-    state.dynamic.change(payload, at.time, at.id, by);
+    Arc::make_mut(&mut state.dynamic).change(payload, at.time, at.id, by);
     let keys = payload.added.iter().chain(&payload.removed);
     state.changes.partitions.extend(keys.map(|key| (payload.name.clone(), key.clone())));
     state.changes.partition_sets.insert(payload.name.clone());

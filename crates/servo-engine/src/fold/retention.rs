@@ -2,25 +2,30 @@
 //!
 //! A pure function of the log, so every replay forgets the same things at the same event.
 
+use std::sync::Arc;
+
 use servo_core::RunId;
 
 use super::At;
 use crate::derive::idempotency_hash;
+use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
 use crate::state::State;
 
 pub(super) fn run_ended(state: &mut State, id: RunId) {
-    let Some(run) = state.runs.get_mut(&id) else { return };
+    let Some(run) = state.runs.get_mut(&id).map(Arc::make_mut) else { return };
     run.finished_event = Some(run.version);
-    state.recent.insert((run.version, id));
+    state.recent.insert((run.version, id), ());
     state.changes.run_ended(id);
+    state.changes.effect(Effect::ClearStaging(id));
     state.recent_tasks += run.tasks.len();
     while state.recent.len() > 1
         && (state.recent.len() > state.settings.recent_runs
             || state.recent_tasks > state.settings.recent_tasks)
     {
-        let Some((_, oldest)) = state.recent.pop_first() else { return };
-        if let Some(run) = state.runs.remove(&oldest) {
+        let Some(oldest) = state.recent.keys().next().copied() else { return };
+        state.recent.remove(&oldest);
+        if let Some(run) = state.runs.remove(&oldest.1) {
             state.recent_tasks -= run.tasks.len();
             state.changes.ended.push(run);
         }
@@ -40,7 +45,7 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
         return false;
     }
     state.idempotency.insert(IdempotencyEntry { key_hash: hash, created_at: at.time });
-    state.changes.idempotency.push(IdempotencyRow {
+    state.changes.appended.idempotency.push(IdempotencyRow {
         key_hash: hash,
         idempotency_key: key.to_owned(),
         event_id: at.id,

@@ -3,6 +3,7 @@
 use servo_core::RunId;
 
 use crate::planner::PlanningError;
+use crate::refusal::RefusalKind;
 
 /// Why a request for a run makes no sense. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -18,4 +19,16 @@ pub enum RequestError {
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
+}
+
+impl RequestError {
+    /// What kind of no it is.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
+            RequestError::NothingDeployed
+            | RequestError::StillRunning { .. }
+            | RequestError::NothingToRetry { .. } => RefusalKind::Conflict,
+        }
+    }
 }

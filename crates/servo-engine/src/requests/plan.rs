@@ -90,8 +90,12 @@ pub fn plan_with(
     Ok(PlannedRun { planned, definitions, basis: PlanBasis { deployment: None, dynamic } })
 }
 
-/// The command that starts a run of a request. What a state knows already under its run key is not planned again, so that
-/// a repeat is answered even if it could no longer be planned.
+/// The command for a request that is not planned: it is answered with the run of the same request made before, or refused.
+pub fn unplanned(run_key: Arc<str>, request: RunRequest) -> TriggerRun {
+    TriggerRun::planned(run_key, request, None)
+}
+
+/// The command that starts a run of a request. A run that the state holds under its run key is not planned again.
 pub fn prepare(
     state: &State,
     secret: &[u8],
@@ -101,7 +105,7 @@ pub fn prepare(
 ) -> Result<TriggerRun, RequestError> {
     let run_id = RunId::derive(secret, state.tenant(), state.workspace(), &run_key);
     if state.requested_with(run_id).is_some() {
-        return Ok(TriggerRun::planned(run_key, request, None));
+        return Ok(unplanned(run_key, request));
     }
     let PlannedRun { planned, basis, .. } = plan(state, &request, at)?;
     Ok(TriggerRun::planned(run_key, request, Some(RunPlan { plan: planned.plan, basis })))

@@ -3,7 +3,7 @@
 
 use servo_core::{EventId, Timestamp};
 
-use super::{AppendedRow, Discard, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use super::{AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
 
 /// How far the fold has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,13 @@ macro_rules! declare {
             $(pub $history: Vec<super::$history_row>,)*
         }
 
+        /// Rows that are written once.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub struct AppendedRows {
+            $(pub $appended: Vec<super::$appended_row>,)*
+        }
+
         /// What changed since the last [`crate::State::take_delta`].
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Delta {
@@ -70,13 +77,8 @@ macro_rules! declare {
             pub gone: GoneKeys,
             /// Final rows of what has ended and left memory.
             pub ended: EndedRows,
-            $(
-                /// New rows.
-                pub $appended: Vec<super::$appended_row>,
-            )*
-            /// Files that will never count. Not part of any table: they are removed before the tables say that they are
-            /// gone.
-            pub discards: Vec<Discard>,
+            /// New rows of tables whose rows are written once.
+            pub appended: AppendedRows,
         }
 
         impl HotRows {
@@ -101,18 +103,18 @@ macro_rules! declare {
                     $($hot: Vec::new(),)*
                     gone: GoneKeys::default(),
                     ended: EndedRows::default(),
-                    $($appended: Vec::new(),)*
-                    discards: Vec::new(),
+                    appended: AppendedRows::default(),
                 }
             }
 
             /// Whether there is nothing to write.
             pub fn is_empty(&self) -> bool {
-                let Self { head: _, $($history,)* $($hot,)* gone, ended, $($appended,)* discards } = self;
+                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
-                $($appended.is_empty() &&)*
-                *gone == GoneKeys::default() && *ended == EndedRows::default() && discards.is_empty()
+                *gone == GoneKeys::default()
+                    && *ended == EndedRows::default()
+                    && *appended == AppendedRows::default()
             }
         }
 
@@ -131,11 +133,11 @@ macro_rules! declare {
 
         $(impl AppendedRow for super::$appended_row {
             fn appended(delta: &Delta) -> &Vec<Self> {
-                &delta.$appended
+                &delta.appended.$appended
             }
 
             fn appended_mut(delta: &mut Delta) -> &mut Vec<Self> {
-                &mut delta.$appended
+                &mut delta.appended.$appended
             }
         })*
     };

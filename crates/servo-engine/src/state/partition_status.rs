@@ -72,6 +72,11 @@ impl Materialized {
         self.format
     }
 
+    /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is known.
+    pub fn has_data(&self) -> bool {
+        self.format.is_some_and(|format| format != DataFormat::None)
+    }
+
     /// What the worker called it.
     pub fn id(&self) -> MaterializationId {
         MaterializationId::from_u128(u128::from_be_bytes(self.id))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use servo_core::{EventId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
 
 use super::Task;
+use super::shared::{SharedItems, SharedVec};
 use crate::event::RunSource;
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
 use crate::planner::PartitionChoice;
@@ -27,7 +28,6 @@ pub struct Edge {
     pub attempt: Option<u32>,
     /// Newest event that changed it.
     pub version: EventId,
-    pub(crate) dirty: bool,
 }
 
 /// Who stopped a run, and why.
@@ -133,20 +133,17 @@ pub struct Run {
     /// Newest event that changed it.
     pub version: EventId,
     /// Sorted by key.
-    pub tasks: Vec<Task>,
+    pub tasks: SharedItems<Task>,
     /// Sorted by upstream, then downstream.
-    pub edges: Vec<Edge>,
+    pub edges: SharedVec<Edge>,
     /// `edges[out_start[i]..out_start[i + 1]]` leave task `i`.
-    pub(crate) out_start: Vec<u32>,
-    pub(crate) dirty: bool,
-    pub(crate) dirty_tasks: Vec<u32>,
-    pub(crate) dirty_edges: Vec<u32>,
+    pub(crate) out_start: Arc<[u32]>,
 }
 
 impl Run {
     /// Position of a task.
     pub fn position(&self, key: &TaskKey) -> Option<u32> {
-        self.tasks.binary_search_by(|task| task.key.cmp(key)).ok().and_then(|i| u32::try_from(i).ok())
+        self.tasks.find_by(|task| task.key.cmp(key)).and_then(|i| u32::try_from(i).ok())
     }
 
     /// When it has taken too long.
@@ -172,14 +169,17 @@ impl Run {
         self.edges.iter().filter(move |e| e.downstream == task).map(|e| &self.tasks[e.upstream as usize])
     }
 
-    pub(crate) fn index_edges(&mut self) {
-        self.edges.sort_by_key(|e| (e.upstream, e.downstream));
-        self.out_start = vec![0; self.tasks.len() + 1];
-        for edge in &self.edges {
-            self.out_start[edge.upstream as usize + 1] += 1;
+    /// Sets the edges between its tasks, in any order.
+    pub(crate) fn set_edges(&mut self, mut edges: Vec<Edge>) {
+        edges.sort_by_key(|e| (e.upstream, e.downstream));
+        let mut out_start = vec![0; self.tasks.len() + 1];
+        for edge in &edges {
+            out_start[edge.upstream as usize + 1] += 1;
         }
-        for i in 1..self.out_start.len() {
-            self.out_start[i] += self.out_start[i - 1];
+        for i in 1..out_start.len() {
+            out_start[i] += out_start[i - 1];
         }
+        self.edges = edges.into_iter().collect();
+        self.out_start = out_start.into();
     }
 }

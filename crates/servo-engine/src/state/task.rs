@@ -124,7 +124,6 @@ pub struct Task {
     pub(crate) timer: Option<RetryTimer>,
     /// Newest event that changed it.
     pub version: EventId,
-    pub(crate) dirty: bool,
 }
 
 impl Task {
@@ -168,7 +167,6 @@ impl Task {
             outbox: None,
             timer: None,
             version,
-            dirty: false,
         }
     }
 

@@ -10,9 +10,9 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
     AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, PlanCreated,
-    RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued,
-    TimerFired, TimerKind, TimerRequested,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    TimerEnqueued, TimerFired, TimerKind, TimerRequested,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -329,6 +329,12 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 })
             };
             vec![review(""), review("rows are missing")]
+        }
+        EventKind::MaterializationReleased => {
+            vec![EventData::MaterializationReleased(MaterializationReleased {
+                asset_key: asset(),
+                materialization_id: materialization_of(attempt_id),
+            })]
         }
     }
 }

@@ -8,11 +8,13 @@ use servo_core::{
     AssetId, AssetKey, EventId, MaterializationId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::AssetDef;
-use servo_engine::event::{AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected};
+use servo_engine::event::{
+    AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+};
 use servo_engine::{
-    Attempt, Caller, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Principal,
-    Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError, TaskOptions,
-    TaskRequest, TaskState, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan,
+    Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
+    TaskOptions, TaskRequest, TaskState, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -90,6 +92,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) run: RunId,
     pub(crate) log: Vec<Vec<Event>>,
+    /// All that steps have asked for, in order.
+    pub(crate) effects: Vec<Effect>,
 }
 
 impl World {
@@ -99,6 +103,7 @@ impl World {
             now: START,
             run: RunId::from_u128(0),
             log: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
@@ -114,6 +119,7 @@ impl World {
         if !step.events.is_empty() {
             self.log.push(step.events.clone());
         }
+        self.effects.extend(step.effects.iter().cloned());
         step
     }
 
@@ -126,6 +132,11 @@ impl World {
         let Ok(Reply::Run(RunReply { run_id, .. })) = reply else { panic!("not triggered: {reply:?}") };
         self.run = run_id;
         run_id
+    }
+
+    /// Files to remove that were asked for since the last call.
+    pub(crate) fn discards(&mut self) -> Vec<Discard> {
+        discards(std::mem::take(&mut self.effects))
     }
 
     /// Lets time pass; nothing else happens.
@@ -211,6 +222,12 @@ impl World {
     }
 }
 
+/// Files to remove, of all that is asked for.
+pub(crate) fn discards(effects: Vec<Effect>) -> Vec<Discard> {
+    let discard = |effect| if let Effect::Discard(discard) = effect { Some(discard) } else { None };
+    effects.into_iter().filter_map(discard).collect()
+}
+
 /// Folds events one by one into an empty state.
 pub(crate) fn fold(settings: &Settings, events: &[Event]) -> State {
     let mut state = empty_state(settings);
@@ -257,6 +274,14 @@ pub(crate) fn reviewed(verdict: Verdict) -> EventData {
             reason,
         }),
     }
+}
+
+/// The release of something that nobody put aside.
+pub(crate) fn released() -> EventData {
+    EventData::MaterializationReleased(MaterializationReleased {
+        asset_key: AssetKey::new("t", "a").expect("an asset"),
+        materialization_id: MaterializationId::from_parts(1, 1),
+    })
 }
 
 /// An asset of namespace `t`, as a manifest declares it.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::effect;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
@@ -91,6 +91,8 @@ pub(crate) struct Sim {
     waiting: Vec<Input>,
     pub(crate) log: Vec<Vec<Event>>,
     pub(crate) deltas: Vec<Delta>,
+    /// On files, in order.
+    pub(crate) effects: Vec<Effect>,
     /// The state as it was some steps ago.
     before: State,
     /// What happened on the way, by name.
@@ -122,6 +124,7 @@ impl Sim {
             waiting: Vec::new(),
             log: Vec::new(),
             deltas: Vec::new(),
+            effects: Vec::new(),
             seen: BTreeSet::new(),
         }
     }
@@ -296,8 +299,21 @@ impl Sim {
             .collect()
     }
 
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
+                Effect::Release(release) => self.waiting.push(Input::Released(release)),
+                Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
+                    self.effects.push(effect)
+                }
+            }
+        }
+    }
+
     fn hand_out(&mut self) {
-        self.queue.extend(dispatcher::outstanding(self.engine.state()).into_iter().map(|d| d.attempt));
+        let effects = effect::unfinished(self.engine.state());
+        self.carry_out(effects);
     }
 
     pub(crate) fn flush(&mut self) {
@@ -315,8 +331,8 @@ impl Sim {
                 _ => {}
             }
         }
-        self.queue.extend(step.effects.iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt.clone()));
         self.note(&step);
+        self.carry_out(step.effects);
         if !step.events.is_empty() {
             self.log.push(step.events);
         }
@@ -375,6 +391,7 @@ impl Sim {
     pub(crate) fn settle(&mut self) {
         for _ in 0..600 {
             if self.engine.state().active_runs() == 0 {
+                self.flush();
                 return;
             }
             self.queue.clear();

@@ -159,13 +159,13 @@ async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
     for seq in 1..=6_u64 {
         let created_at = now().saturating_add(Millis::from_minutes(25 * seq));
         let mut delta = empty_delta(seq);
-        delta.run_keys = vec![RunKeyRow {
+        delta.appended.run_keys = vec![RunKeyRow {
             run_id: RunId::from_u128(u128::from(seq)),
             key_hash: u128::from(seq),
             created_at,
             ..generator.row()
         }];
-        delta.idempotency = (0..2)
+        delta.appended.idempotency = (0..2)
             .map(|n| IdempotencyRow { key_hash: u128::from(seq * 10 + n), created_at, ..generator.row() })
             .collect();
         compactor.flush(delta, now()).await.unwrap();

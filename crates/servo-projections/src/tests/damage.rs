@@ -3,7 +3,7 @@
 use std::fs;
 
 use servo_core::RunId;
-use servo_engine::rows::{Delta, EndedRows, Row, RunKeyRow, RunRow};
+use servo_engine::rows::{AppendedRows, Delta, EndedRows, Row, RunKeyRow, RunRow};
 use servo_store::ErrorKind;
 
 use super::generate::Generator;
@@ -24,7 +24,8 @@ fn delta(seq: u64) -> Delta {
         .collect();
     let run_keys = vec![RunKeyRow { created_at: now(), ..generator.row() }];
     let ended = EndedRows { runs: ended, ..EndedRows::default() };
-    Delta { runs: vec![run], ended, run_keys, ..empty_delta(seq) }
+    let appended = AppendedRows { run_keys, ..AppendedRows::default() };
+    Delta { runs: vec![run], ended, appended, ..empty_delta(seq) }
 }
 
 async fn workspace() -> Directory {

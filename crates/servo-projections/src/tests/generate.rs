@@ -14,11 +14,11 @@ use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::TimerKind;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
-use servo_engine::rows::{ColumnSource, Json, Name, ReadFrom, RowSource};
+use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, ErrorCode, OutboxStatus, Outcome, OutputState, PastAttempt,
-    Principal, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason, TaskError, TaskOptions,
-    TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, ErrorCode, ExpectedCheck, GatingDecision, OutboxStatus, Outcome,
+    OutputState, PastAttempt, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
+    RunTransitionReason, TaskError, TaskOptions, TaskState, TimerState, TransitionReason,
 };
 
 use super::support::event;
@@ -93,7 +93,7 @@ impl RowSource for Generator {
 impl<F: Make> ColumnSource<F> for Generator {
     type Column = Generator;
 
-    fn column(&self, _name: &'static str) -> Result<Generator, Infallible> {
+    fn column(&self, _column: Column) -> Result<Generator, Infallible> {
         let column = Generator::new(self.number());
         column.batch.set(self.batch.get());
         Ok(column)
@@ -140,6 +140,7 @@ picked!(
     AttemptOutcome,
     DataStatus,
     DataFormat,
+    GatingDecision,
     OutputState
 );
 
@@ -269,6 +270,18 @@ made! {
         worker_id: Option::<String>::make(from).map(Arc::from),
         error: from.make(),
         usage: from.make(),
+    };
+    ExpectedCheck: |from| ExpectedCheck {
+        output: from.make(),
+        name: from.make(),
+        severity: from.make(),
+        blocking: from.make(),
+    };
+    Provenance: |from| Provenance {
+        deployment: from.make(),
+        definition_changed: from.make(),
+        checks: from.make(),
+        ..Provenance::default()
     };
     AssetDef: |from| AssetDef {
         key: from.make(),

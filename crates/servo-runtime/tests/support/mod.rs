@@ -338,7 +338,7 @@ impl Stage {
 
     /// The state in memory, as rows. All of it is durable.
     pub async fn rows(&self) -> HotRows {
-        self.workspace.read(State::rows).await.unwrap()
+        self.workspace.inspect(State::rows).await.unwrap()
     }
 
     /// The state in memory equals the fold of the log, byte for byte.

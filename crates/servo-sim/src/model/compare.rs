@@ -172,7 +172,11 @@ impl Model {
         let expected = self.data.quarantine.iter().map(|((asset, partition), waiting)| {
             (asset.clone(), partition.clone(), waiting.id.clone(), waiting.run.clone(), waiting.event)
         });
-        found.same_keys("quarantine", &waiting.collect(), &expected.collect());
+        let approved = self.data.approved.iter().map(|((asset, id), approved)| {
+            let partition = approved.place.1.clone();
+            (asset.clone(), partition, id.clone(), approved.run.clone(), approved.event)
+        });
+        found.same_keys("quarantine", &waiting.collect(), &expected.chain(approved).collect());
     }
 
     fn compare_definitions(&self, found: &mut Differences, rows: &HotRows) {

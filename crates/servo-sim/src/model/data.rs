@@ -56,6 +56,18 @@ pub struct Waiting {
     pub as_of: Option<EventId>,
 }
 
+/// What somebody has approved, and whose data is to be moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Approved {
+    pub place: Place,
+    pub run: String,
+    pub at: Timestamp,
+    pub event: EventId,
+    pub code: Option<String>,
+    pub as_of: Option<EventId>,
+}
+
 /// Something came to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -72,6 +84,8 @@ pub struct Promotion {
 pub struct Data {
     pub statuses: BTreeMap<Place, Status>,
     pub quarantine: BTreeMap<Place, Waiting>,
+    /// What was approved and is not released, by asset and id.
+    pub approved: BTreeMap<(String, String), Approved>,
     /// Everything that ever came to count, in order.
     pub promotions: Vec<Promotion>,
 }
@@ -131,7 +145,7 @@ impl Data {
             let id = task.materialization.as_deref().filter(|_| counts && succeeded);
             let last = LastAttempt { succeeded, run: run.to_owned(), at: event.at, event: event.id };
             let code = task.dispatched.code.get(asset).cloned();
-            self.ended(place, id, last, false, (code, task.dispatched.event));
+            self.ended(place, id, last, (code, task.dispatched.event));
         }
     }
 
@@ -140,13 +154,12 @@ impl Data {
         place: Place,
         id: Option<&str>,
         last: LastAttempt,
-        approved: bool,
         (code, as_of): (Option<String>, Option<EventId>),
     ) {
         let (run, at, event) = (last.run.clone(), last.at, last.event);
         let made = id.map(|id| Made { id: id.to_owned(), run, at, event, code, as_of });
         if let Some(made) = made.clone() {
-            self.promotions.push(Promotion { place: place.clone(), made, approved });
+            self.promotions.push(Promotion { place: place.clone(), made, approved: false });
         }
         let before = self.statuses.remove(&place).and_then(|status| status.latest);
         self.statuses.insert(place, Status { latest: made.or(before), last });
@@ -160,9 +173,27 @@ impl Data {
         let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
         let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
         if approves {
-            let last = LastAttempt { succeeded: true, run: waiting.run, at: event.at, event: event.id };
-            self.ended(place, Some(id), last, true, (waiting.code, waiting.as_of));
+            let Waiting { run, code, as_of, .. } = waiting;
+            let approved = Approved { place, run, at: event.at, event: event.id, code, as_of };
+            self.approved.insert((asset.to_owned(), id.to_owned()), approved);
         }
+        Ok(())
+    }
+
+    /// What was approved is where readers look for it: it counts, as of its approval.
+    pub(super) fn released(&mut self, event: &Event) -> Judged {
+        let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
+        let Some(approved) = self.approved.remove(&(asset.to_owned(), id.to_owned())) else {
+            let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
+            return Err(No::Ignored(if waits { "not in that state" } else { "duplicate" }));
+        };
+        let Approved { place, run, at, event: by, code, as_of } = approved;
+        let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };
+        let made = Made { id: id.to_owned(), run, at, event: by, code, as_of };
+        self.promotions.push(Promotion { place: place.clone(), made: made.clone(), approved: true });
+        let before = self.statuses.remove(&place).and_then(|status| status.latest);
+        let newer = before.filter(|before| before.event > by);
+        self.statuses.insert(place, Status { latest: Some(newer.unwrap_or(made)), last });
         Ok(())
     }
 }

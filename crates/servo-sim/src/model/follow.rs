@@ -67,6 +67,7 @@ impl Model {
             "DynamicPartitionsChanged" => self.partitions_changed(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
+            "MaterializationReleased" => self.data.released(event),
             _ => {
                 self.unknown_events += 1;
                 Err(No::Ignored("unknown event"))

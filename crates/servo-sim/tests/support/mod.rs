@@ -117,14 +117,23 @@ impl World {
 
     fn step(&mut self, inputs: &[Input]) {
         let step = self.engine.step(inputs, self.now);
-        let attempts = step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt);
+        let attempts =
+            step.effects.iter().filter_map(Effect::dispatch).map(|dispatch| dispatch.attempt.clone());
         self.attempts.extend(attempts);
+        let releases = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Release(release) => Some(Input::Released(release.clone())),
+            _ => None,
+        });
+        let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
             Ok(Reply::Run(RunReply { run_id, .. })) => Some(*run_id),
             _ => None,
         }));
         if !step.events.is_empty() {
             self.log.push(step.events);
+        }
+        if !releases.is_empty() {
+            self.step(&releases);
         }
     }
 

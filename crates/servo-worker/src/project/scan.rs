@@ -17,6 +17,8 @@ use super::start::StartError;
 pub struct Scanned {
     /// The manifest.
     pub manifest: Manifest,
+    /// The manifest as the SDK wrote it, for whoever deploys it elsewhere.
+    pub text: Box<RawValue>,
     /// `sha256:` and the hash of its canonical text.
     pub digest: String,
 }
@@ -173,10 +175,11 @@ impl Answer {
         if found != digest {
             return Err(failed(format!("the manifest has digest {found}, not {digest}")));
         }
-        let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
+        let text = manifest;
+        let manifest = serde_json::from_str(text.get()).map_err(|error| {
             let advice = "install the same release of the SDK and of servo";
             failed(format!("its manifest is not understood: {error}; {advice}"))
         })?;
-        Ok(Scanned { manifest, digest })
+        Ok(Scanned { manifest, text, digest })
     }
 }

@@ -69,7 +69,7 @@ fn task_absorbs(run: &Run, before: &Task, after: &Task) -> Result<(), Violation>
 
 /// A run that is gone has ended, and before those that are not.
 fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
-    let oldest = after.recent.first().map(|(ended, _)| *ended);
+    let oldest = after.recent.keys().next().map(|(ended, _)| *ended);
     ensure(
         oldest.is_some() && run.finished_event.is_none_or(|ended| Some(ended) < oldest),
         "only the oldest ended runs leave memory",

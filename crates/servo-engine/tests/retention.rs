@@ -1,40 +1,10 @@
-//! Retention: what may leave the log, and what leaves memory.
+//! Retention: what leaves memory.
 
 mod support;
 
 use servo_core::Millis;
-use servo_engine::controllers::retention::log_boundary;
 use servo_engine::{Settings, TriggerRun};
 use support::{World, fold, plan};
-
-#[test]
-fn nothing_leaves_the_log_unless_the_workspace_says_so() {
-    assert_eq!(log_boundary(1_000_000, 0, None), None);
-}
-
-#[test]
-fn the_boundary_follows_the_projections_at_a_distance_and_never_goes_back() {
-    for (projected, boundary, keep, expected) in [
-        (100, 0, 10, Some(91)),
-        (100, 91, 10, None),
-        (101, 91, 10, Some(92)),
-        (50, 91, 10, None),
-        (100, 0, 0, Some(101)),
-        (10, 0, 10, Some(1)),
-        (10, 1, 10, None),
-        (9, 0, 10, None),
-        (0, 0, 0, Some(1)),
-        (u64::MAX, 0, 0, Some(u64::MAX)),
-    ] {
-        assert_eq!(log_boundary(projected, boundary, Some(keep)), expected, "{projected} {boundary} {keep}");
-    }
-}
-
-#[test]
-fn asking_again_after_the_boundary_moved_wants_nothing() {
-    let boundary = log_boundary(500, 3, Some(20)).expect("something to delete");
-    assert_eq!(log_boundary(500, boundary, Some(20)), None);
-}
 
 fn run_some(world: &mut World, count: usize) {
     for i in 0..count {

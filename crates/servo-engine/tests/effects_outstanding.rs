@@ -3,22 +3,22 @@
 mod support;
 
 use servo_core::Millis;
-use servo_engine::controllers::dispatcher;
+use servo_engine::effect;
 use servo_engine::{Effect, Input, OutboxStatus, Outcome, Settings, State, TaskOptions, TriggerRun};
 use support::{World, crash, ended_as, fold, key, plan, plan_of, task};
 
 fn names(state: &State) -> Vec<String> {
-    dispatcher::outstanding(state).iter().map(|d| d.attempt.task_key.to_string()).collect()
+    effect::outstanding(state).iter().map(|d| d.attempt.task_key.to_string()).collect()
 }
 
 #[test]
 fn nothing_is_outstanding_when_nothing_is_pending_or_queued() {
-    assert!(dispatcher::outstanding(World::new(Settings::default()).state()).is_empty());
+    assert!(effect::outstanding(World::new(Settings::default()).state()).is_empty());
     let mut world = World::with(plan(&[("a", &[])]));
     world.start("a").expect("starts");
-    assert!(dispatcher::outstanding(world.state()).is_empty(), "a worker has it");
+    assert!(effect::outstanding(world.state()).is_empty(), "a worker has it");
     world.finish("a", crash()).expect("fails");
-    assert!(dispatcher::outstanding(world.state()).is_empty(), "it waits for its retry");
+    assert!(effect::outstanding(world.state()).is_empty(), "it waits for its retry");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn pending_and_queued_attempts_are_handed_out_after_a_start() {
     let restored =
         State::from_rows(support::tenant(), support::workspace(), Settings::default(), world.state().rows())
             .expect("rows fit");
-    assert_eq!(dispatcher::outstanding(&restored), dispatcher::outstanding(world.state()));
+    assert_eq!(effect::outstanding(&restored), effect::outstanding(world.state()));
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn the_message_is_the_one_that_was_handed_out_first() {
     let mut world = World::new(Settings::default());
     let tasks = plan_of(vec![task("a", &[], options), task("b", &[], TaskOptions::default())]);
     let step = world.step(&[Input::Trigger(TriggerRun::new("k", tasks, "me"))]);
-    let handed_out: Vec<_> = step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch).collect();
-    assert_eq!(handed_out, dispatcher::outstanding(world.state()));
+    let handed_out: Vec<_> = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
+    assert_eq!(handed_out, effect::outstanding(world.state()));
     assert_eq!((&*handed_out[0].queue, handed_out[0].timeout), ("big", Some(Millis::from_minutes(3))));
     assert_eq!((&*handed_out[1].queue, handed_out[1].timeout), ("default", None));
 }
@@ -55,7 +55,7 @@ fn the_message_is_the_one_that_was_handed_out_first() {
 fn only_the_newest_attempt_is_outstanding() {
     let mut world = World::with(plan(&[("a", &[])]));
     world.play("a", ended_as(Outcome::Interrupted));
-    let outstanding = dispatcher::outstanding(world.state());
+    let outstanding = effect::outstanding(world.state());
     assert_eq!(outstanding.len(), 1);
     assert_eq!(outstanding[0].attempt, world.attempt("a"));
     assert_eq!(outstanding[0].attempt.attempt, 2);
@@ -76,8 +76,8 @@ fn the_same_log_has_the_same_outstanding_attempts() {
     let mut world = World::with(plan(&[("a", &[]), ("b", &[]), ("c", &["a"])]));
     world.succeed("a");
     let replayed = fold(&Settings::default(), &world.events());
-    assert_eq!(dispatcher::outstanding(&replayed), dispatcher::outstanding(world.state()));
-    assert_eq!(dispatcher::outstanding(&replayed).len(), 2);
+    assert_eq!(effect::outstanding(&replayed), effect::outstanding(world.state()));
+    assert_eq!(effect::outstanding(&replayed).len(), 2);
 }
 
 #[test]

@@ -1,106 +1,12 @@
 //! The main job through the real binary: real projects, real Python, real processes that are killed.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longest that anything here may take before it counts as never.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A project in a directory of its own, with the state beside it.
-struct Project {
-    root: tempfile::TempDir,
-}
-
-impl Project {
-    fn new(code: &str) -> Self {
-        let project = Self { root: tempfile::tempdir().unwrap() };
-        let settings = "[project]\nname = \"work\"\nmodules = [\"work\"]\n";
-        fs::write(project.path("servo.toml"), settings).unwrap();
-        project.save(code);
-        project
-    }
-
-    fn save(&self, code: &str) {
-        fs::write(self.path("work.py"), format!("import servo\n{code}")).unwrap();
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.root.path().join(name)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-        let python = std::env::var_os("SERVO_TEST_PYTHON")
-            .map_or_else(|| repository.join(".venv/bin/python"), PathBuf::from);
-        assert!(python.is_file(), "{} is not there: run make setup", python.display());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_servo"));
-        command
-            .args(arguments)
-            .current_dir(self.root.path())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("SERVO_PYTHON", python)
-            .env("PYTHONPATH", repository.join("python/src"))
-            .env("COLUMNS", "140")
-            .env("USER", "tester")
-            .stdin(Stdio::null());
-        command
-    }
-
-    fn servo(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn good(&self, arguments: &[&str]) -> String {
-        let output = self.servo(arguments);
-        let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
-        text
-    }
-
-    fn bad(&self, arguments: &[&str]) -> String {
-        let output = self.servo(arguments);
-        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.good(arguments)).unwrap()
-    }
-
-    fn home(&self) -> PathBuf {
-        self.path(".servo/tenant=default/workspace=main")
-    }
-
-    /// The materializations of an asset that were committed.
-    fn committed(&self, asset: &str) -> Vec<String> {
-        let dir = self.home().join("assets").join(asset).join("materializations");
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let committed = entries.filter(|entry| entry.path().join("_commit.json").is_file());
-        committed.map(|entry| entry.file_name().into_string().unwrap()).collect()
-    }
-
-    fn latest(&self, asset: &str) -> Value {
-        let text = fs::read_to_string(self.home().join("assets").join(asset).join("latest.json")).unwrap();
-        serde_json::from_str(&text).unwrap()
-    }
-
-    fn newest_run(&self) -> Value {
-        self.json(&["run", "list", "--json", "--limit", "1"])["runs"][0].clone()
-    }
-
-    fn nothing_is_left_behind(&self) {
-        let staging = self.home().join("staging");
-        let left = fs::read_dir(staging).into_iter().flatten().flatten().map(|entry| entry.path());
-        assert_eq!(left.collect::<Vec<_>>(), Vec::<PathBuf>::new());
-    }
-}
+use crate::support::{Dev, PATIENCE, Project};
 
 #[test]
 fn a_new_project_runs_at_once() {
@@ -190,7 +96,7 @@ def rows() -> list:
     let told = project.bad(&["materialize", "t.rows"]);
     assert!(told.contains("CHECK_FAILED"), "{told}");
     assert!(project.committed("t/rows").is_empty());
-    let waiting = project.json(&["quarantine", "list", "--json"])["quarantine"].clone();
+    let waiting = project.json(&["quarantine", "list", "--json"])["items"].clone();
     let id = waiting[0]["materialization_id"].as_str().unwrap();
     assert_eq!(waiting[0]["output"]["row_count"], 2);
     project.good(&["quarantine", "approve", id, "--reason", "two are enough today"]);
@@ -200,10 +106,10 @@ def rows() -> list:
     assert!(twice.contains("does not wait for review"), "{twice}");
 
     project.bad(&["materialize", "t.rows"]);
-    let waiting = project.json(&["quarantine", "list", "--json"])["quarantine"].clone();
+    let waiting = project.json(&["quarantine", "list", "--json"])["items"].clone();
     let second = waiting[0]["materialization_id"].as_str().unwrap();
     project.good(&["quarantine", "reject", second]);
-    assert_eq!(project.json(&["quarantine", "list", "--json"])["quarantine"], serde_json::json!([]));
+    assert_eq!(project.json(&["quarantine", "list", "--json"])["items"], serde_json::json!([]));
     assert_eq!(project.latest("t/rows")["materialization_id"], id, "the good one before stays");
     assert!(!project.home().join("assets/t/rows/quarantine").join(second).exists());
 }
@@ -244,46 +150,6 @@ fn killed_at_any_moment_it_goes_on_and_does_everything_once() {
     }
     project.nothing_is_left_behind();
     project.good(&["admin", "projections", "verify"]);
-}
-
-/// `servo dev` that ends with the test.
-struct Dev<'a> {
-    project: &'a Project,
-    process: Child,
-}
-
-impl<'a> Dev<'a> {
-    fn start(project: &'a Project) -> Self {
-        let log = fs::File::create(project.path("dev.log")).unwrap();
-        let process = project.command(&["dev", "--port", "0", "--slots", "2"]).stderr(log).spawn().unwrap();
-        let dev = Self { project, process };
-        dev.wait_for("reloaded when you save");
-        dev
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.project.path("dev.log")).unwrap()
-    }
-
-    fn wait_for(&self, text: &str) {
-        let begun = Instant::now();
-        while !self.log().contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "{text:?} is not in\n{}", self.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.process.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Dev<'_> {
-    fn drop(&mut self) {
-        let _gone = self.process.kill();
-        let _reaped = self.process.wait();
-    }
 }
 
 const LOOPS: &str = r#"
@@ -365,5 +231,5 @@ fn bad_requests_say_what_to_do_and_leave_nothing() {
         let told = project.bad(&arguments);
         assert!(told.contains(expected), "{arguments:?}: {expected:?} is not in\n{told}");
     }
-    assert_eq!(project.json(&["run", "list", "--json"])["runs"], serde_json::json!([]));
+    assert_eq!(project.json(&["run", "list", "--json"])["items"], serde_json::json!([]));
 }

@@ -1,20 +1,26 @@
-//! Outbox rows that are pending go to their queue. Enqueuing is idempotent by dispatch id (INV-4), so handing one out
-//! twice is harmless.
+//! Effects that the state remembers as not yet acknowledged: what a node carries out again after a start.
 
 use std::sync::Arc;
 
+use super::{Dispatch, Effect, Release};
 use crate::command::Attempt;
 use crate::lifecycle::{OutboxStatus, TaskState};
+use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
-use crate::step::Dispatch;
 use crate::work;
+
+/// Every effect without an acknowledgement: dispatches, then releases.
+pub fn unfinished(state: &State) -> Vec<Effect> {
+    let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
+    let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
+    dispatches.chain(releases).collect()
+}
 
 /// Every attempt that some queue should hold now: what a node must hand out after a start, because the queue may have
 /// lost it (ADR-046). Sorted by run and task.
 pub fn outstanding(state: &State) -> Vec<Dispatch> {
     state
-        .runs
-        .values()
+        .runs()
         .filter(|run| !run.state.is_terminal())
         .flat_map(|run| run.tasks.iter().filter_map(|task| in_a_queue(state, run, task)))
         .collect()
@@ -34,4 +40,14 @@ pub(crate) fn dispatch(state: &State, run: &Run, task: &Task) -> Option<Dispatch
         timeout: task.options.timeout_ms,
         work: work::work(state, run, task, attempt_id).map(Arc::new),
     })
+}
+
+impl Release {
+    pub(crate) fn of(row: &QuarantineRow) -> Self {
+        Self {
+            asset: row.asset_key.clone(),
+            partition: row.partition_key.clone(),
+            materialization_id: row.materialization_id,
+        }
+    }
 }

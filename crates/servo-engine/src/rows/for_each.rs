@@ -1,43 +1,4 @@
-//! The list of tables, and the macros that go through it.
-
-/// Every table: the field of [`HotRows`](crate::HotRows) and [`Delta`](crate::Delta) that holds its rows, and the row. A
-/// table is a file in `rows/` and a line here; everything that is done with tables is generated from this list.
-///
-/// Hands the list to another macro, behind the arguments that it is given.
-#[macro_export]
-macro_rules! tables {
-    ($($callback:ident)::+ ! { $($arguments:tt)* }) => {
-        $($callback)::+! {
-            { $($arguments)* }
-            // Rows change and go; their final form is kept.
-            hot_with_history {
-                runs: RunRow,
-                tasks: TaskRow,
-                edges: EdgeRow,
-                deployments: DeploymentRow,
-            }
-            // Rows change and go.
-            hot {
-                timers: TimerRow,
-                outbox: OutboxRow,
-                asset_definitions: AssetDefinitionRow,
-                partition_status: PartitionStatusRow,
-                quarantine: QuarantineRow,
-                dynamic_partitions: DynamicPartitionRow,
-                partition_sets: PartitionSetRow,
-            }
-            // Rows are written once.
-            append_only {
-                materializations: MaterializationRow,
-                materialization_inputs: MaterializationInputRow,
-                check_results: CheckResultRow,
-                run_keys: RunKeyRow,
-                run_key_conflicts: RunKeyConflictRow,
-                idempotency: IdempotencyRow,
-            }
-        }
-    };
-}
+//! The macros that go through the [list of tables](crate::tables).
 
 /// Evaluates an expression for every table, with the name of your choice standing for its row.
 ///

@@ -1,16 +1,22 @@
 //! Attempts that ended without a word of whoever was at them, and may have stored something afterwards (ADR-070).
 
-use super::{Run, State, Task};
+use super::{Discard, Effect};
 use crate::lifecycle::{TaskState, TransitionReason};
-use crate::rows::Discard;
+use crate::state::{Run, State, Task};
 
-impl State {
-    /// What such attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8), so it may be
-    /// removed at any time, and again.
-    pub fn given_up(&self) -> Vec<Discard> {
-        let of_run = |run: &Run| run.tasks.iter().flat_map(|task| of_task(run, task)).collect::<Vec<_>>();
-        self.runs.values().flat_map(of_run).collect()
+/// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8),
+/// so it may be removed at any time, and again.
+pub fn abandoned(state: &State) -> Vec<Effect> {
+    state.runs().flat_map(of_run).collect()
+}
+
+fn of_run(run: &Run) -> Vec<Effect> {
+    let mut effects: Vec<_> =
+        run.tasks.iter().flat_map(|task| of_task(run, task)).map(Effect::Discard).collect();
+    if !effects.is_empty() && run.state.is_terminal() {
+        effects.push(Effect::ClearStaging(run.id));
     }
+    effects
 }
 
 fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
@@ -27,7 +33,6 @@ fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
         attempt,
         attempt_id,
         assets: task.assets().collect(),
-        whole_run: run.state.is_terminal(),
     };
     attempts.map(discard).collect()
 }
