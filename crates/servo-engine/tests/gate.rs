@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use servo_core::{AssetKey, TaskKey};
 use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport};
-use servo_engine::{Attempt, Caller, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report, RetryPolicy, RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts};
+use servo_engine::{
+    Attempt, Caller, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report,
+    RetryPolicy, RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts,
+};
 use support::{World, plan_of};
 
 fn check(name: &str, passed: bool, severity: Severity, blocking: Option<bool>) -> CheckReport {

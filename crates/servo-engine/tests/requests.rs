@@ -150,7 +150,9 @@ fn another_request_under_the_key_is_a_conflict_with_both_fingerprints() {
     let conflicting = other.fingerprint().clone();
     assert!(matches!(trigger(&mut world, other), Err(Refusal::RunKeyConflict { .. })));
     let delta = world.engine.state_mut().take_delta();
-    let [row] = delta.appended.run_key_conflicts.as_slice() else { panic!("{:?}", delta.appended.run_key_conflicts) };
+    let [row] = delta.appended.run_key_conflicts.as_slice() else {
+        panic!("{:?}", delta.appended.run_key_conflicts)
+    };
     assert_eq!(
         (row.run_id, &row.existing_fingerprint, &row.conflicting_fingerprint),
         (run.run_id, &existing, &conflicting)

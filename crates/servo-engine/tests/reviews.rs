@@ -316,7 +316,10 @@ fn what_is_approved_counts_only_when_its_data_was_moved() {
     assert!(removed.iter().all(|it| materialization_of(it.attempt_id) != id), "{removed:?}");
     let Effect::Release(release) = release else { panic!("{release:?}") };
     let step = world.step(&[Input::Released(release.clone()), Input::Released(release.clone())]);
-    assert!(matches!(step.replies.as_slice(), [Ok(Reply::Change(Change::Accepted { .. })), Ok(Reply::Change(Change::Duplicate))]));
+    assert!(matches!(
+        step.replies.as_slice(),
+        [Ok(Reply::Change(Change::Accepted { .. })), Ok(Reply::Change(Change::Duplicate))]
+    ));
     assert_eq!(latest(&world), Some(id));
     let [Effect::Promote(promotion)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
     assert_eq!((promotion.materialization_id, &promotion.asset), (id, &asset("a")));

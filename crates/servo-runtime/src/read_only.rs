@@ -54,6 +54,7 @@ impl Workspace {
             }
         });
         let (_, leased) = flume::bounded(1);
+        // The state never changes, and a receiver keeps its last value.
         let (_, snapshots) = watch::channel(snapshot);
         Ok(Self {
             inner: Arc::new(Inner {
@@ -61,11 +62,11 @@ impl Workspace {
                 published,
                 cache: Arc::default(),
                 clock: config.clock,
+                ground: config.ground,
+                snapshots,
                 ids: config.put_ids,
                 keys: config.keys,
                 secret: config.secret,
-                ground: config.ground,
-                snapshots,
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),

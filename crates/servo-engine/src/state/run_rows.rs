@@ -5,7 +5,8 @@ use std::sync::Arc;
 use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
-use super::{Cancel, Counts, RestoreError, Run, SharedItems, SharedVec, Task};
+use super::shared::{SharedItems, SharedVec};
+use super::{Cancel, Counts, RestoreError, Run, Task};
 use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
 use crate::provenance::Provenance;
