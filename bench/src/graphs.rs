@@ -70,7 +70,7 @@ pub(crate) fn ms(duration: Duration) -> f64 {
 
 async fn run(stage: &Stage, plan: Plan, key: &str) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    let (run, _) = stage.workspace.trigger(TriggerRun::new(key, plan, "bench")).await?;
+    let run = stage.workspace.trigger(TriggerRun::new(key, plan, "bench")).await?.run_id;
     let row = stage.workspace.wait(run).await?;
     let took = started.elapsed();
     let state = row.map(|row| row.state);

@@ -117,7 +117,7 @@ async fn cost_per_event(short: &Path, long: &Path) -> anyhow::Result<(Duration, 
             let before = stage.workspace.read(|state| state.head().seq).await?;
             let trigger = TriggerRun::new(format!("cost-{round}"), plan(tasks), "bench");
             let started = Instant::now();
-            let (run, _) = stage.workspace.trigger(trigger).await?;
+            let run = stage.workspace.trigger(trigger).await?.run_id;
             stage.workspace.wait(run).await?;
             let took = started.elapsed();
             anyhow::ensure!(

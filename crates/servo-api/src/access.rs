@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use servo_engine::{Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
@@ -117,9 +118,9 @@ impl Peer {
     }
 }
 
-/// Who asks: the name that goes into the log.
+/// Who asks: the principal that goes into the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Actor(pub(crate) Arc<str>);
+pub(crate) struct Actor(pub(crate) Principal);
 
 /// The credential of a request about an attempt.
 #[derive(Debug, Clone)]
@@ -138,13 +139,14 @@ pub(crate) async fn authorize(
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
     let peer = request.extensions().get::<Peer>().copied();
-    let actor: Arc<str> = match access {
-        Access::Public => "anybody".into(),
+    let worker = || Principal::new(PrincipalKind::Worker, "");
+    let principal = match access {
+        Access::Public => Principal::user("anybody"),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => match peer {
             Some(peer) if peer.is_here() => {
                 app.check_access_token(request.headers(), peer)?;
-                "local".into()
+                Principal::user("local")
             }
             Some(_) | None => {
                 let detail = "this server knows no users; it serves requests from its own machine only";
@@ -153,7 +155,7 @@ pub(crate) async fn authorize(
         },
         Access::WorkerKey => {
             app.check_worker(request.headers(), peer)?;
-            "worker".into()
+            worker()
         }
         Access::TaskToken => {
             let token = bearer(request.headers())
@@ -161,10 +163,10 @@ pub(crate) async fn authorize(
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             request.extensions_mut().insert(token);
-            "worker".into()
+            worker()
         }
     };
-    request.extensions_mut().insert(Actor(actor));
+    request.extensions_mut().insert(Actor(principal));
     Ok(next.run(request).await)
 }
 

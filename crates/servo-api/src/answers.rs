@@ -27,6 +27,13 @@ pub(crate) struct Once {
     pub(crate) fingerprint: String,
 }
 
+impl Once {
+    /// An idempotency key names the run, so that it is the same run after a restart too.
+    pub(crate) fn run_key(&self) -> Option<String> {
+        self.key.as_ref().map(|(principal, key)| format!("request:{principal}:{key}"))
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Kept>);
 

@@ -98,6 +98,8 @@ codes! {
     TaskCancelled = "task_cancelled", CONFLICT, "Task was cancelled";
     /// What was to be reviewed cannot be moved.
     ReviewFailed = "review_failed", CONFLICT, "Review failed";
+    /// The workspace changes faster than the request can be planned.
+    StalePlan = "stale_plan", CONFLICT, "Plan out of date";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// More than is read.

@@ -1,9 +1,9 @@
 //! What the workspace refuses, as problems. The one place where errors become statuses.
 
-use servo_engine::Refusal;
 use servo_engine::definitions::DefinitionProblems;
+use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
-use servo_runtime::{Error, ErrorKind, RequestError};
+use servo_runtime::{Error, ErrorKind};
 use servo_store::AppendError;
 
 use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
@@ -14,6 +14,9 @@ impl From<Error> for Problem {
             (_, Error::Refused(refusal)) => refusal.into(),
             (_, Error::Request(request)) => request.into(),
             (_, Error::Denied(denied)) => denied.into(),
+            (_, error @ Error::NothingToRelease { .. }) => {
+                Problem::new(Code::ReviewFailed, error.to_string())
+            }
             (_, error @ Error::ReadOnly) => Problem::new(Code::Forbidden, error.to_string()),
             (ErrorKind::Transient, error) => unavailable(&error),
             (ErrorKind::Stopped, _) => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
@@ -53,6 +56,7 @@ impl From<Refusal> for Problem {
             Refusal::UnknownRun { .. } => Code::UnknownRun,
             Refusal::UnknownTask { .. } => Code::UnknownTask,
             Refusal::RunKeyConflict { .. } => Code::RunKeyConflict,
+            Refusal::StalePlan(_) => Code::StalePlan,
             Refusal::RunEnded { .. } => Code::RunEnded,
             Refusal::ForceTooSoon { .. } => Code::ForceTooSoon,
             Refusal::StaleAttempt { .. } => Code::StaleAttempt,
@@ -79,7 +83,7 @@ impl From<Refusal> for Problem {
 impl From<RequestError> for Problem {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
-        match error {
+        match &error {
             RequestError::Selection(syntax) => {
                 let mut problem = Problem::new(Code::InvalidRequest, detail);
                 problem
@@ -91,7 +95,6 @@ impl From<RequestError> for Problem {
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
-            RequestError::NothingToRelease { .. } => Problem::new(Code::ReviewFailed, detail),
         }
     }
 }

@@ -109,7 +109,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.actor()).await;
+                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),

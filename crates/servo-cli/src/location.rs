@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use servo_core::{TenantId, WorkspaceId};
+use servo_engine::Caller;
 use servo_runtime::Stores;
 use servo_store::{FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
@@ -88,8 +89,9 @@ impl Location {
     }
 
     /// Who asks, for the log: the user of this machine.
-    pub(crate) fn actor(&self) -> String {
-        std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "local".to_owned())
+    pub(crate) fn caller(&self) -> Caller {
+        let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+        Caller::user(user.unwrap_or_else(|| "local".to_owned()))
     }
 
     fn secret_path(&self) -> PathBuf {

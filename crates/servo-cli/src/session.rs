@@ -7,7 +7,7 @@ use anyhow::Context;
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Deploy, Settings, State};
+use servo_engine::{Caller, Deploy, Settings, State};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
@@ -78,9 +78,9 @@ impl Session {
     }
 
     /// Makes what the project declares now what the workspace runs.
-    pub(crate) async fn deploy(&mut self, actor: String) -> anyhow::Result<()> {
+    pub(crate) async fn deploy(&mut self, caller: Caller) -> anyhow::Result<()> {
         let scanned = self.scanned().await?;
-        deploy(&self.workspace, scanned, actor).await?;
+        deploy(&self.workspace, scanned, caller).await?;
         Ok(())
     }
 
@@ -111,7 +111,7 @@ impl Session {
 }
 
 /// Deploys what was scanned; true if it differs from what was deployed.
-pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: String) -> anyhow::Result<bool> {
+pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
     let digest: Arc<str> = scanned.digest.as_str().into();
     let time_zones: Arc<str> = TimeZones::in_use().version().into();
     let (same_digest, same_zones) = (digest.clone(), time_zones.clone());
@@ -121,17 +121,17 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: Strin
     if workspace.read(is_deployed).await? {
         return Ok(false);
     }
-    workspace.deploy(deployment(scanned, actor)?).await?;
+    workspace.deploy(deployment(scanned, caller)?).await?;
     Ok(true)
 }
 
 /// The request to deploy what was scanned, if nothing is wrong with it.
-pub(crate) fn deployment(scanned: Scanned, actor: String) -> anyhow::Result<Deploy> {
+pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, actor })
+    Ok(Deploy { digest, time_zones, project, assets, caller })
 }
 
 /// Who runs the tasks of a workspace.

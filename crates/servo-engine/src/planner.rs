@@ -17,6 +17,7 @@ mod stages;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use servo_core::partitions::{Moment, PartitionSet};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
@@ -42,14 +43,24 @@ pub struct PlanRequest {
 }
 
 /// Which partitions, as people write them. Together they are the union.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionChoice {
     /// Keys, such as `2013-01-15` or `date=2013-01-15,region=eu`; a dimension left out means all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Ranges, such as `2013-01-01..2013-01-31`, both ends included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<String>,
     /// The newest partition of every asset.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latest: bool,
+}
+
+impl PartitionChoice {
+    /// Whether no partitions are asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// What is materialized, outside the plan.

@@ -31,6 +31,8 @@ pub enum Refusal {
         "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
     )]
     RunKeyConflict { run_key: Arc<str>, run_id: RunId },
+    #[error("the plan of the run is out of date: {0}; ask again")]
+    StalePlan(crate::requests::StalePlan),
     #[error("run {run_id} has already ended as {state}")]
     RunEnded { run_id: RunId, state: crate::lifecycle::RunState },
     #[error(
@@ -78,6 +80,7 @@ impl Refusal {
                 RefusalKind::NotFound
             }
             Refusal::RunKeyConflict { .. }
+            | Refusal::StalePlan(_)
             | Refusal::RunEnded { .. }
             | Refusal::ForceTooSoon { .. }
             | Refusal::StaleAttempt { .. }

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, Fingerprint, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use changes::Changes;
@@ -48,7 +48,7 @@ pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
 use crate::definitions::{AssetDef, Definitions};
-use crate::rows::{Delta, Head, QuarantineRow};
+use crate::rows::{Delta, Head, PartitionStatusRow, QuarantineRow};
 use crate::settings::Settings;
 
 /// The state of one workspace.
@@ -220,6 +220,15 @@ impl State {
         self.statuses.get(asset, partition)
     }
 
+    /// The same as a row of its table.
+    pub fn partition_status_row(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionStatusRow> {
+        self.statuses.row(asset, partition)
+    }
+
     /// What is known of the partitions of an asset, by the canonical text of their keys, in its order; none stands for
     /// an asset without partitions.
     pub fn partition_statuses(
@@ -239,11 +248,11 @@ impl State {
         self.statuses.assets()
     }
 
-    /// Prefix of the fingerprint a run was first asked for with. A run in memory answers for itself, even when the
-    /// index has forgotten its key: one id never names two runs at once.
-    pub(crate) fn requested_with(&self, run: RunId) -> Option<u64> {
-        let of_run = |run: &Run| crate::derive::fingerprint_prefix(&run.fingerprint);
-        self.run_keys.get(run).or_else(|| self.run(run).map(of_run))
+    /// The fingerprint a run was first asked for with. A run in memory answers for itself, even when the index has
+    /// forgotten its key: one id never names two runs at once.
+    pub(crate) fn requested_with(&self, run: RunId) -> Option<Fingerprint> {
+        let of_index = || self.run_keys.get(run);
+        self.run(run).map(|run| run.fingerprint.clone()).or_else(of_index)
     }
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.

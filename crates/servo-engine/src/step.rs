@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{EventId, RunId, Timestamp};
 
-use crate::command::{Input, Reply};
+use crate::command::{Change, Finish, Input, Reply, RunReply};
 use crate::controllers::{self, Freshness, anti_entropy};
-use crate::decide::{Answer, decide};
+use crate::decide::{Answer, Decision, decide};
 use crate::derive::next_event_id;
 use crate::effect::{self, Effect, Release};
-use crate::event::{Event, EventData};
+use crate::event::{Causation, Event, EventData};
+use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::state::State;
 
@@ -84,7 +85,7 @@ impl Engine {
     pub fn reconcile(&mut self, now: Timestamp) -> Step {
         let mut step = Step::default();
         for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
-            self.emit(data, now, &mut step);
+            self.react(data, now, &mut step);
         }
         self.settle(now, &mut step);
         step
@@ -96,21 +97,26 @@ impl Engine {
     pub fn step(&mut self, inputs: &[Input], now: Timestamp) -> Step {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
-            let decision = decide(&self.state, &self.secret, input, now);
+            let Decision { events, principal, answer } = decide(&self.state, &self.secret, input, now);
             let first = step.events.len();
-            for data in decision.events {
-                self.emit(data, now, &mut step);
+            for data in events {
+                // The first event is caused by the request, the others by it.
+                let before = step.events.get(first).map(|event| Causation::Event(event.id));
+                let cause = before.or_else(|| self.cause(input, &data));
+                self.emit(data, principal.clone(), cause, now, &mut step);
             }
             let event_id = step.events.get(first).map(|event| event.id);
-            step.replies.push(match (decision.answer, event_id) {
+            step.replies.push(match (answer, event_id) {
                 (Answer::Now(answer), _) => answer,
-                (Answer::FirstEvent, Some(event_id)) => Ok(Reply::Accepted { event_id }),
-                (Answer::NewRun(run_id), accepted) => Ok(Reply::Run { run_id, accepted }),
-                (Answer::FirstEvent, None) => Ok(Reply::Duplicate),
+                (Answer::NewRun(run_id), accepted) => Ok(Reply::Run(RunReply { run_id, accepted })),
+                (Answer::Change, Some(event_id)) => Ok(Reply::Change(Change::Accepted { event_id })),
+                (Answer::Change, None) => Ok(Reply::Change(Change::Duplicate)),
+                (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
+                (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             });
             if matches!(input, Input::Sweep) {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
-                    self.emit(data, now, &mut step);
+                    self.react(data, now, &mut step);
                 }
                 step.effects.extend(effect::abandoned(&self.state));
             }
@@ -127,7 +133,7 @@ impl Engine {
                 break;
             }
             for data in wanted {
-                self.emit(data, now, step);
+                self.react(data, now, step);
             }
         }
         if !step.events.is_empty() {
@@ -137,17 +143,43 @@ impl Engine {
         step.effects.extend(self.state.changes.take_effects());
     }
 
-    fn emit(&mut self, data: EventData, now: Timestamp, step: &mut Step) {
+    /// Emits what a controller wants.
+    fn react(&mut self, data: EventData, now: Timestamp, step: &mut Step) {
+        let cause = self.last_change(&data).map(Causation::Event);
+        let principal = data.usual_principal();
+        self.emit(data, principal, cause, now, step);
+    }
+
+    /// The request that an input came with, or else the last change of what it is about.
+    fn cause(&self, input: &Input, data: &EventData) -> Option<Causation> {
+        input.request_id().map(Causation::Request).or_else(|| self.last_change(data).map(Causation::Event))
+    }
+
+    /// The newest event that changed what this one is about.
+    fn last_change(&self, data: &EventData) -> Option<EventId> {
+        let run = self.state.run(data.run_id()?)?;
+        let task = data.task_key().and_then(|key| run.position(key));
+        Some(task.map_or(run.version, |position| run.tasks[position as usize].version))
+    }
+
+    fn emit(
+        &mut self,
+        data: EventData,
+        principal: Principal,
+        causation: Option<Causation>,
+        now: Timestamp,
+        step: &mut Step,
+    ) {
         let idempotency_key = data.idempotency_key();
         let event = Event {
             id: next_event_id(self.state.head.last_event, now, &idempotency_key),
             at: now,
             source: self.source.clone(),
+            principal,
             tenant: self.state.tenant.clone(),
             workspace: self.state.workspace.clone(),
             idempotency_key,
-            correlation: None,
-            causation: None,
+            causation,
             data,
         };
         self.state.apply(&event);

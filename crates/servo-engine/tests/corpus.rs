@@ -15,8 +15,8 @@ use expected::{expected, expected_later, options};
 use servo_core::Timestamp;
 use servo_engine::event::{UnknownEvent, decode_batch, encode_batch};
 use servo_engine::{
-    Applied, DataFormat, Event, EventData, EventKind, Ignored, Outcome, OutputState, Report, RetryPolicy,
-    RunState, Settings, TaskOptions, TaskState,
+    Applied, Causation, DataFormat, Event, EventData, EventKind, Ignored, Outcome, OutputState, Principal,
+    Report, RetryPolicy, RunState, Settings, TaskOptions, TaskState,
 };
 use support::{World, empty_state, event, key, plan_of, task, user_error};
 
@@ -314,8 +314,9 @@ fn what_differs_from_the_event_before_is_written_and_the_rest_is_inherited() {
     let mut events: Vec<Event> =
         (0u64..3).map(|i| event(expected(EventKind::TaskStarted)[0].clone(), AT, i)).collect();
     events[1].source = "api/zoë".into();
-    events[1].correlation = Some("run_x".to_owned());
-    events[1].causation = Some(events[0].id);
+    events[1].causation = Some(Causation::Event(events[0].id));
+    events[2].causation = Some(Causation::Request("6f1c".into()));
+    events[2].principal = Principal::worker("größe");
     let text = encode(&events);
     assert_eq!(text.matches("\"tenant_id\"").count(), 1);
     assert_eq!(text.matches("\"source\"").count(), 3, "test, api, test again");

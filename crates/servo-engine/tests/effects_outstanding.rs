@@ -85,7 +85,7 @@ fn telling_the_engine_twice_that_the_queue_has_it_is_a_duplicate() {
     let mut world = World::with(plan(&[("a", &[])]));
     world.enqueue("a").expect("enqueued");
     let written = world.events().len();
-    assert_eq!(world.enqueue("a"), Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(world.enqueue("a"), Ok(servo_engine::Reply::Change(servo_engine::Change::Duplicate)));
     assert_eq!(world.events().len(), written);
 }
 

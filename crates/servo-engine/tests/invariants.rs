@@ -6,8 +6,8 @@ use servo_core::{Millis, TaskKey, Timestamp, dispatch_id};
 use servo_engine::controllers::{self, Freshness, anti_entropy, ready_dispatch, timers};
 use servo_engine::event::{TimerFired, TimerKind};
 use servo_engine::{
-    Applied, Effect, Event, EventData, EventKind, Ignored, Input, Outcome, Progress, Report, Resolution,
-    RetryPolicy, RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
+    Applied, Change, Effect, Event, EventData, EventKind, Finish, Ignored, Input, Outcome, Progress, Reply,
+    Report, Resolution, RetryPolicy, RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
 };
 use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
 
@@ -146,7 +146,7 @@ fn inv_2_a_failure_reported_twice_is_not_a_late_result_of_the_cancelled_task() {
     world.cancel(false).expect("cancelled");
     // The worker's first answer was lost; it sends its report again.
     let reply = world.ask(Input::Finished(attempt, user_error()));
-    assert_eq!(reply, Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(reply, Ok(Reply::Finish(Finish::Duplicate)));
     assert_eq!(world.task("a").late_outcome, None);
 }
 
@@ -320,7 +320,7 @@ fn inv_8_the_right_number_with_a_wrong_token_is_stale_too() {
     ] {
         assert!(world.ask(input).is_err());
     }
-    assert_eq!(world.ask(Input::Enqueued(forged)), Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(world.ask(Input::Enqueued(forged)), Ok(Reply::Change(Change::Duplicate)));
     assert_eq!(world.task_state("a"), TaskState::Running);
 }
 

@@ -10,8 +10,8 @@ use servo_engine::definitions::{CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::rows::Delta;
 use servo_engine::{
-    Attempt, AttemptOutcome, DataFormat, DataStatus, Discard, Effect, ErrorCode, Input, Outcome, OutputState,
-    Refusal, Reply, Report, RetryPolicy, Settings, State, TaskError, TaskOptions, TaskState,
+    Attempt, AttemptOutcome, DataFormat, DataStatus, Discard, Effect, ErrorCode, Finish, Input, Outcome,
+    OutputState, Refusal, Reply, Report, RetryPolicy, Settings, State, TaskError, TaskOptions, TaskState,
     TransitionReason,
 };
 use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
@@ -282,9 +282,9 @@ fn what_a_silent_worker_has_stored_is_removed_when_it_is_given_up_and_when_it_re
     assert_eq!(world.task("a").reason, TransitionReason::ForceCancelled);
     assert_eq!(removed(&world.discards()), [both(1)], "given up");
     let report = || made(&[output("a", OutputState::Committed)], Report::succeeded());
-    assert_eq!(world.finish("a", report()), Ok(Reply::Late));
+    assert_eq!(world.finish("a", report()), Ok(Reply::Finish(Finish::Late)));
     assert_eq!(removed(&world.discards()), [both(1)], "it had gone on");
-    assert_eq!(world.finish("a", report()), Ok(Reply::Duplicate));
+    assert_eq!(world.finish("a", report()), Ok(Reply::Finish(Finish::Duplicate)));
     assert!(world.discards().is_empty(), "once");
     assert_eq!(latest(&world, "a"), None);
 }

@@ -414,7 +414,19 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         .map(|s| format!("task {s}")),
     );
     wanted.extend(["Succeeded", "Failed", "Interrupted"].map(|outcome| format!("late {outcome}")));
-    wanted.extend(["Run", "Accepted", "Duplicate", "Heartbeat", "Late", "Done"].map(str::to_owned));
+    wanted.extend(
+        [
+            "Run",
+            "Change(Accepted",
+            "Change(Duplicate",
+            "Heartbeat",
+            "Finish(Accepted",
+            "Finish(Duplicate",
+            "Finish(Late",
+            "Done",
+        ]
+        .map(str::to_owned),
+    );
     wanted.extend(
         [
             "UnknownRun",

@@ -12,8 +12,8 @@ use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::rows::MaterializationInputRow;
 use servo_engine::work::Work;
 use servo_engine::{
-    Attempt, DataFormat, Deploy, Effect, Input, NAMED_INPUTS, OutputState, PiecesRead, Report, Settings,
-    TaskOptions, TaskRequest, TaskState, TriggerRun,
+    Attempt, Caller, DataFormat, Deploy, Effect, Input, NAMED_INPUTS, OutputState, PiecesRead, Report,
+    Settings, TaskOptions, TaskRequest, TaskState, TriggerRun,
 };
 use support::{World, plan_of};
 
@@ -53,7 +53,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
             project,
             assets,
             time_zones: "2026e".into(),
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         }))
         .expect("deployed");
 }

@@ -5,9 +5,9 @@ mod support;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Applied, AttemptOutcome, DataFormat, DataStatus, Effect, Engine, ErrorCode, Event, EventKind, Ignored,
-    Input, OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
-    TaskOptions, TaskState, TriggerRun, Verdict,
+    Applied, AttemptOutcome, Caller, Change, DataFormat, DataStatus, Effect, Engine, ErrorCode, Event,
+    EventKind, Ignored, Input, OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review,
+    Settings, State, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{World, definition, fold, plan, plan_of, task, tenant, workspace};
 
@@ -55,7 +55,7 @@ fn review(id: MaterializationId, verdict: Verdict) -> Input {
         asset: asset("a"),
         materialization_id: id,
         verdict,
-        actor: "zoë".to_owned(),
+        caller: Caller::user("zoë"),
         reason: "looks fine".to_owned(),
     })
 }
@@ -63,7 +63,7 @@ fn review(id: MaterializationId, verdict: Verdict) -> Input {
 /// Approves, and lets the data be moved.
 fn approve(world: &mut World, id: MaterializationId) {
     let step = world.step(&[review(id, Verdict::Approve)]);
-    assert!(matches!(step.replies[0], Ok(Reply::Accepted { .. })), "{:?}", step.replies);
+    assert!(matches!(step.replies[0], Ok(Reply::Change(Change::Accepted { .. }))), "{:?}", step.replies);
     let [Effect::Release(release)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
     assert_eq!((&release.asset, release.materialization_id), (&asset("a"), id));
     assert!(world.ask(Input::Released(release.clone())).is_ok());
@@ -93,7 +93,7 @@ fn what_is_approved_counts_from_then_on() {
             digest: "d1".into(),
             project: "tests".to_owned(),
             assets: vec![definition("a", "v7")],
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         }))
         .expect("deployed");
     world.engine.state_mut().take_delta();
@@ -137,7 +137,7 @@ fn what_is_rejected_is_removed_and_the_latest_stays() {
     let id = again(&mut world, blocked());
     world.engine.state_mut().take_delta();
     world.discards();
-    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Accepted { .. })));
+    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Change(Change::Accepted { .. }))));
     let delta = world.engine.state_mut().take_delta();
     let discards = world.discards();
     let [discard] = discards.as_slice() else { panic!("{discards:?}") };
@@ -155,7 +155,7 @@ fn something_is_reviewed_once() {
         for second in [Verdict::Approve, Verdict::Reject] {
             let (mut world, id) = world();
             let replies = world.step(&[review(id, first), review(id, second)]).replies;
-            assert!(matches!(replies[0], Ok(Reply::Accepted { .. })));
+            assert!(matches!(replies[0], Ok(Reply::Change(Change::Accepted { .. }))));
             let refusal = replies[1].clone().expect_err("reviewed before");
             assert_eq!(refusal, Refusal::NotInQuarantine { asset: asset("a"), materialization_id: id });
             assert_eq!(refusal.kind(), RefusalKind::NotFound);
@@ -316,7 +316,10 @@ fn what_is_approved_counts_only_when_its_data_was_moved() {
     assert!(removed.iter().all(|it| materialization_of(it.attempt_id) != id), "{removed:?}");
     let Effect::Release(release) = release else { panic!("{release:?}") };
     let step = world.step(&[Input::Released(release.clone()), Input::Released(release.clone())]);
-    assert!(matches!(step.replies.as_slice(), [Ok(Reply::Accepted { .. }), Ok(Reply::Duplicate)]));
+    assert!(matches!(
+        step.replies.as_slice(),
+        [Ok(Reply::Change(Change::Accepted { .. })), Ok(Reply::Change(Change::Duplicate))]
+    ));
     assert_eq!(latest(&world), Some(id));
     let [Effect::Promote(promotion)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
     assert_eq!((promotion.materialization_id, &promotion.asset), (id, &asset("a")));

@@ -12,8 +12,8 @@ use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::work::{Work, WorkInput};
 use servo_engine::{
-    Attempt, ChangePartitions, DataFormat, Deploy, Effect, Input, OutputState, Report, Settings, State,
-    TaskOptions, TaskRequest, TriggerRun,
+    Attempt, Caller, ChangePartitions, DataFormat, Deploy, Effect, Input, OutputState, Report, Settings,
+    State, TaskOptions, TaskRequest, TriggerRun,
 };
 use support::{World, fold, plan_of, tenant, workspace};
 
@@ -104,7 +104,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         digest: digest.into(),
         project: "flights".to_owned(),
         assets: assets.collect(),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");
     assert!(world.state().checked_definitions().is_some(), "what is deployed makes sense");
@@ -427,7 +427,7 @@ fn keys_of_dynamic_partitions_are_read_as_they_are() {
             name: "customers".to_owned(),
             add,
             remove,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         })
     };
     assert!(names(&input(&mut world, "all/c")).is_empty());

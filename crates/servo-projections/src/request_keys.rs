@@ -15,15 +15,15 @@ use crate::manifest::{FileRef, Manifest};
 const PARALLEL: usize = 8;
 
 pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
-    let columns = &["key_hash", "fingerprint_prefix", "created_at"];
+    let columns = &["key_hash", "fingerprint_digest", "created_at"];
     let entries = read(files, manifest.settled(RunKeyRow::TABLE), columns, |batch, entries| {
         let key_hash = batch.column("key_hash")?;
-        let fingerprint_prefix = batch.column("fingerprint_prefix")?;
+        let fingerprint = batch.column("fingerprint_digest")?;
         let created_at = batch.column("created_at")?;
         for row in 0..batch.len() {
             entries.push(RunKeyEntry {
                 run_id: RunId::from_u128(key_hash.get(row)?),
-                fingerprint_prefix: fingerprint_prefix.get(row)?,
+                fingerprint: fingerprint.get(row)?,
                 created_at: created_at.get(row)?,
             });
         }

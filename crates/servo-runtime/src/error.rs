@@ -2,31 +2,10 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, MaterializationId, Millis, RunId};
-use servo_engine::planner::PlanningError;
-use servo_engine::{Refusal, RefusalKind, RestoreError};
+use servo_core::{AssetKey, MaterializationId, Millis};
+use servo_engine::{Refusal, RefusalKind, RequestError, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, DataError, ReadError};
-
-/// Why a request for a run makes no sense. Nothing was changed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum RequestError {
-    #[error("invalid selection\n\n  {}", .0.caret().replace('\n', "\n  "))]
-    Selection(servo_core::selection::SyntaxError),
-    #[error(transparent)]
-    Planning(#[from] PlanningError),
-    #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
-    NothingDeployed,
-    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
-    StillRunning { run_id: RunId },
-    #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
-    NothingToRetry { run_id: RunId },
-    #[error(
-        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
-    )]
-    NothingToRelease { asset: AssetKey, materialization_id: MaterializationId },
-}
 
 /// Why there is no answer, or why the answer is no.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,6 +16,16 @@ pub enum Error {
     /// The request makes no sense; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// What was to be approved is not there; nothing changed.
+    #[error(
+        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
+    )]
+    NothingToRelease {
+        /// The asset.
+        asset: AssetKey,
+        /// What was in quarantine.
+        materialization_id: MaterializationId,
+    },
     /// The caller may not say this.
     #[error(transparent)]
     Denied(#[from] AuthError),
@@ -121,6 +110,7 @@ impl Error {
         match self {
             Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),
             Error::Request(request) => ErrorKind::Refused(request.kind()),
+            Error::NothingToRelease { .. } => ErrorKind::Refused(RefusalKind::Conflict),
             Error::Denied(_) => ErrorKind::Denied,
             Error::NotDurable(_)
             | Error::Recovering
@@ -139,19 +129,6 @@ impl Error {
     /// Whether the same request may be made again and can succeed.
     pub fn is_transient(&self) -> bool {
         self.kind() == ErrorKind::Transient
-    }
-}
-
-impl RequestError {
-    /// What kind of no it is.
-    pub fn kind(&self) -> RefusalKind {
-        match self {
-            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
-            RequestError::NothingDeployed
-            | RequestError::StillRunning { .. }
-            | RequestError::NothingToRetry { .. }
-            | RequestError::NothingToRelease { .. } => RefusalKind::Conflict,
-        }
     }
 }
 

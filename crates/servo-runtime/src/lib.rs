@@ -33,9 +33,9 @@ mod workspace;
 
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
-pub use error::{Error, ErrorKind, RequestError};
+pub use error::{Error, ErrorKind};
 pub use ground::{Ground, Threads};
 pub use host::Host;
 pub use reconcile::{Reconciled, catch_up, reconcile_once};
-pub use requests::{Launched, PlannedRun, RunRequest};
+pub use requests::{Launched, Preview, RetryRequest};
 pub use workspace::{RunDetail, Workspace};

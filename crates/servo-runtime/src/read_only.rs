@@ -66,6 +66,7 @@ impl Workspace {
                 snapshots,
                 ids: config.put_ids,
                 keys: config.keys,
+                secret: config.secret,
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, EventId, MaterializationId, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Release, Reply, Review, Snapshot, State,
-    TriggerRun, Verdict,
+    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Release, Review, RunReply,
+    Snapshot, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -23,9 +23,9 @@ use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
 use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
-use crate::error::{Error, RequestError};
+use crate::error::Error;
 use crate::ground::{Crew, Ground, Work, within};
-use crate::messages::Message;
+use crate::messages::{Message, ReplyTo};
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
 
@@ -44,6 +44,8 @@ pub(crate) struct Inner {
     pub(crate) ground: Arc<dyn Ground>,
     pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
+    /// Run ids are derived with it.
+    pub(crate) secret: Arc<[u8]>,
     pub(crate) read_only: bool,
     pub(crate) stopping: Arc<AtomicBool>,
     /// Set when nobody takes requests any more.
@@ -241,6 +243,7 @@ impl Workspace {
                 ground,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                secret: config.secret.clone(),
                 read_only: false,
                 stopping,
                 data,
@@ -255,42 +258,35 @@ impl Workspace {
     }
 
     /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
-    pub async fn trigger(&self, request: TriggerRun) -> Result<(RunId, Option<EventId>), Error> {
-        match self.ask(Input::Trigger(request)).await? {
-            Reply::Run { run_id, accepted } => Ok((run_id, accepted)),
-            Reply::Accepted { .. }
-            | Reply::Duplicate
-            | Reply::Heartbeat { .. }
-            | Reply::Late
-            | Reply::Done => Err(Error::Stopped),
-        }
+    pub async fn trigger(&self, request: TriggerRun) -> Result<RunReply, Error> {
+        self.ask(request).await
     }
 
     /// Stops a run; answers when the request is durable.
-    pub async fn cancel(&self, request: CancelRun) -> Result<Reply, Error> {
-        self.ask(Input::Cancel(request)).await
+    pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Works with these definitions from now on; answers when they are durable. `Duplicate` if they are deployed.
-    pub async fn deploy(&self, request: Deploy) -> Result<Reply, Error> {
-        self.ask(Input::Deploy(request)).await
+    pub async fn deploy(&self, request: Deploy) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
-    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Reply, Error> {
-        self.ask(Input::ChangePartitions(request)).await
+    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Change, Error> {
+        self.ask(request).await
     }
 
     /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then, unless
     /// its data cannot be moved for the moment: then it counts as soon as it was.
-    pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+    pub async fn review(&self, review: Review) -> Result<Change, Error> {
         match review.verdict {
             Verdict::Approve => self.approve(review).await,
-            Verdict::Reject => self.ask(Input::Review(review)).await,
+            Verdict::Reject => self.ask(review).await,
         }
     }
 
-    async fn approve(&self, review: Review) -> Result<Reply, Error> {
+    async fn approve(&self, review: Review) -> Result<Change, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
         let of = asset.clone();
         let waiting = self.read(move |state| {
@@ -300,11 +296,11 @@ impl Workspace {
         if let (Some(partition), Some(data)) = (waiting.await?, &self.inner.data) {
             let release = Release { asset: asset.clone(), partition, materialization_id: id };
             if !release::is_there(data, &release).await? {
-                return Err(RequestError::NothingToRelease { asset, materialization_id: id }.into());
+                return Err(Error::NothingToRelease { asset, materialization_id: id });
             }
         }
         let followed = self.subscribe();
-        let reply = self.ask(Input::Review(review)).await?;
+        let reply = self.ask(review).await?;
         let _counts =
             within(self.inner.ground.as_ref(), LONGEST_RELEASE, self.released(followed, asset, id)).await;
         Ok(reply)
@@ -421,10 +417,18 @@ impl Workspace {
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    pub(crate) async fn ask(&self, input: Input) -> Result<Reply, Error> {
+    pub(crate) async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
+        self.ask_by(command, |input, reply_to| Message::Input(input, Some(reply_to))).await
+    }
+
+    pub(crate) async fn ask_by<C: Command>(
+        &self,
+        command: C,
+        message: impl FnOnce(Input, ReplyTo) -> Message,
+    ) -> Result<C::Reply, Error> {
         let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Input(input, Some(reply_to))).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
+        self.send(message(command.into(), reply_to)).await?;
+        self.answered(answer).await.ok_or(Error::Stopped)?.map(C::reply)
     }
 
     pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {

@@ -112,7 +112,9 @@ fn deadly_files(kill_at: u64) -> FaultyFiles {
 async fn run_and_tell(stage: &Stage, key: &str, plan: Plan) {
     let request = servo_engine::TriggerRun::new(key, plan, "test");
     // A torn write is an error before it is a death: nobody is told that it was accepted.
-    let Ok((run, accepted)) = stage.workspace.trigger(request).await else { return };
+    let Ok(servo_engine::RunReply { run_id: run, accepted }) = stage.workspace.trigger(request).await else {
+        return;
+    };
     say(&format!("run {key}"));
     if let Some(event) = accepted {
         say(&format!("event {event}"));

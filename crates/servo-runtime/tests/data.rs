@@ -14,7 +14,8 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState, Verdict,
+    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState,
+    Verdict,
 };
 use servo_runtime::SystemClock;
 use support::*;
@@ -98,10 +99,10 @@ async fn an_output_without_its_marker_does_not_count_whatever_the_worker_says() 
 }
 
 async fn review(stage: &Stage, id: MaterializationId, verdict: Verdict) {
-    let (actor, reason) = ("me".to_owned(), String::new());
+    let (caller, reason) = (Caller::user("me"), String::new());
     stage
         .workspace
-        .review(Review { asset: a(), materialization_id: id, verdict, actor, reason })
+        .review(Review { asset: a(), materialization_id: id, verdict, caller, reason })
         .await
         .unwrap();
 }
@@ -121,8 +122,8 @@ async fn cancelled(stage: &Stage, root: &Path, key: &str) {
     let sealed = within(taken(&stage.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
     stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id, actor, reason, force: false }).await.unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    stage.workspace.cancel(CancelRun { run_id, caller, reason, force: false }).await.unwrap();
     let id = materialization_of(envelope.attempt_id);
     put(&home(root).join(format!("quarantine/{id}")), "data.json");
     let output = OutputReport::new(a(), OutputState::Quarantined);
@@ -243,9 +244,9 @@ async fn what_is_approved_does_not_count_before_its_data_was_moved() {
     // A file is where the directory of materializations should be.
     let obstacle = home(root.path()).join("materializations");
     fs::write(&obstacle, "").unwrap();
-    let (actor, reason) = ("me".to_owned(), String::new());
+    let (caller, reason) = (Caller::user("me"), String::new());
     let approve =
-        Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, actor, reason };
+        Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
     let workspace = stage.workspace.clone();
     let review = tokio::spawn(async move { workspace.review(approve).await });
     eventually("it is approved", async || is_held_up(&stage).await).await;
@@ -267,9 +268,9 @@ async fn a_release_that_a_crash_interrupted_is_finished_by_the_next_start() {
         let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
         let obstacle = home(root.path()).join("materializations");
         fs::write(&obstacle, "").unwrap();
-        let (actor, reason) = ("me".to_owned(), String::new());
+        let (caller, reason) = (Caller::user("me"), String::new());
         let approve =
-            Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, actor, reason };
+            Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
         let workspace = stage.workspace.clone();
         let review = tokio::spawn(async move { workspace.review(approve).await });
         eventually("it is approved", async || is_held_up(&stage).await).await;
@@ -353,8 +354,8 @@ async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start
     stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
     let given_up = move |state: &servo_engine::State| !servo_engine::effect::abandoned(state).is_empty();
     eventually("it is given up", async || stage.workspace.read(given_up).await.unwrap()).await;
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await.unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    stage.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await.unwrap();
     // The worker knows nothing of it, stores what it made, and dies.
     let store = || {
         let id = materialization_of(envelope.attempt_id);

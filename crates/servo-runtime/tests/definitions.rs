@@ -10,7 +10,9 @@ use std::sync::Arc;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::definitions::{AssetDef, DepDef, Location};
 use servo_engine::rows::HotRows;
-use servo_engine::{ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Reply, Report, State};
+use servo_engine::{
+    Caller, Change, ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Report, State,
+};
 use servo_runtime::{Error, SystemClock};
 use support::{
     Stage, assert_same_rows, assert_tables_verify, directory, events, keys, memory, one, taken, within,
@@ -33,14 +35,14 @@ fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
         digest: digest.into(),
         project: "shop".to_owned(),
         assets,
-        actor: "test".to_owned(),
+        caller: Caller::user("test"),
     }
 }
 
 fn customers(add: &[&str], remove: &[&str]) -> ChangePartitions {
     let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
-    let (name, actor) = ("customers".to_owned(), "test".to_owned());
-    ChangePartitions { name, add: keys(add), remove: keys(remove), actor }
+    let (name, caller) = ("customers".to_owned(), Caller::user("test"));
+    ChangePartitions { name, add: keys(add), remove: keys(remove), caller }
 }
 
 /// Runs the one task of a plan by hand and reports what it produced.
@@ -105,10 +107,10 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     assert_eq!(status.latest().unwrap().id(), MaterializationId::from_parts(1, 1));
     // And it goes on from there.
     let same = stage.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
-    assert_eq!(same, Reply::Duplicate);
+    assert_eq!(same, Change::Duplicate);
     assert!(stage.workspace.deploy(deploy("d1", vec![definition("a", "one")])).await.is_ok());
     let nothing = stage.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
-    assert_eq!(nothing, Reply::Duplicate);
+    assert_eq!(nothing, Change::Duplicate);
     materialize(&stage, "third", produced(3)).await;
     let latest = stage.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
     assert_eq!(latest.unwrap().id(), MaterializationId::from_parts(1, 3));

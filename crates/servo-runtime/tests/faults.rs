@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use servo_core::{ManualClock, Millis, RunId, Timestamp};
-use servo_engine::{Plan, RunState, Settings, TriggerRun};
+use servo_engine::{Plan, RunReply, RunState, Settings, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Error, Ownership, Workspace};
 use servo_store::{AppendError, Log, MemoryFault};
@@ -20,7 +20,7 @@ use support::*;
 async fn insist(stage: &Stage, key: &str, plan: Plan) -> RunId {
     loop {
         match within(stage.workspace.trigger(TriggerRun::new(key, plan.clone(), "test"))).await {
-            Ok((run, accepted)) => {
+            Ok(RunReply { run_id: run, accepted }) => {
                 if let Some(event) = accepted {
                     stage.acknowledged.add(event);
                 }
@@ -170,7 +170,7 @@ async fn two_nodes_without_leases_make_one_history() {
             for (key, plan) in requests {
                 loop {
                     match within(stage_of.trigger(TriggerRun::new(key.clone(), plan.clone(), "test"))).await {
-                        Ok((run, accepted)) => {
+                        Ok(RunReply { run_id: run, accepted }) => {
                             accepted.into_iter().for_each(|event| acknowledged.add(event));
                             runs.insert(run);
                             break;

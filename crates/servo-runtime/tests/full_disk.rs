@@ -124,8 +124,8 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
         disk.fill();
         let request = TriggerRun::new(format!("full {runs}"), one("a"), "test");
         match within(stage.workspace.trigger(request)).await {
-            Ok((_, accepted)) => {
-                stage.acknowledged.add(accepted.unwrap());
+            Ok(reply) => {
+                stage.acknowledged.add(reply.accepted.unwrap());
                 runs += 1;
             }
             Err(Error::Recovering) => {}
@@ -161,7 +161,7 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     disk.empty();
     let run = loop {
         match within(stage.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await {
-            Ok((run, _)) => break run,
+            Ok(reply) => break reply.run_id,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };

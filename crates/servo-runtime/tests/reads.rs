@@ -36,7 +36,7 @@ async fn all_pages(workspace: &Workspace, limit: usize, filter: &RunFilter) -> V
         for run in page {
             let above = all.last().map(|above| above.requested_event_id);
             assert!(above.is_none_or(|above| run.requested_event_id < above), "newest first, each once");
-            assert!(filter.accepts(&run));
+            assert!(filter.accepts_row(&run));
             all.push(run);
         }
         if end {
@@ -94,7 +94,7 @@ async fn pages_show_every_run_once_and_newest_first_at_every_moment() {
     let all = all_pages(&stage.workspace, 7, &RunFilter::default()).await;
     assert_eq!(all.len(), RUNS);
     assert_eq!(ids(&all), *acknowledged.lock().unwrap());
-    let failed = RunFilter { states: vec![RunState::Failed] };
+    let failed = RunFilter { states: vec![RunState::Failed], ..RunFilter::default() };
     assert_eq!(all_pages(&stage.workspace, 7, &failed).await.len(), RUNS / 10);
     let in_memory = stage.workspace.read(|state| state.runs().count()).await.unwrap();
     assert!(in_memory <= 5, "memory is bounded by active work");
@@ -195,7 +195,7 @@ async fn a_read_waits_for_no_commit_and_never_shows_what_is_not_durable() {
     assert_eq!(ids(&early), BTreeSet::from([before]), "what was decided is not shown before it is durable");
     let earlier = stage.workspace.snapshot();
     go_on.send(()).unwrap();
-    let held = within(held).await.unwrap().0;
+    let held = within(held).await.unwrap().run_id;
     let runs = stage.workspace.runs(None, 10, RunFilter::default()).await.unwrap();
     assert_eq!(ids(&runs), BTreeSet::from([before, held]), "whoever was answered sees what they asked for");
     let error = within(refused).await.unwrap_err();

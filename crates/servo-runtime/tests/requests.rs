@@ -7,10 +7,16 @@ mod support;
 use std::collections::BTreeMap;
 
 use servo_core::{Millis, RunId};
-use servo_engine::event::Trigger;
-use servo_engine::{Refusal, RunState, TaskOptions, TaskState, TriggerRun};
-use servo_runtime::{Error, RequestError, RunDetail};
+use servo_engine::{
+    Caller, Principal, Refusal, RequestError, RunRequest, RunSource, RunState, TaskOptions, TaskState,
+    TriggerRun,
+};
+use servo_runtime::{Error, RetryRequest, RunDetail};
 use support::*;
+
+fn again(from_failure: bool, who: &str) -> RetryRequest {
+    RetryRequest { from_failure, caller: Caller::user(who), run_key: None }
+}
 
 /// What waits for what, by name.
 fn edges(detail: &RunDetail) -> Vec<(String, String)> {
@@ -38,10 +44,19 @@ async fn failed(stage: &Stage) -> RunDetail {
         request("bottom", &["left", "right"], TaskOptions::default()),
         request("last", &["bottom"], TaskOptions::default()),
     ]);
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
     let labels = BTreeMap::from([("team".to_owned(), "ops".to_owned())]);
-    let run = TriggerRun::with("first".into(), plan, trigger, 7, labels, Some(Millis::from_hours(1)));
-    let (run, _) = stage.workspace.trigger(run).await.unwrap();
+    let run = TriggerRun::of_tasks(
+        "first",
+        plan,
+        RunRequest {
+            priority: 7,
+            labels,
+            timeout: Some(Millis::from_hours(1)),
+            caller: Caller::user("me"),
+            ..RunRequest::default()
+        },
+    );
+    let run = stage.workspace.trigger(run).await.unwrap().run_id;
     let detail = stage.ended(run).await;
     assert_eq!(detail.run.state, RunState::Failed);
     detail
@@ -53,7 +68,7 @@ async fn what_did_not_succeed_is_tried_again_with_the_edges_among_it() {
     let stage = Stage::on(root.path()).await;
     let first = failed(&stage).await;
     stage.script.let_task("left", Behaviour::Succeed);
-    let launched = stage.workspace.retry(first.run.run_id, true, "zoë".to_owned()).await.unwrap();
+    let launched = stage.workspace.retry(first.run.run_id, again(true, "zoë")).await.unwrap();
     assert_eq!(launched.tasks, 3);
     assert_ne!(launched.run_id, first.run.run_id);
     let again = stage.ended(launched.run_id).await;
@@ -65,7 +80,8 @@ async fn what_did_not_succeed_is_tried_again_with_the_edges_among_it() {
     assert_eq!((again.run.priority, again.run.timeout), (7, Some(Millis::from_hours(1))));
     assert_eq!(again.run.labels, first.run.labels);
     let of = first.run.run_id;
-    assert_eq!(*again.run.trigger, Trigger::Retry { actor: "zoë".to_owned(), of, from_failure: true });
+    assert_eq!(*again.run.source, RunSource::Retry { of, from_failure: true });
+    assert_eq!(again.run.requested_by, Principal::user("zoë"));
     stage.close().await;
 }
 
@@ -74,7 +90,7 @@ async fn a_whole_run_is_repeated_with_all_its_edges() {
     let root = tempfile::tempdir().unwrap();
     let stage = Stage::on(root.path()).await;
     let first = failed(&stage).await;
-    let launched = stage.workspace.retry(first.run.run_id, false, "me".to_owned()).await.unwrap();
+    let launched = stage.workspace.retry(first.run.run_id, again(false, "me")).await.unwrap();
     let again = stage.ended(launched.run_id).await;
     assert_eq!(edges(&again), edges(&first));
     assert_eq!(again.run.plan_fingerprint, first.run.plan_fingerprint, "the same plan");
@@ -93,7 +109,7 @@ async fn a_run_that_left_memory_can_be_tried_again() {
     let id = first.run.run_id;
     let in_memory = stage.workspace.read(move |state| state.run(id).is_some()).await.unwrap();
     assert!(!in_memory);
-    let launched = stage.workspace.retry(id, true, "me".to_owned()).await.unwrap();
+    let launched = stage.workspace.retry(id, again(true, "me")).await.unwrap();
     let again = stage.ended(launched.run_id).await;
     assert_eq!(edges(&again), pairs(&[("bottom", "last"), ("left", "bottom")]));
     assert_eq!(task_row(&again, "left").state, TaskState::Failed, "it still does");
@@ -104,7 +120,7 @@ async fn a_run_that_left_memory_can_be_tried_again() {
 async fn what_cannot_be_tried_again_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let stage = Stage::on(root.path()).await;
-    let retry = |run: RunId, from_failure| stage.workspace.retry(run, from_failure, "me".to_owned());
+    let retry = |run: RunId, from_failure| stage.workspace.retry(run, again(from_failure, "me"));
     let nobody = RunId::from_u128(7);
     let unknown = retry(nobody, true).await.unwrap_err();
     assert!(matches!(unknown, Error::Refused(Refusal::UnknownRun { run_id }) if run_id == nobody));

@@ -11,8 +11,8 @@ use std::time::Duration;
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::rows::Name;
 use servo_engine::{
-    CancelRun, ErrorCode, EventData, Plan, Refusal, Reply, Report, RunState, TaskOptions, TaskState,
-    TransitionReason, TriggerRun,
+    Caller, CancelRun, Change, ErrorCode, EventData, Plan, Refusal, Report, RunReply, RunState, TaskOptions,
+    TaskState, TransitionReason, TriggerRun,
 };
 use servo_projections::Projection;
 use servo_queue::{
@@ -150,9 +150,9 @@ async fn a_cancelled_run_stops_its_worker_through_the_heartbeat() {
     ];
     let run = stage.trigger("long", plan_of(tasks)).await;
     eventually("the task runs", async || script.begun() == ["long"]).await;
-    let cancel = CancelRun { run_id: run, actor: "me".into(), reason: "enough".into(), force: false };
+    let cancel = CancelRun { run_id: run, caller: Caller::user("me"), reason: "enough".into(), force: false };
     let answer = stage.workspace.cancel(cancel.clone()).await.unwrap();
-    assert!(matches!(answer, Reply::Accepted { .. }), "{answer:?}");
+    assert!(matches!(answer, Change::Accepted { .. }), "{answer:?}");
     let detail = stage.ended(run).await;
     assert_eq!(detail.run.state, RunState::Cancelled);
     assert_eq!(detail.run.cancel_reason.as_deref(), Some("enough"));
@@ -176,14 +176,17 @@ async fn the_same_request_made_many_times_at_once_is_one_run() {
     let mut runs = BTreeSet::new();
     let mut accepted = 0;
     for answer in asked.collect::<Vec<_>>() {
-        let (run, event) = within(answer).await.unwrap();
+        let RunReply { run_id: run, accepted: event } = within(answer).await.unwrap();
         runs.insert(run);
         accepted += usize::from(event.is_some());
     }
     assert_eq!((runs.len(), accepted), (1, 1));
     let detail = stage.ended(*runs.first().unwrap()).await;
     assert_eq!(detail.run.state, RunState::Succeeded);
-    assert_eq!(stage.workspace.trigger(request()).await.unwrap(), (detail.run.run_id, None));
+    assert_eq!(
+        stage.workspace.trigger(request()).await.unwrap(),
+        RunReply { run_id: detail.run.run_id, accepted: None }
+    );
     assert_eq!(stage.script.begun().len(), 4);
     stage.close().await;
 }
@@ -322,7 +325,7 @@ async fn hundreds_of_callers_behind_a_tiny_queue_are_all_answered() {
     });
     let mut runs = BTreeSet::new();
     for answer in asked.collect::<Vec<_>>() {
-        runs.insert(within(answer).await.unwrap().unwrap().0);
+        runs.insert(within(answer).await.unwrap().unwrap().run_id);
     }
     assert_eq!(runs.len(), 300);
     for run in runs {
@@ -347,7 +350,7 @@ async fn a_clean_shutdown_answers_everyone_and_leaves_complete_tables() {
                     for j in 0.. {
                         let request = TriggerRun::new(format!("run {i} {j}"), one("a"), "test");
                         match workspace.trigger(request).await {
-                            Ok((_, event)) => accepted.extend(event),
+                            Ok(reply) => accepted.extend(reply.accepted),
                             Err(Error::Stopped) => return accepted,
                             Err(Error::Refused(Refusal::Quota { .. })) => tokio::task::yield_now().await,
                             Err(error) => panic!("neither accepted nor stopped: {error}"),

@@ -7,7 +7,7 @@ use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, CheckDef, CheckKind, DepDef, Phase, Severity};
-use servo_engine::{Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
+use servo_engine::{Caller, Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
 
 use crate::dice::Dice;
 
@@ -84,7 +84,7 @@ pub fn project(version: u8) -> Deploy {
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
         assets: assets.collect(),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     }
 }
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use servo_core::{EventId, Millis, RunId};
-use servo_engine::event::Trigger;
-use servo_engine::{CancelRun, ChangePartitions, Reply, Review, TriggerRun, Verdict};
+use servo_engine::{
+    Caller, CancelRun, Change, ChangePartitions, Review, RunReply, RunRequest, TriggerRun, Verdict,
+};
 use servo_projections::RunFilter;
-use servo_runtime::Error;
+use servo_runtime::{Error, RetryRequest};
 
 use crate::graphs;
 use crate::scenario::Wish;
@@ -64,10 +65,12 @@ impl People {
                 let layout = &site.layout;
                 let plan = graphs::plan(layout.tenant(), layout.workspace(), site.scenario.seed, graph);
                 let key = format!("key-{key}");
-                let trigger = Trigger::Manual { actor: "me".to_owned() };
                 let timeout = timeout.map(Millis::from_secs);
-                let request =
-                    TriggerRun::with(key.clone().into(), plan, trigger, priority, BTreeMap::new(), timeout);
+                let request = TriggerRun::of_tasks(
+                    key.clone(),
+                    plan,
+                    RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+                );
                 let answer = site.insist(
                     move |workspace| {
                         let request = request.clone();
@@ -75,7 +78,7 @@ impl People {
                     },
                     always,
                 );
-                if let Ok((run, accepted)) = answer.await {
+                if let Ok(RunReply { run_id: run, accepted }) = answer.await {
                     self.told_run(key, run, accepted);
                 }
             }
@@ -84,7 +87,7 @@ impl People {
                 let answer = site.insist(
                     move |workspace| {
                         let request =
-                            CancelRun { run_id, actor: "me".to_owned(), reason: String::new(), force };
+                            CancelRun { run_id, caller: Caller::user("me"), reason: String::new(), force };
                         async move { workspace.cancel(request).await }.boxed()
                     },
                     always,
@@ -94,9 +97,9 @@ impl People {
             Wish::Retry { key, from_failure } => {
                 let Some(run_id) = self.run_of(key) else { return };
                 // Its key is made up by the node, so an unanswered one may have happened: asked once.
-                let answer = site.call(move |workspace| {
-                    async move { workspace.retry(run_id, from_failure, "me".to_owned()).await }.boxed()
-                });
+                let request = RetryRequest { from_failure, caller: Caller::user("me"), run_key: None };
+                let answer =
+                    site.call(move |workspace| async move { workspace.retry(run_id, request).await }.boxed());
                 if let Some(Ok(launched)) = answer.await {
                     self.told().insert(launched.run_id.to_string(), launched.run_id);
                     launched.accepted.into_iter().for_each(|event| self.acknowledge(event));
@@ -109,7 +112,7 @@ impl People {
                     name: graphs::CUSTOMERS.to_owned(),
                     add: keys(add).collect(),
                     remove: keys(remove & !add).collect(),
-                    actor: "me".to_owned(),
+                    caller: Caller::user("me"),
                 };
                 let answer = site.insist(
                     move |workspace| {
@@ -141,7 +144,7 @@ impl People {
         let Ok(Some((asset, materialization_id))) = waiting.await else { return };
         let verdict = if approve { Verdict::Approve } else { Verdict::Reject };
         let review =
-            Review { asset, materialization_id, verdict, actor: "me".to_owned(), reason: String::new() };
+            Review { asset, materialization_id, verdict, caller: Caller::user("me"), reason: String::new() };
         let answer = self.site.insist(
             move |workspace| {
                 let review = review.clone();
@@ -188,8 +191,8 @@ impl People {
         }
     }
 
-    fn accepted(&self, answer: Result<Reply, Error>) {
-        if let Ok(Reply::Accepted { event_id }) = answer {
+    fn accepted(&self, answer: Result<Change, Error>) {
+        if let Ok(Change::Accepted { event_id }) = answer {
             self.acknowledge(event_id);
         }
     }

@@ -9,7 +9,8 @@ use servo_core::{EventId, Millis, Timestamp};
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::Usage;
 use servo_engine::{
-    Attempt, CancelRun, Effect, Engine, Event, EventData, Input, Outcome, Progress, Report, State, TriggerRun,
+    Attempt, Caller, CancelRun, Effect, Engine, Event, EventData, Input, Outcome, Progress, Report, State,
+    TriggerRun,
 };
 use servo_projections::Projection;
 use servo_store::{CountingPutIds, ErrorKind, FileLog, Log, PutIds, Record};
@@ -58,8 +59,8 @@ fn old_batches(site: &Site) -> Vec<Bytes> {
     let stopped = old.step(&[Input::Trigger(TriggerRun::new("stopped", plan(501), "me"))]);
     old.step(&stopped.iter().flat_map(|attempt| old.begin(attempt)).collect::<Vec<_>>());
     if let Some(Attempt { run_id, .. }) = stopped.first() {
-        let (actor, reason) = ("me".to_owned(), String::new());
-        old.step(&[Input::Cancel(CancelRun { run_id: *run_id, actor, reason, force: true })]);
+        let (caller, reason) = (Caller::user("me"), String::new());
+        old.step(&[Input::Cancel(CancelRun { run_id: *run_id, caller, reason, force: true })]);
     }
     old.batches
 }

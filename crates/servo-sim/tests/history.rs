@@ -56,7 +56,7 @@ impl Draft {
     }
 
     fn stop(&mut self) -> &mut Self {
-        self.event("RunCancelRequested", "cancel", json!({ "run_id": RUN, "actor": "me" }))
+        self.event("RunCancelRequested", "cancel", json!({ "run_id": RUN }))
     }
 
     fn set(&mut self, batch: usize, event: usize, field: &str, value: &str) {

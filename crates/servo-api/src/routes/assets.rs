@@ -6,8 +6,7 @@ use servo_core::partitions::Moment;
 use servo_core::selection::{Selection, similar_assets};
 use servo_core::{AssetKey, PartitionKey, Timestamp};
 use servo_engine::definitions::{Asset as Checked, Definitions};
-use servo_engine::{DataStatus, PartitionStatus, State as EngineState};
-use servo_runtime::RequestError;
+use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState};
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};

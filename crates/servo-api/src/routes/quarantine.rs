@@ -8,8 +8,7 @@ use servo_core::{AssetKey, MaterializationId};
 use servo_engine::{Review, Verdict};
 use utoipa::IntoParams;
 
-use super::runs::{accepted, short};
-use crate::access::Actor;
+use super::runs::short;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Command, Path, Query};
@@ -65,10 +64,9 @@ pub(super) async fn list(
 pub(super) async fn approve(
     State(app): State<Shared>,
     path: Path<(String, String, MaterializationId)>,
-    actor: Actor,
     command: Command<ReviewBody>,
 ) -> Result<Response<Body>, Problem> {
-    review(&app, path, actor, command, Verdict::Approve).await
+    review(&app, path, command, Verdict::Approve).await
 }
 
 /// Throws something away.
@@ -81,23 +79,21 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(app): State<Shared>,
     path: Path<(String, String, MaterializationId)>,
-    actor: Actor,
     command: Command<ReviewBody>,
 ) -> Result<Response<Body>, Problem> {
-    review(&app, path, actor, command, Verdict::Reject).await
+    review(&app, path, command, Verdict::Reject).await
 }
 
 async fn review(
     app: &Shared,
     Path((namespace, name, materialization_id)): Path<(String, String, MaterializationId)>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<ReviewBody>,
+    Command { body, caller, once }: Command<ReviewBody>,
     verdict: Verdict,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
     let asset = super::assets::key(&namespace, &name)?;
-    let review = Review { asset, materialization_id, verdict, actor: actor.to_string(), reason: body.reason };
-    let work = async { accepted(&app.workspace().review(review).await?) };
+    let review = Review { asset, materialization_id, verdict, caller, reason: body.reason };
+    let work = async { Ok(Accepted::from(app.workspace().review(review).await?)) };
     app.answers.once(once, app.workspace().now(), work).await
 }
 

@@ -17,7 +17,7 @@ pub struct Deployment {
     /// Release of the time zone database that its partitions follow.
     pub time_zones: String,
     pub project: String,
-    pub actor: String,
+    pub deployed_by: String,
     /// How many assets are deployed with it.
     pub assets: u32,
     /// How many of them were new or different.
@@ -49,7 +49,7 @@ impl From<&servo_engine::Deployment> for Deployment {
             digest: deployment.digest.to_string(),
             time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            deployed_by: deployment.principal.to_string(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,

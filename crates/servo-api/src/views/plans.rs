@@ -5,7 +5,8 @@ use servo_core::partitions::{Moment, PartitionSet};
 use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
 use servo_engine::planner::{self, Why};
-use servo_runtime::PlannedRun;
+use servo_engine::requests::PlannedRun;
+use servo_runtime::Preview;
 use utoipa::ToSchema;
 
 use super::tasks::Task;
@@ -94,9 +95,9 @@ pub struct PlannedInput {
     pub never_materialized: u64,
 }
 
-impl From<PlannedRun> for Plan {
-    fn from(run: PlannedRun) -> Self {
-        let PlannedRun { planned, definitions, dynamic, at } = run;
+impl From<Preview> for Plan {
+    fn from(Preview { run, dynamic, at }: Preview) -> Self {
+        let PlannedRun { planned, definitions, .. } = run;
         let at = Moment::new(at, &dynamic);
         let key = |position: &u32| definitions.asset(*position).key.clone();
         let why = |reason: &planner::PlannedReason| PlannedReason::new(&reason.why, &definitions);

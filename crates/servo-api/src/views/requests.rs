@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_engine::Change;
 use servo_engine::planner::PartitionChoice;
 use utoipa::ToSchema;
 
@@ -158,9 +159,21 @@ impl Accepted {
     }
 }
 
+impl From<Change> for Accepted {
+    fn from(change: Change) -> Self {
+        Self::by(change.event_id())
+    }
+}
+
 impl PartitionsBody {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl From<PartitionChoice> for PartitionsBody {
+    fn from(choice: PartitionChoice) -> Self {
+        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest }
     }
 }
 

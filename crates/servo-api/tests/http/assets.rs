@@ -27,8 +27,8 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
     let current = stage.get("deployments/current").await.ok();
     assert_eq!(current["digest"], first["digest"]);
     assert_eq!(
-        (&current["number"], &current["project"], &current["actor"]),
-        (&json!(1), &json!("shop"), &json!("local"))
+        (&current["number"], &current["project"], &current["deployed_by"]),
+        (&json!(1), &json!("shop"), &json!("user:local"))
     );
 
     let mut options = ListOptions { limit: Some(3), ..ListOptions::default() };

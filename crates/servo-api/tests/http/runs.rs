@@ -9,7 +9,7 @@ use servo_api::client::ListOptions;
 use servo_api::views::{CancelBody, RetryBody, RunBody};
 use servo_api::{Code, Page};
 use servo_core::RunId;
-use servo_engine::{RunState, Settings, TaskState, Trigger};
+use servo_engine::{RunSource, RunState, Settings, TaskState};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
@@ -33,12 +33,13 @@ async fn a_run_is_asked_for_and_looked_at() {
     assert_eq!(row.labels, BTreeMap::from([("team".to_owned(), "ops".to_owned())]));
     assert_eq!((row.priority, row.timeout_ms.unwrap().get()), (3, 60_000));
     assert_eq!(row.requested_event_id.to_string(), event);
-    assert_eq!(row.trigger, Some(Trigger::Manual { actor: "local".to_owned() }));
+    assert_eq!((&row.source, row.requested_by.as_str()), (&RunSource::Api, "user:local"));
+    assert_eq!(row.selection, "+shop.report");
     let shown = stage.get(&format!("runs/{run}?wait_for_event_id={event}")).await.ok();
     assert_eq!(shown["created_at"], accepted["accepted_at"]);
     assert_eq!(shown["created_at"].as_str().unwrap().len(), "2025-01-15T10:30:00.123Z".len());
     assert_eq!(shown["state"], "SUCCEEDED");
-    assert!(shown.get("cancel_actor").is_none(), "what is not there is left out");
+    assert!(shown.get("cancelled_by").is_none(), "what is not there is left out");
 
     let task = stage.task(run, "shop/report:materialize").await;
     assert_eq!((task.task.state, task.task.attempt), (TaskState::Succeeded, 1));
@@ -213,8 +214,8 @@ async fn a_run_is_cancelled_once() {
     let shown = stage.client.run(run).await.unwrap();
     assert_eq!(shown.state, RunState::Cancelling);
     assert_eq!(
-        (shown.cancel_actor.as_deref(), shown.cancel_reason.as_deref()),
-        (Some("local"), Some("a mistake"))
+        (shown.cancelled_by.as_deref(), shown.cancel_reason.as_deref()),
+        (Some("user:local"), Some("a mistake"))
     );
     stage.close().await;
 }
@@ -245,9 +246,7 @@ async fn a_run_is_tried_again_whole_or_from_where_it_failed() {
     assert_eq!(again.tasks, 2);
     let again = stage.ended(again.run_id).await;
     assert_eq!(again.state, RunState::Succeeded);
-    assert!(
-        matches!(again.trigger, Some(Trigger::Retry { of, from_failure: true, .. }) if of == failed.run_id)
-    );
+    assert!(matches!(again.source, RunSource::Retry { of, from_failure: true } if of == failed.run_id));
     let nothing = stage.client.retry(again.run_id, &body).await.unwrap_err();
     assert_eq!(nothing.code(), Some(Code::NothingToRetry));
     let whole = stage.client.retry(failed.run_id, &RetryBody::default()).await.unwrap();
@@ -311,5 +310,33 @@ async fn a_read_waits_for_an_event() {
     assert_eq!(problem.headers["retry-after"], "1");
     let problem = problem.problem();
     assert_eq!((problem.status, problem.code, problem.retry_after), (503, Code::NotYet, Some(1)));
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn runs_are_listed_by_what_was_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    let stage = Stage::on(root.path()).await;
+    let body = json!({ "selection": "raw.orders", "labels": { "team": "ops" } });
+    let first = stage.post("runs", &body).await.accepted();
+    let first = first["run_id"].as_str().unwrap().to_owned();
+    let second = stage.trigger("+shop.report").await.run_id.to_string();
+    let listed = async |query: &str| {
+        let page = stage.get(&format!("runs?{query}")).await.ok();
+        let ids =
+            page["items"].as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(listed("source=api").await, [second.clone(), first.clone()], "newest first");
+    assert_eq!(listed("sort=created_at").await, [first.clone(), second.clone()]);
+    assert_eq!(listed("asset=shop.report").await, [second.clone()]);
+    assert_eq!(listed("asset=raw/orders&label=team%3Dops").await, [first.clone()]);
+    assert_eq!(listed("source=schedule,sensor").await, [""; 0]);
+    assert_eq!(listed("created_before=2001-01-01T00:00:00.000Z").await, [""; 0]);
+    assert_eq!(listed("created_after=2001-01-01T00:00:00.000Z&partition=2025-01-15").await, [""; 0]);
+    for wrong in ["sort=name", "label=team", "created_after=today", "asset=none"] {
+        let problem = stage.get(&format!("runs?{wrong}")).await.problem();
+        assert_eq!((problem.status, problem.code), (400, Code::InvalidRequest), "{wrong}");
+    }
     stage.close().await;
 }

@@ -10,8 +10,6 @@ pub struct MaterializationApproved {
     pub asset_key: AssetKey,
     /// What was kept for review.
     pub materialization_id: MaterializationId,
-    /// Who decided.
-    pub actor: String,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -24,8 +22,6 @@ pub struct MaterializationRejected {
     pub asset_key: AssetKey,
     /// What was kept for review.
     pub materialization_id: MaterializationId,
-    /// Who decided.
-    pub actor: String,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

@@ -4,10 +4,11 @@
 use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::principal::Principal;
 use crate::state::{Cancel, State, Task};
 use servo_core::{RunId, Timestamp};
 
-pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested) -> Applied {
+pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &RunCancelRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
     if run.state.is_terminal() {
         return Applied::No(Ignored::NotInThatState);
@@ -15,12 +16,8 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested)
     if run.cancel.is_some() && !payload.force {
         return Applied::No(Ignored::Duplicate);
     }
-    let cancel = Cancel {
-        at: at.time,
-        actor: payload.actor.clone(),
-        reason: payload.reason.clone(),
-        timed_out: false,
-    };
+    let cancel =
+        Cancel { at: at.time, principal: by.clone(), reason: payload.reason.clone(), timed_out: false };
     // How patient the writer was is its own affair: the log must mean the same to a reader with other settings (P1).
     let old = || at.time.saturating_sub(state.settings.force_cancel_after);
     let silent_since = payload.force.then(|| payload.silent_since.unwrap_or_else(old));

@@ -3,27 +3,25 @@
 use std::sync::Arc;
 
 use super::{Applied, At, Ignored, retention};
-use crate::derive::fingerprint_prefix;
-use crate::event::{PlanCreated, RunRequested, RunTriggered};
+use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::plan::TaskOptions;
 use crate::rows::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 use crate::state::{Counts, Edge, Run, SharedItems, SharedVec, State, Task};
 
-pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: &str) -> Applied {
-    let prefix = fingerprint_prefix(&payload.request_fingerprint);
+pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
     if let Some(existing) = state.requested_with(payload.run_id) {
-        if existing == prefix {
+        if existing == payload.request_fingerprint {
             return Applied::No(Ignored::Duplicate);
         }
-        if !retention::remember(state, at, key) {
+        if !retention::remember(state, at, &event.idempotency_key) {
             return Applied::No(Ignored::Duplicate);
         }
         state.changes.appended.run_key_conflicts.push(RunKeyConflictRow {
             run_id: payload.run_id,
             run_key: payload.run_key.to_string(),
-            existing_fingerprint_prefix: existing,
-            conflicting_fingerprint: payload.request_fingerprint.to_string(),
+            existing_fingerprint: existing,
+            conflicting_fingerprint: payload.request_fingerprint.clone(),
             conflicting_event_id: at.id,
             detected_at: at.time,
             row_version: at.id,
@@ -32,15 +30,15 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
     }
     state.run_keys.insert(RunKeyEntry {
         run_id: payload.run_id,
-        fingerprint_prefix: prefix,
+        fingerprint: payload.request_fingerprint.digest(),
         created_at: at.time,
     });
     state.changes.appended.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
         key_hash: payload.run_id.to_u128(),
         run_key: payload.run_key.to_string(),
-        request_fingerprint: payload.request_fingerprint.to_string(),
-        fingerprint_prefix: prefix,
+        request_fingerprint: payload.request_fingerprint.clone(),
+        fingerprint_digest: payload.request_fingerprint.digest(),
         created_at: at.time,
         row_version: at.id,
     });
@@ -59,7 +57,12 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
             checks_failed: 0,
             state: RunState::Pending,
             reason: RunTransitionReason::Created,
-            trigger: payload.trigger.clone(),
+            source: payload.source.clone(),
+            requested_by: event.principal.clone(),
+            request_id: payload.request_id.clone(),
+            selection: payload.selection.clone(),
+            partitions: payload.partitions.clone(),
+            config: payload.config.clone(),
             labels: payload.labels.clone(),
             priority: payload.priority,
             counts: Counts::default(),

@@ -6,6 +6,7 @@ use super::{Applied, At, Ignored, cancel, tasks};
 use crate::event::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TimerState, TransitionReason};
+use crate::principal::Principal;
 use crate::state::{Cancel, RetryTimer, State};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &TimerRequested) -> Applied {
@@ -69,7 +70,7 @@ fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
     let limit = due.since(run.started_at.unwrap_or(run.created_at));
     let cancel = Cancel {
         at: at.time,
-        actor: "engine".to_owned(),
+        principal: Principal::controller("timers"),
         reason: format!("the run took longer than {limit}"),
         timed_out: true,
     };

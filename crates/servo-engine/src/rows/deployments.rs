@@ -3,6 +3,7 @@
 use servo_core::{EventId, Timestamp};
 
 use super::table::table;
+use crate::principal::Principal;
 
 table! {
     /// One row per deployment.
@@ -17,7 +18,7 @@ table! {
         /// Release of the time zone database that its partitions follow.
         time_zones: String;
         project: String;
-        actor: String;
+        deployed_by: Principal;
         /// How many assets are deployed with it.
         assets: u32;
         assets_upserted: u32;

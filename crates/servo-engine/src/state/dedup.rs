@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{Fingerprint, RunId, Timestamp};
 
 use crate::rows::{IdempotencyEntry, RunKeyEntry};
 
@@ -139,9 +139,9 @@ impl<E: Entry> Window<E> {
 pub(crate) struct RunKeyIndex(Window<RunKeyEntry>);
 
 impl RunKeyIndex {
-    /// Prefix of the fingerprint the run was first asked for with.
-    pub(crate) fn get(&self, run: RunId) -> Option<u64> {
-        self.0.get(run.to_u128()).map(|entry| entry.fingerprint_prefix)
+    /// The fingerprint the run was first asked for with.
+    pub(crate) fn get(&self, run: RunId) -> Option<Fingerprint> {
+        self.0.get(run.to_u128()).map(|entry| Fingerprint::from_digest(entry.fingerprint))
     }
 
     pub(crate) fn insert(&mut self, entry: RunKeyEntry) {

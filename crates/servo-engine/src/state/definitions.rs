@@ -7,6 +7,7 @@ use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 
 use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
+use crate::principal::Principal;
 use crate::rows::{AssetDefinitionRow, DeploymentRow, Json};
 
 /// A deployment.
@@ -21,7 +22,7 @@ pub struct Deployment {
     /// Name of the project.
     pub project: String,
     /// Who deployed it.
-    pub actor: String,
+    pub principal: Principal,
     /// When.
     pub deployed_at: Timestamp,
     /// The event.
@@ -114,7 +115,7 @@ impl Deployed {
         self.assets.get(key).map(|asset| asset.id)
     }
 
-    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId) {
+    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId, who: &Principal) {
         self.checked.take();
         for asset in &payload.upsert {
             let defined = Defined {
@@ -144,7 +145,7 @@ impl Deployed {
             digest: payload.digest.clone(),
             time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
-            actor: payload.actor.clone(),
+            principal: who.clone(),
             deployed_at: at,
             event_id: by,
             assets: self.live,
@@ -159,7 +160,7 @@ impl Deployed {
             digest: deployment.digest.to_string(),
             time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            deployed_by: deployment.principal.clone(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,
@@ -185,7 +186,7 @@ impl Deployed {
                 digest: row.digest.into(),
                 time_zones: row.time_zones.into(),
                 project: row.project,
-                actor: row.actor,
+                principal: row.deployed_by,
                 deployed_at: row.deployed_at,
                 event_id: row.row_version,
                 assets: row.assets,

@@ -7,8 +7,10 @@ use servo_core::{EventId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp
 
 use super::Task;
 use super::shared::{SharedItems, SharedVec};
-use crate::event::Trigger;
+use crate::event::RunSource;
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
+use crate::planner::PartitionChoice;
+use crate::principal::Principal;
 use crate::settings::Settings;
 
 /// An edge between two tasks of a run, by position.
@@ -34,7 +36,7 @@ pub struct Cancel {
     /// When.
     pub at: Timestamp,
     /// Who.
-    pub actor: String,
+    pub principal: Principal,
     /// Why.
     pub reason: String,
     /// Whether the run took too long, rather than somebody asking.
@@ -98,8 +100,18 @@ pub struct Run {
     pub state: RunState,
     /// Why it is there.
     pub reason: RunTransitionReason,
-    /// What started it.
-    pub trigger: Trigger,
+    /// What made somebody or something ask.
+    pub source: RunSource,
+    /// Who asked.
+    pub requested_by: Principal,
+    /// The caller's own id of the request.
+    pub request_id: Option<Arc<str>>,
+    /// Which assets were asked for, as a selection.
+    pub selection: String,
+    /// Which of their partitions, as they were asked for.
+    pub partitions: PartitionChoice,
+    /// Values of configuration fields as JSON texts.
+    pub config: BTreeMap<String, String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
     /// Higher runs first.

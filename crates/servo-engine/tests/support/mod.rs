@@ -12,9 +12,9 @@ use servo_engine::event::{
     AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
 };
 use servo_engine::{
-    Attempt, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Refusal,
-    Reply, Report, Run, RunState, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest,
-    TaskState, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan,
+    Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
+    TaskOptions, TaskRequest, TaskState, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -76,10 +76,10 @@ pub(crate) fn event(data: EventData, at: Timestamp, number: u64) -> Event {
         ),
         at,
         source: "test".into(),
+        principal: Principal::user("me"),
         tenant: tenant(),
         workspace: workspace(),
         idempotency_key: data.idempotency_key(),
-        correlation: None,
         causation: None,
         data,
     }
@@ -129,7 +129,7 @@ impl World {
 
     pub(crate) fn trigger(&mut self, command: TriggerRun) -> RunId {
         let reply = self.ask(Input::Trigger(command));
-        let Ok(Reply::Run { run_id, .. }) = reply else { panic!("not triggered: {reply:?}") };
+        let Ok(Reply::Run(RunReply { run_id, .. })) = reply else { panic!("not triggered: {reply:?}") };
         self.run = run_id;
         run_id
     }
@@ -210,7 +210,7 @@ impl World {
     pub(crate) fn cancel(&mut self, force: bool) -> Result<Reply, Refusal> {
         self.ask(Input::Cancel(CancelRun {
             run_id: self.run,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: "enough".to_owned(),
             force,
         }))
@@ -252,7 +252,6 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
     EventData::DynamicPartitionsChanged(servo_engine::event::DynamicPartitionsChanged {
         name: "customers".to_owned(),
         number,
-        actor: "me".to_owned(),
         added: vec![format!("customer {number}")],
         removed: vec![],
     })
@@ -262,18 +261,16 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");
     let materialization_id = MaterializationId::from_parts(1, 1);
-    let (actor, reason) = ("me".to_owned(), String::new());
+    let reason = String::new();
     match verdict {
         Verdict::Approve => EventData::MaterializationApproved(MaterializationApproved {
             asset_key,
             materialization_id,
-            actor,
             reason,
         }),
         Verdict::Reject => EventData::MaterializationRejected(MaterializationRejected {
             asset_key,
             materialization_id,
-            actor,
             reason,
         }),
     }
@@ -305,7 +302,6 @@ pub(crate) fn deployed(number: u64) -> EventData {
         digest: format!("sha256:{number}").into(),
         time_zones: "2026e".into(),
         project: "tests".to_owned(),
-        actor: "me".to_owned(),
         upsert: vec![DeployedAsset::new(id, definition("a", "1")).expect("a valid key")],
         removed: vec![],
     })

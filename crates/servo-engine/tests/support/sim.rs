@@ -12,9 +12,9 @@ use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode, Event, EventData,
-    Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
-    TaskOptions, TaskRequest, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Change, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode,
+    Event, EventData, Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply,
+    RunRequest, Settings, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 
 use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
@@ -178,7 +178,7 @@ impl Sim {
             26 if how % 6 == 0 => pick(self.runs.len()).map(|i| {
                 Input::Cancel(CancelRun {
                     run_id: self.runs[i],
-                    actor: "me".to_owned(),
+                    caller: Caller::user("me"),
                     reason: String::new(),
                     force: how % 4 == 0,
                 })
@@ -224,17 +224,13 @@ impl Sim {
     }
 
     fn request(&self, i: usize, how: u8) -> Input {
-        let trigger = Trigger::Manual { actor: "me".to_owned() };
         // Now and then the same key with another priority: a conflict, unless it comes first.
         let priority = i32::from(how.is_multiple_of(4));
         let timeout = (i % 2 == 1).then_some(Millis::from_minutes(90));
-        Input::Trigger(TriggerRun::with(
-            format!("key-{i}").into(),
+        Input::Trigger(TriggerRun::of_tasks(
+            format!("key-{i}"),
             self.plans[i].clone(),
-            trigger,
-            priority,
-            BTreeMap::new(),
-            timeout,
+            RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
         ))
     }
 
@@ -247,7 +243,7 @@ impl Sim {
             asset: row.asset_key.clone(),
             materialization_id: stranger.unwrap_or(row.materialization_id),
             verdict: if how & 32 == 0 { Verdict::Approve } else { Verdict::Reject },
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
         }))
     }
@@ -326,8 +322,10 @@ impl Sim {
         assert_eq!(step.replies.len(), inputs.len());
         for (input, reply) in inputs.iter().zip(&step.replies) {
             match (input, reply) {
-                (Input::Trigger(_), Ok(Reply::Run { run_id, accepted: Some(_) })) => self.runs.push(*run_id),
-                (Input::Started(attempt, _), Ok(Reply::Accepted { .. })) => {
+                (Input::Trigger(_), Ok(Reply::Run(RunReply { run_id, accepted: Some(_) }))) => {
+                    self.runs.push(*run_id)
+                }
+                (Input::Started(attempt, _), Ok(Reply::Change(Change::Accepted { .. }))) => {
                     self.running.push(attempt.clone());
                 }
                 _ => {}
@@ -356,7 +354,9 @@ impl Sim {
         }
         for reply in &step.replies {
             self.seen.insert(match reply {
-                Ok(reply) => format!("{reply:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+                Ok(Reply::Run(_)) => "Run".to_owned(),
+                Ok(Reply::Heartbeat(_)) => "Heartbeat".to_owned(),
+                Ok(reply) => format!("{reply:?}").split([' ', ')']).next().unwrap_or_default().to_owned(),
                 Err(refusal) => {
                     format!("{refusal:?}").split([' ', '{']).next().unwrap_or_default().to_owned()
                 }
@@ -432,7 +432,7 @@ fn deploy(whom: u16) -> Input {
         digest: digest.into(),
         project: "sim".to_owned(),
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
@@ -443,7 +443,7 @@ fn change_partitions(whom: u16, how: u8) -> Input {
         name: format!("set {}", whom % 2),
         add: keys(how),
         remove: keys(how >> 4),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     };
     match whom % 16 {
         0 => change.add.push(String::new()),

@@ -198,7 +198,7 @@ async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else
     }
     let projection = latest(&blobs).await;
     projection.hot_rows().await.unwrap();
-    let page = projection.runs_before(None, 100, &Default::default()).await.unwrap();
+    let page = projection.runs_after(None, 100, &Default::default()).await.unwrap();
     assert_eq!(page.len(), 60);
     let newest = projection.manifest().revision;
     let manifests = blobs.list(layout().manifest_dir()).await.unwrap();

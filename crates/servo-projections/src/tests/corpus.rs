@@ -24,7 +24,7 @@ fn directory(version: u64) -> PathBuf {
 async fn contents(blobs: Arc<dyn Blobs>) -> String {
     let projection = Projection::open_latest(blobs, layout()).await.unwrap().unwrap();
     let mut text = format!("{:#?}\n", projection.hot_rows().await.unwrap());
-    for run in projection.runs_before(None, 1_000, &RunFilter::default()).await.unwrap() {
+    for run in projection.runs_after(None, 1_000, &RunFilter::default()).await.unwrap() {
         assert_eq!(projection.run(run.run_id).await.unwrap().as_ref(), Some(&run));
         write!(text, "{run:#?}\n{:#?}\n", projection.tasks_of(&run).await.unwrap()).unwrap();
         writeln!(text, "{:#?}", projection.edges_of(&run).await.unwrap()).unwrap();

@@ -92,7 +92,7 @@ async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
         let mut bad = bytes.clone();
         bad[at] ^= 0x10;
         fs::write(directory.path(&name), bad).unwrap();
-        let page = latest(&directory.blobs).await.runs_before(None, 30, &RunFilter::default()).await;
+        let page = latest(&directory.blobs).await.runs_after(None, 30, &RunFilter::default()).await;
         let (file, problem) = damaged(page);
         assert_eq!(file, name);
         assert!(problem.contains("checksum"), "{problem}");

@@ -85,6 +85,11 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
         assert_eq!(row["tasks_total"], run.tasks_total);
         assert_eq!(row["created_at"], run.created_at.as_millis());
         assert_eq!(row["finished_at"].as_i64(), run.finished_at.map(|at| at.as_millis()));
-        assert_eq!(row["cancel_actor"].as_str(), run.cancel_actor.as_deref());
+        assert_eq!(
+            row["cancelled_by"].as_str(),
+            run.cancelled_by.as_ref().map(ToString::to_string).as_deref()
+        );
+        assert_eq!(row["selection"].as_str(), Some(run.selection.as_str()));
+        assert_eq!(row["source_type"].as_str(), Some(run.source.kind()));
     }
 }

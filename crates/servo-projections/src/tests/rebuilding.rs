@@ -76,7 +76,7 @@ async fn recovery_gives_the_state_that_was_flushed() {
 async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     let (work, blobs, _) = workspace(25).await;
     let before = latest(&blobs, layout()).await;
-    let all = before.runs_before(None, 1_000, &RunFilter::default()).await.unwrap();
+    let all = before.runs_after(None, 1_000, &RunFilter::default()).await.unwrap();
     assert_eq!(all.len(), 22, "three of 25 stay in memory");
 
     let report =
@@ -85,7 +85,7 @@ async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     assert_eq!(report.revision, before.manifest().revision + 1);
     assert_eq!(after.manifest().revision, report.revision);
     assert_eq!(after.hot_rows().await.unwrap(), work.engine.state().rows());
-    assert_eq!(after.runs_before(None, 1_000, &RunFilter::default()).await.unwrap(), all);
+    assert_eq!(after.runs_after(None, 1_000, &RunFilter::default()).await.unwrap(), all);
     for run in &all {
         assert_eq!(after.tasks_of(run).await.unwrap(), before.tasks_of(run).await.unwrap());
         assert_eq!(after.tasks_of(run).await.unwrap().len(), 3);
@@ -270,7 +270,7 @@ async fn verify_finds_planted_differences() {
     let (work, blobs, mut compactor) = workspace(12).await;
     // A row in memory and a row of history that the log does not make.
     let rows = work.engine.state().rows();
-    let ended = latest(&blobs, layout()).await.runs_before(None, 1, &RunFilter::default()).await.unwrap();
+    let ended = latest(&blobs, layout()).await.runs_after(None, 1, &RunFilter::default()).await.unwrap();
     let mut delta = super::support::empty_delta(rows.head.seq);
     delta.head = rows.head;
     delta.runs = vec![RunRow { priority: 99, ..rows.runs[0].clone() }];

@@ -93,7 +93,7 @@ impl Model {
         tables::apply(&mut self.0, delta);
         self.0.run_keys.extend(delta.appended.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
-            fingerprint_prefix: row.fingerprint_prefix,
+            fingerprint: row.fingerprint_digest,
             created_at: row.created_at,
         }));
         self.0.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));

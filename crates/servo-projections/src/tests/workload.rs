@@ -8,9 +8,9 @@ use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{
-    Attempt, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input, OutputState,
-    Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest, TimerState,
-    TriggerRun, Verdict,
+    Attempt, Caller, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input,
+    OutputState, Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest,
+    TimerState, TriggerRun, Verdict,
 };
 use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
 
@@ -102,7 +102,7 @@ impl Workload {
             name: "customers".to_owned(),
             add: vec![customer(n * 3), customer(n)],
             remove: vec![customer(n * 3 + 1)],
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
         });
         // Each asset is there in most deployments, in one of three versions.
         let declared = |name: &str, at: u64| AssetDef {
@@ -116,7 +116,7 @@ impl Workload {
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),
             assets: assets.map(|(name, at)| Arc::new(declared(name, at))).collect(),
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
         });
         // What was approved is released with the next run.
         let mut inputs = std::mem::take(&mut self.released);
@@ -165,7 +165,7 @@ impl Workload {
             asset: row.asset_key,
             materialization_id: row.materialization_id,
             verdict,
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
             reason: String::new(),
         };
         self.step(&[Input::Review(review)]).await

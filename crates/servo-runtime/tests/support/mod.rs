@@ -303,11 +303,11 @@ impl Stage {
     }
 
     pub async fn trigger(&self, key: &str, plan: Plan) -> RunId {
-        let (run, accepted) = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
-        if let Some(event) = accepted {
+        let reply = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
+        if let Some(event) = reply.accepted {
             self.acknowledged.add(event);
         }
-        run
+        reply.run_id
     }
 
     /// Waits until the run has ended, wherever it is kept by then.

@@ -121,6 +121,19 @@ impl Model {
         found.compare(&about, "its state", row.state.name(), run.is.name());
         found.compare(&about, "its key", row.run_key.as_str(), &run.key);
         found.compare(&about, "its request", row.requested_event_id, run.requested);
+        found.compare(&about, "who asked", row.requested_by.to_string(), run.asked_by.clone());
+        found.compare(&about, "its fingerprint", row.request_fingerprint.as_str(), &run.fingerprint);
+        let asked = |name: &str, otherwise: &str| {
+            let otherwise = || serde_json::from_str(otherwise).unwrap_or_default();
+            run.asked.get(name).cloned().unwrap_or_else(otherwise)
+        };
+        let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+        found.compare(&about, "its source", json(row.source.to_text()), asked("source", "null"));
+        found.compare(&about, "its selection", row.selection.as_str().into(), asked("selection", "\"\""));
+        found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
+        found.compare(&about, "its configuration", json(row.config.to_text()), asked("config", "{}"));
+        found.compare(&about, "its labels", json(row.labels.to_text()), asked("labels", "{}"));
+        found.compare(&about, "its request id", row.request_id.clone().into(), asked("request_id", "null"));
         found.compare(&about, "its plan", text(row.plan_id), run.plan.clone());
         found.compare(&about, "its start", row.started_at, run.started_at);
         found.compare(&about, "its end", row.finished_at, run.finished_at);

@@ -79,6 +79,9 @@ pub struct Run {
     pub id: String,
     pub key: String,
     pub fingerprint: String,
+    /// The request, as the log has it.
+    pub asked: Value,
+    pub asked_by: String,
     pub requested: EventId,
     pub plan: Option<String>,
     pub is: RunIs,

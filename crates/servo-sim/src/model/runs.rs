@@ -33,6 +33,8 @@ impl Model {
             id: id.to_owned(),
             key: text(&event.payload, "run_key")?.to_owned(),
             fingerprint: fingerprint.to_owned(),
+            asked: event.payload.clone(),
+            asked_by: event.principal.clone().unwrap_or_else(|| "system".to_owned()),
             requested: event.id,
             plan: None,
             is: RunIs::Pending,

@@ -24,7 +24,7 @@ impl Tables {
         let mut history = Vec::new();
         loop {
             let before = history.last().map(|(row, _): &(RunRow, _)| row.requested_event_id);
-            let page = projection.runs_before(before, PAGE, &RunFilter::default()).await?;
+            let page = projection.runs_after(before, PAGE, &RunFilter::default()).await?;
             let is_last = page.len() < PAGE;
             for row in page {
                 let tasks = projection.tasks_of(&row).await?;

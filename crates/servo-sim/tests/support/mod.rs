@@ -1,6 +1,5 @@
 //! Random stories: an engine, and everything that may happen to it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -9,9 +8,9 @@ use servo_engine::definitions::AssetDef;
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input, Outcome,
-    OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions,
-    TaskRequest, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
+    Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, Settings, State,
+    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 use servo_sim::model::Log;
 
@@ -127,7 +126,7 @@ impl World {
         });
         let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
-            Ok(Reply::Run { run_id, .. }) => Some(*run_id),
+            Ok(Reply::Run(RunReply { run_id, .. })) => Some(*run_id),
             _ => None,
         }));
         if !step.events.is_empty() {
@@ -185,7 +184,7 @@ impl World {
 
     fn cancel(&self, whom: u16, force: bool) -> Option<Input> {
         let run_id = *self.runs.iter().rev().nth(usize::from(whom) % 3)?;
-        Some(Input::Cancel(CancelRun { run_id, actor: "me".to_owned(), reason: String::new(), force }))
+        Some(Input::Cancel(CancelRun { run_id, caller: Caller::user("me"), reason: String::new(), force }))
     }
 
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
@@ -197,7 +196,7 @@ impl World {
             asset,
             materialization_id,
             verdict,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
         }))
     }
@@ -244,9 +243,12 @@ fn trigger(whom: u16, how: u8) -> Input {
     let (priority, timeout) =
         (i32::from(how.is_multiple_of(8)), how.is_multiple_of(4).then_some(Millis::from_minutes(30)));
     let key = format!("key {}", graph % 7);
-    let actor = Trigger::Manual { actor: "me".to_owned() };
     let plan = plan(if how.is_multiple_of(16) { graph } else { graph % 7 * 571 });
-    Input::Trigger(TriggerRun::with(key.into(), plan, actor, priority, BTreeMap::new(), timeout))
+    Input::Trigger(TriggerRun::of_tasks(
+        key,
+        plan,
+        RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+    ))
 }
 
 fn deploy(whom: u16) -> Input {
@@ -258,12 +260,17 @@ fn deploy(whom: u16) -> Input {
         digest,
         project: "sim".to_owned(),
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
 fn partitions(whom: u16) -> Input {
     let keys = |bits: u16| (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}")).collect();
     let (add, remove) = (keys(whom & !(whom >> 4)), keys(whom >> 4));
-    Input::ChangePartitions(ChangePartitions { name: "set".to_owned(), add, remove, actor: "me".to_owned() })
+    Input::ChangePartitions(ChangePartitions {
+        name: "set".to_owned(),
+        add,
+        remove,
+        caller: Caller::user("me"),
+    })
 }
