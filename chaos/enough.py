@@ -1,4 +1,4 @@
-"""Whether enough was done to prove anything: nothing is wrong with nothing."""
+"""Checks that a run covered enough to prove anything."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ TWICE = 0.15
 
 @dataclass
 class Blow:
-    """What was done to a process, and when."""
+    """A fault that was injected into a process, and when."""
 
     kind: str
     action: str

@@ -35,7 +35,7 @@ DAYS = 20
 
 @dataclass
 class Load:
-    """What clients share."""
+    """The state that clients share."""
 
     port: int
     record: Path

@@ -1,4 +1,4 @@
-"""Where everything of one chaos run lies, and how Servo is started in it."""
+"""The environment of one chaos run: its files, and how Servo is started in it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Place:
 
     @property
     def journal(self) -> Path:
-        """What functions note."""
+        """The journal of functions."""
         return self.root / "journal.jsonl"
 
     @property
     def requests(self) -> Path:
-        """What clients were told."""
+        """The responses to clients."""
         return self.root / "requests.jsonl"
 
     @property

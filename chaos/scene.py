@@ -35,7 +35,7 @@ STARTS_IN = 60.0
 
 @dataclass
 class Scene:
-    """What takes part."""
+    """The processes and clients of one chaos run."""
 
     place: Place
     seed: int

@@ -1,4 +1,4 @@
-"""What came of a chaos run, as a table and as JSON."""
+"""The summary of a chaos run, as a table and as JSON."""
 
 from __future__ import annotations
 

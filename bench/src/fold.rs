@@ -71,7 +71,7 @@ fn history() -> Vec<Event> {
     events
 }
 
-/// What the queue and a worker say about an attempt.
+/// The reports of the queue and a worker about an attempt.
 pub(crate) fn attempt(attempt: Attempt) -> [Input; 3] {
     [
         Input::Enqueued(attempt.clone()),

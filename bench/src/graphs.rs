@@ -1,4 +1,4 @@
-//! Whole runs with the in-process executor: a wide one and a deep one.
+//! Complete runs with the in-process executor: a wide one and a deep one.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! How long it takes to plan, to name partitions, and to map them. Also how long a project of 10,000 assets takes to scan.
+//! How long it takes to plan, to name partitions, and to map them. Also how long a project of 10,000 assets takes to
+//! scan.
 
 use std::collections::BTreeMap;
 
@@ -155,7 +156,7 @@ fn plan(
     Ok((took, planned.tasks.len(), edges))
 }
 
-/// Nothing is materialized.
+/// A lookup without any materializations.
 struct Nothing;
 
 impl Materializations for Nothing {

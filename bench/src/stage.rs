@@ -1,4 +1,4 @@
-//! A workspace on disk with an executor that does nothing: what is left is Servo's own cost.
+//! A workspace on disk with an executor that does nothing: the rest is Servo's own cost.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) fn workspace_id() -> WorkspaceId {
     WorkspaceId::parse("main").expect("a valid name")
 }
 
-/// Settings that let the graphs of the benchmarks in; everything else as it comes.
+/// Settings that admit the graphs of the benchmarks; defaults otherwise.
 pub(crate) fn settings() -> Settings {
     Settings { max_tasks_per_run: 20_000, ..Settings::default() }
 }
@@ -33,7 +33,7 @@ impl TaskFunction for Nothing {
     }
 }
 
-/// A workspace at work.
+/// A running workspace.
 pub(crate) struct Stage {
     pub(crate) workspace: Workspace,
     _slots: Slots,

@@ -18,10 +18,10 @@ const KEPT_FOR: Millis = Millis::from_hours(24);
 const KEPT: usize = 10_000;
 const REPLAYED: &str = "idempotency-replayed";
 
-/// What identifies a request that may be made again.
+/// Identity of an idempotent request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Once {
-    /// Whose key it is, and the key; none if the caller gave none.
+    /// The caller and its idempotency key; none if the caller gave none.
     pub(crate) key: Option<(Arc<str>, String)>,
     /// Hash of method, path and body.
     pub(crate) fingerprint: String,
@@ -38,13 +38,13 @@ impl Once {
 pub(crate) struct Answers(Mutex<Kept>);
 
 type Key = (Arc<str>, String);
-/// None while the first request is at work.
+/// None while the first request is in progress.
 type Slot = Arc<tokio::sync::Mutex<Option<Bytes>>>;
 
 #[derive(Default)]
 struct Kept {
     entries: BTreeMap<Key, Entry>,
-    /// In the order in which they came; those that are gone from `entries` or newer there are skipped.
+    /// In the order of arrival; entries that are gone from `entries` or newer there are skipped.
     order: VecDeque<(Timestamp, Key)>,
 }
 
@@ -55,7 +55,7 @@ struct Entry {
 }
 
 impl Answers {
-    /// Does the work, or answers as it was answered before. Only what was accepted is kept: after a refusal nothing has
+    /// Runs the request, or returns the cached response. Only accepted requests are cached: after a refusal nothing has
     /// changed, and the next request with the key is a new one.
     pub(crate) async fn once<T: Serialize>(
         &self,
@@ -85,7 +85,7 @@ impl Answers {
         accepted(outcome?)
     }
 
-    /// The place for the answer. A request of the same kind that is at work holds it.
+    /// The slot for the response. An identical request in progress holds its lock.
     fn claim(&self, key: &Key, fingerprint: &str, now: Timestamp) -> Result<Slot, Problem> {
         let mut kept = self.lock();
         kept.drop_old(now);
@@ -162,7 +162,7 @@ mod tests {
         Timestamp::EPOCH.saturating_add(Millis::from_hours(hours))
     }
 
-    /// Counts how often the work is done.
+    /// Counts executions of the request.
     #[derive(Default)]
     struct Work(AtomicU32);
 

@@ -1,4 +1,4 @@
-//! The HTTP interface of Servo: what people, programs and workers ask of a workspace.
+//! The HTTP API of Servo, for people, programs and workers.
 //!
 //! This crate owns the routes, the server, their description as OpenAPI, and the client. It refuses to decide: every
 //! change is a command of a workspace. It guarantees that every answer is either what the description says or a problem

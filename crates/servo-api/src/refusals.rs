@@ -1,4 +1,4 @@
-//! What the workspace refuses, as problems. The one place where errors become statuses.
+//! Maps refusals and errors of the workspace to problems. The one place where errors become statuses.
 
 use servo_engine::definitions::DefinitionProblems;
 use servo_engine::{Refusal, RequestError};
@@ -99,7 +99,7 @@ impl From<RequestError> for Problem {
     }
 }
 
-/// Says that a credential is not believed, and never what was expected.
+/// An error about a credential; it never says what was expected.
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
         Problem::new(Code::Unauthenticated, error.to_string())

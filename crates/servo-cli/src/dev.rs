@@ -20,9 +20,9 @@ use crate::session::{self, Reach, Session};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
-/// Where a server listens unless told otherwise; if somebody else does, another port is taken.
+/// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
-/// How long tasks may go on after Ctrl-C before they are interrupted.
+/// How long tasks may continue after Ctrl-C before they are interrupted.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How to serve.
@@ -88,7 +88,8 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
     }
 }
 
-/// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
+/// Deploys the project, and again whenever its files change. Code that cannot be imported leaves the last deployment
+/// active.
 async fn keep_up(
     location: &Location,
     session: &mut Session,

@@ -13,7 +13,7 @@ use crate::live::{Live, Shape};
 use crate::output::{self, Format};
 use crate::summary::{self, Detail, Details};
 
-/// Lines of output that are shown of a task that failed.
+/// Log lines shown of a failed task.
 const TAIL: usize = 20;
 
 /// Follows a run until it has ended, and tells what became of it.

@@ -1,4 +1,4 @@
-//! `servo admin projections`: what tables there are, whether they are right, and how to make them anew.
+//! `servo admin projections`: lists, verifies and rebuilds the tables.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     /// Compare every row with the log and every file with its checksum. Changes nothing; exit code 1 if they differ.
     #[command(after_help = "Example:\n  servo admin projections verify")]
     Verify,
-    /// Make all tables anew from the log.
+    /// Rebuild all tables from the log.
     #[command(
         after_help = "Examples:\n  servo admin projections rebuild\n  servo admin projections rebuild --online"
     )]
@@ -33,7 +33,7 @@ pub(crate) enum Command {
         /// Rebuild beside the server that writes the workspace.
         #[arg(long)]
         online: bool,
-        /// Begin anew even if an earlier rebuild was interrupted.
+        /// Start over even if an earlier rebuild was interrupted.
         #[arg(long)]
         fresh: bool,
         /// Undecodable batches per million that are tolerated, skipped and reported.

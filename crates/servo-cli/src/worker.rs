@@ -14,13 +14,13 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
 
-/// Whom to work for.
+/// Options of `servo worker`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Address of the server.
     #[arg(long, env = "SERVO_URL", value_name = "URL")]
     server: String,
-    /// Key that the server asks workers for.
+    /// Key that the server requires of workers.
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<String>,
     /// Queue to take tasks from.
@@ -29,10 +29,10 @@ pub(crate) struct Options {
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
-    /// Name of this worker [default: made of the machine and the process].
+    /// Name of this worker [default: from the machine and the process].
     #[arg(long)]
     name: Option<String>,
-    /// Seconds that tasks may go on after SIGTERM before they are interrupted.
+    /// Seconds that tasks may continue after SIGTERM before they are interrupted.
     #[arg(long, default_value_t = 10)]
     drain: u64,
 }

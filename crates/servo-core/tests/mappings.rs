@@ -32,7 +32,7 @@ impl Pair {
         Self { down, up, mapping }
     }
 
-    /// What a range of keys reads: first and last key, how many, and what is missing.
+    /// The upstream partitions that a range of keys reads: first and last key, count, and missing ones.
     fn reads(&self, text: &str, now: Timestamp) -> (String, Vec<String>) {
         // What is to be read is asked of all partitions there will ever be.
         let set = self.down.parse_range(text, FOREVER).unwrap();
@@ -46,7 +46,7 @@ impl Pair {
         read
     }
 
-    /// What reads a range of keys.
+    /// The downstream partitions that read a range of keys.
     fn read_by(&self, text: &str) -> String {
         let set = self.up.parse_range(text, FOREVER).unwrap();
         let mapped = self.mapping.downstream(&set, FOREVER);

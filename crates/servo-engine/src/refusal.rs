@@ -1,10 +1,10 @@
-//! Why the engine says no.
+//! Refusals of the engine.
 
 use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
 
-/// What kind of no it is; decides HTTP status, exit code and retries.
+/// The kind of a refusal; decides HTTP status, exit code and retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// 400.
@@ -73,7 +73,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What kind of no it is.
+    /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
             Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } | Refusal::NotInQuarantine { .. } => {

@@ -1,5 +1,5 @@
-//! What a report of an attempt says of its outputs: what counts, what its checks said, which files are to be removed, and
-//! what stays known of attempts that others followed (ADR-062).
+//! Reported outputs: which of them count, the results of their checks, the files to be removed, and the history of
+//! superseded attempts (ADR-062).
 
 mod support;
 

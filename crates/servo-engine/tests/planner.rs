@@ -1,4 +1,4 @@
-//! What runs because of a request: which tasks, in which order, reading what, and why.
+//! Planning of requests: which tasks, in which order, with which inputs, and why.
 
 #![allow(clippy::unwrap_used)]
 

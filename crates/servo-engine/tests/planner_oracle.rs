@@ -1,5 +1,5 @@
-//! Plans of random graphs, mappings, selections and requests against a brute-force evaluator that shares no code with the
-//! planner: it has every partition written out and follows every reason until nothing is added.
+//! Plans of random graphs, mappings, selections and requests against a brute-force evaluator that shares no code with
+//! the planner: it has every partition written out and follows every reason until nothing is added.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
 
@@ -298,7 +298,7 @@ fn tasks(planned: &Planned) -> BTreeMap<String, BTreeSet<String>> {
     specs.iter().map(|spec| (spec.task_key.to_string(), spec.upstream.iter().map(key).collect())).collect()
 }
 
-/// What tasks make.
+/// The partitions that tasks make.
 fn made(planned: &Planned) -> BTreeSet<(u32, Vec<u64>)> {
     let tasks = planned.tasks.iter();
     tasks.flat_map(|task| task.assets.iter().map(|asset| (*asset, task.index.clone()))).collect()

@@ -1,4 +1,4 @@
-//! What must hold for every parser of foreign bytes.
+//! Properties of every parser of untrusted bytes.
 //!
 //! **Owns** one function for each parser: it takes any bytes, reads them, and panics if something that must hold does
 //! not. What was read prints back to the same text or the same value; what is damaged is an error, never a panic and

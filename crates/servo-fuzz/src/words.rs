@@ -1,4 +1,4 @@
-//! What people type: selections and cron expressions.
+//! Texts that people type: selections and cron expressions.
 
 use std::sync::LazyLock;
 

@@ -26,10 +26,10 @@ pub struct Compactor {
     pending: Vec<Delta>,
     /// Batch after which the oldest pending change begins.
     flushed_seq: u64,
-    /// What the next manifest will say of itself.
+    /// The `pruned_through` of the next manifest.
     pruned_through: u64,
     trouble: Option<Error>,
-    /// Whether somebody else has published since this was asked.
+    /// Whether another writer has published since the last call.
     met_others: bool,
 }
 
@@ -82,15 +82,15 @@ impl Compactor {
         std::mem::take(&mut self.met_others)
     }
 
-    /// Goes on under the epoch of whoever has fenced this one off. For nodes without a lease, whose epochs say only who
-    /// started last: that each revision is written once keeps their order.
+    /// Continues under the epoch of the writer that fenced this one. For nodes without a lease, whose epochs only say
+    /// which started last: each revision is written once, which keeps their order.
     pub fn join_others(&mut self) {
         let theirs = self.current.as_ref().map_or(0, |current| current.epoch);
         self.writer.epoch = self.writer.epoch.max(theirs);
     }
 
-    /// What went wrong with merging or deleting at the last flush. The flush itself was published; the work is
-    /// tried again at the next one.
+    /// The error of merging or deleting at the last flush. The flush itself was published; the maintenance is tried
+    /// again at the next one.
     pub fn maintenance_error(&self) -> Option<&Error> {
         self.trouble.as_ref()
     }
@@ -158,7 +158,7 @@ impl Compactor {
         draft
     }
 
-    /// False if somebody else's manifest came first and has been adopted as the new parent.
+    /// False if another writer's manifest came first and was adopted as the new parent.
     async fn publish(&mut self, draft: Manifest) -> Result<bool, Error> {
         let published = match self.manifests.publish(&draft).await {
             Ok(published) => published,
@@ -185,8 +185,8 @@ impl Compactor {
         }
     }
 
-    /// Whether a manifest that was refused will never be seen. One whose answer was lost may be there, or come later, and
-    /// then it names its files: they stay, and are swept if nobody names them.
+    /// Whether a refused manifest will never appear. One whose response was lost may be there, or appear later, and
+    /// then it names its files: they stay, and are swept if no manifest names them.
     async fn is_surely_missing(&self, draft: &Manifest, error: &Error) -> bool {
         match error.kind() {
             ErrorKind::Fenced => true,

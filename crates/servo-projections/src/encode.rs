@@ -31,7 +31,7 @@ const HOT_GROUP_ROWS: usize = 65_536;
 /// A page of a list reads whole row groups, so history has small ones.
 const HISTORY_GROUP_ROWS: usize = 4_096;
 
-/// What a file says about one of its row groups.
+/// Metadata of one row group of a file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct GroupNote {
     /// CRC-32 of each column chunk, in the order of the columns.
@@ -41,7 +41,7 @@ pub(crate) struct GroupNote {
     pub(crate) facets: BTreeSet<String>,
 }
 
-/// Whose rows they are.
+/// The workspace that the rows belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) tenant: TenantId,

@@ -12,11 +12,11 @@ use crate::manifest::Manifest;
 /// No manifest of ours is near this large.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
-/// What came of [`Manifests::publish`].
+/// The result of [`Manifests::publish`].
 pub(crate) enum Published {
     /// It is durable and visible, now or since an earlier try.
     Mine,
-    /// Somebody else's manifest has that number.
+    /// Another writer's manifest has that number.
     Theirs,
 }
 

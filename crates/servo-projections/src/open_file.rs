@@ -21,7 +21,7 @@ use crate::table::SCHEMA_VERSION;
 /// The column that history is sorted by.
 const PLACE_COLUMN: &str = "requested_event_id";
 
-/// What is known of a file from its end.
+/// The parsed footer of a file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) name: String,

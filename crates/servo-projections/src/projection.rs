@@ -39,12 +39,12 @@ impl Projection {
         Self { files: Files { blobs, cache }, manifest }
     }
 
-    /// What it is a view of.
+    /// The manifest it reads.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    /// What waits for review, by asset and materialization.
+    /// Materializations that wait for review, by asset and materialization.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
         let mut rows: Vec<QuarantineRow> = hot::merged(&self.files, &self.manifest).await?;
         rows.retain(|row| row.approved_event_id.is_none());
@@ -63,7 +63,7 @@ impl Projection {
         Ok(rows)
     }
 
-    /// What is known of every partition, sorted by asset and partition.
+    /// The status of every partition, sorted by asset and partition.
     pub async fn partition_status(&self) -> Result<Vec<PartitionStatusRow>, Error> {
         hot::merged(&self.files, &self.manifest).await
     }
@@ -73,7 +73,7 @@ impl Projection {
         hot::merged(&self.files, &self.manifest).await
     }
 
-    /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
+    /// All rows that recovery needs: equal to `State::rows` when the manifest was written.
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
         let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
         let keys = async move {

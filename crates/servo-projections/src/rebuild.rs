@@ -1,4 +1,4 @@
-//! Making the tables anew from the log, and checking them against it.
+//! Rebuilds the tables from the log, and verifies them against it.
 //!
 //! A rebuild folds the log into shadow files beside the live ones. It saves a checkpoint every so many batches, so a
 //! killed rebuild goes on where it was. At the end it compares what it wrote with what it folded, and swaps by
@@ -32,23 +32,23 @@ use crate::projection::Projection;
 use crate::writer::Writer;
 use replay::Shadow;
 
-/// Times an online rebuild tries to swap while somebody else publishes.
+/// How often an online rebuild tries to swap while another writer publishes.
 const SWAP_TRIES: u32 = 50;
 
-/// Whether somebody may be writing meanwhile.
+/// Whether a writer may be running meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nobody is: finding a new manifest at the end is an error.
+    /// No node is running: finding a new manifest at the end is an error.
     #[default]
     Offline,
-    /// The live writer goes on: catch up with it and try again.
+    /// A live writer continues: catch up with it and try again.
     Online,
 }
 
 /// How to rebuild.
 #[derive(Debug, Clone)]
 pub struct RebuildOptions {
-    /// Whether somebody may be writing meanwhile.
+    /// Whether a writer may be running meanwhile.
     pub mode: Mode,
     /// Batches between looks at `abort` and reports of progress.
     pub batch_size: u64,
@@ -56,7 +56,7 @@ pub struct RebuildOptions {
     pub checkpoint_every: u64,
     /// Batches that may be undecodable, per million. They are skipped, counted and reported.
     pub max_errors_ppm: u64,
-    /// Go on from the checkpoint of an earlier rebuild, if there is one.
+    /// Resume from the checkpoint of an earlier rebuild, if there is one.
     pub resume: bool,
     /// Set it to stop at the next opportunity, with a checkpoint.
     pub abort: Arc<AtomicBool>,
@@ -86,7 +86,7 @@ pub struct Workshop {
     pub settings: Settings,
     /// Ids of files and manifests.
     pub put_ids: Arc<dyn PutIds>,
-    /// What manifests are dated by.
+    /// The clock that dates manifests.
     pub clock: Arc<dyn Clock>,
 }
 

@@ -76,8 +76,8 @@ async fn fetch(
     Ok((file.path, batches))
 }
 
-/// What the state still remembers, in its order. Keys leave it oldest first, when they are older than the window
-/// before the newest key, or too many.
+/// Evicts keys as the state does, in its order: oldest first, when they are older than the window before the newest
+/// key, or too many.
 fn forget<E: PartialEq, K: Ord>(
     mut entries: Vec<E>,
     manifest: &Manifest,

@@ -129,7 +129,7 @@ impl<R: StoredRow> Roll<R> {
     }
 }
 
-/// A row's place in history: by run, in the order in which runs were asked for.
+/// Sort key of a row in history: by run, in the order in which runs were requested.
 pub(crate) type HistoryKey<R> = (EventId, <R as Row>::Key);
 
 pub(crate) fn history_key<R: HistoryRow>(row: &R) -> HistoryKey<R> {

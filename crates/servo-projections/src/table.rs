@@ -58,12 +58,12 @@ impl<F: Field> ColumnSink<F> for Arrays {
     }
 }
 
-/// What sort of file a schema is for.
+/// The kind of file a schema is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Rows that may be tombstones.
     Hot,
-    /// Rows for ever.
+    /// Rows that never change.
     Settled,
 }
 

@@ -1,5 +1,4 @@
-//! Turns changes into files and notes them in a draft of the next manifest. Publishing is somebody else's business:
-//! the compactor's, or a rebuild's.
+//! Turns changes into files and adds them to a draft of the next manifest. The compactor, or a rebuild, publishes it.
 
 mod merge;
 

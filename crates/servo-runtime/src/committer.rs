@@ -29,10 +29,10 @@ const LONGEST_DELAY: Duration = Duration::from_secs(5);
 /// Batches decided but not yet durable: the one being synced and the one after it.
 const DEPTH: usize = 2;
 
-/// Events in a batch that is not worth handing to another thread.
+/// Events in a batch that is too small to hand to another thread.
 const SMALL: usize = 16;
 
-/// What became of the generations of commits.
+/// Tracks which generations of commits have failed.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
     /// Generation up to which commits are void; 0 for none.
@@ -69,11 +69,11 @@ pub(crate) struct Committer {
     pub(crate) engine: flume::WeakSender<Message>,
     /// For readers: the newest durable state.
     pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
-    /// Those who follow what becomes durable.
+    /// Subscribers of durable events.
     pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
 }
 
-/// The engine thread's end: commits go through here in the order in which they were decided.
+/// The engine thread's end of the pipeline: commits pass in the order in which they were decided.
 pub(crate) struct Pipeline {
     committer: Arc<Committer>,
     commits: flume::Sender<Commit>,
@@ -101,7 +101,7 @@ impl Pipeline {
         (Self { committer, commits, in_flight, buffer: Vec::new() }, work)
     }
 
-    /// Commits here and now if nothing is under way and `alone` says that nothing waits; else on the commit thread.
+    /// Commits inline if nothing is in flight and `alone` says that nothing waits; else on the commit thread.
     pub(crate) async fn send(&mut self, commit: Commit, alone: bool) {
         if alone && commit.events.len() <= SMALL && self.in_flight.load(Ordering::Acquire) == 0 {
             self.committer.commit(commit, &mut self.buffer).await;
@@ -185,7 +185,7 @@ impl Committer {
         }
     }
 
-    /// Costs nothing while nobody listens.
+    /// Publishes events to subscribers. Costs nothing without any.
     fn tell(&self, events: Vec<Event>) {
         if self.followers.receiver_count() > 0 {
             let _gone = self.followers.send(events.into());

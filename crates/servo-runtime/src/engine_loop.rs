@@ -23,17 +23,17 @@ use crate::messages::{Commit, Deliver, Message, ReplyTo};
 use crate::presence::Presence;
 use crate::recovery::recover;
 
-/// Never sleeps longer than this, in case the clock is moved.
+/// Upper bound of every wait, in case the clock is moved.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-/// Looks at a store that does not answer at least this often.
+/// Longest backoff while a store does not answer.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Waits about this long before it loads the state, twice as long after each further failure in a row, up to so many.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MOST_FAILURES_COUNTED: u32 = 7;
 
-/// Acknowledgements wait no longer than this for company.
+/// Longest linger of acknowledgements before they are committed on their own.
 const LONGEST_RIDE: Duration = Duration::from_millis(5);
 
 pub(crate) struct EngineLoop {
@@ -45,25 +45,25 @@ pub(crate) struct EngineLoop {
     pub(crate) failed: Arc<Failed>,
     pub(crate) published: Arc<Published>,
     pub(crate) stopping: Arc<AtomicBool>,
-    /// What this node writes under.
+    /// The epoch of this node's lease.
     epoch: u64,
     generation: u64,
     failures_in_a_row: u32,
     watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
     events_since_flush: usize,
-    /// By the timers of the ground.
+    /// Elapsed time of the spawner's timers.
     last_flush: Duration,
     last_sweep: Duration,
     presence: Presence,
     clock_steps: ClockSteps,
 }
 
-/// What one round of the loop works on.
+/// The working set of one round of the loop.
 #[derive(Default)]
 struct Round {
     inputs: Vec<Input>,
     reply_to: Vec<Option<ReplyTo>>,
-    /// Those who are answered as soon as it is decided, by the number of their input.
+    /// Callers that are answered as soon as it is decided, by the number of their input.
     early: Vec<(usize, ReplyTo)>,
     deliveries: Vec<Deliver>,
 }
@@ -107,7 +107,7 @@ impl EngineLoop {
         }
     }
 
-    /// Until told to stop and nothing is left to do.
+    /// Runs until told to stop and nothing is left to do.
     pub(crate) async fn run(mut self) {
         self.start().await;
         loop {
@@ -130,7 +130,7 @@ impl EngineLoop {
         self.send(Commit { effects, ..self.empty_commit() }).await;
     }
 
-    /// Messages for one round, and whether it is the last.
+    /// Waits for the messages of one round; also returns whether it is the last.
     async fn wait(&mut self) -> (Vec<Message>, bool) {
         let mut messages = Vec::new();
         self.note_presence(Duration::ZERO);
@@ -159,8 +159,7 @@ impl EngineLoop {
         self.presence.here(planned, self.config.clock.as_ref(), self.config.ground.as_ref());
     }
 
-    /// The next message. Looks around for a moment before it sleeps: the answer to what was just committed is often on
-    /// its way.
+    /// The next message. Spins for a moment before it sleeps: the response to the last commit is often on its way.
     async fn receive(&mut self, wait: Duration) -> Option<Message> {
         let ground = self.config.ground.as_ref();
         let patience = wait.min(ground.look_around());
@@ -248,7 +247,7 @@ impl EngineLoop {
         self.send(commit).await;
     }
 
-    /// Decides about what the round has gathered; always lets controllers and timers look.
+    /// Decides the gathered inputs; always runs controllers and timers.
     async fn step(&mut self, round: &mut Round, now: Timestamp) {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
@@ -295,7 +294,7 @@ impl EngineLoop {
         state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
-    /// Changes for the tables, when it is time and the compactor is free.
+    /// Takes the changes for the tables, when a flush is due and the compactor is free.
     fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
         let due = stop
             || self.events_since_flush >= self.config.flush_events
@@ -367,12 +366,12 @@ impl EngineLoop {
         true
     }
 
-    /// With leases, a newer epoch in the log means that another node was given the work.
+    /// Whether a newer epoch in the log means that another node took the lease.
     fn is_deposed_by(&self, epoch: u64) -> bool {
         epoch > self.epoch && matches!(self.config.ownership, Ownership::ByLease { .. })
     }
 
-    /// Answers everybody who waits: there is no state to decide about for now.
+    /// Rejects all pending requests: there is no state to decide on for now.
     fn turn_away(&self) {
         for message in self.inputs.drain() {
             if let Message::Input(_, Some(reply_to)) | Message::Early(_, reply_to) = message {

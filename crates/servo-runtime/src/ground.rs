@@ -1,4 +1,4 @@
-//! What a workspace runs on: threads of this machine, or the one thread of a simulation (ADR-067).
+//! Executors: a workspace runs on threads of this machine, or on the one thread of a simulation (ADR-067).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use futures::future::BoxFuture;
 use servo_store::{Timers, TokioTimers};
 use tokio::runtime::Handle;
 
-/// Runs the work of a workspace, and waits for it.
+/// Spawns the tasks of a workspace, and provides its timers.
 pub trait Ground: Timers {
-    /// Begins work that may block; it is called `name`.
+    /// Spawns a task that may block, under `name`.
     fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>);
 
-    /// Begins work that waits most of the time and never blocks.
+    /// Spawns a task that waits most of the time and never blocks.
     fn spawn(&self, work: BoxFuture<'static, ()>);
 
-    /// How long a thread looks around for more work before it sleeps: waking one costs more than a short wait.
+    /// How long a thread spins for more work before it sleeps: waking it costs more than a short wait.
     fn look_around(&self) -> Duration;
 }
 
-/// A thread for each piece of work that may block; tokio for everything else.
+/// Spawns a thread for each task that may block; tokio tasks for everything else.
 #[derive(Debug, Default)]
 pub struct Threads {
     timers: TokioTimers,
@@ -54,7 +54,7 @@ impl Ground for Threads {
     }
 }
 
-/// What `first` answers, or none if `how_long` passes before.
+/// The result of `first`, or none if `how_long` passes before.
 pub(crate) async fn within<T>(
     ground: &dyn Ground,
     how_long: Duration,
@@ -68,14 +68,14 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// Work under way: says when all of it has ended, and whether all of it ended well.
+/// Tracks spawned tasks: tells when all have ended, and whether any panicked.
 pub(crate) struct Crew {
     ground: Arc<dyn Ground>,
     working: flume::Sender<()>,
     fell: Arc<AtomicBool>,
 }
 
-/// Held by everybody who works.
+/// Guard held by every running task.
 struct AtWork {
     _working: flume::Sender<()>,
     fell: Arc<AtomicBool>,
@@ -89,10 +89,10 @@ impl Drop for AtWork {
     }
 }
 
-/// What others see of a crew.
+/// A handle on a crew's tasks, for others.
 #[derive(Clone)]
 pub(crate) struct Work {
-    /// Closes when the last has ended.
+    /// Closes when the last task has ended.
     pub(crate) working: flume::Receiver<()>,
     fell: Arc<AtomicBool>,
 }
@@ -115,7 +115,7 @@ impl Crew {
 }
 
 impl Work {
-    /// Waits until all of it has ended; false if some of it fell over.
+    /// Waits until all tasks have ended; false if one panicked.
     pub(crate) async fn ended(self) -> bool {
         let _closed = self.working.recv_async().await;
         !self.fell.load(Ordering::Acquire)

@@ -1,4 +1,4 @@
-//! Drives engines: what [`servo_engine`] decides, this crate makes durable and lets happen.
+//! Drives engines: makes durable what [`servo_engine`] decides, and carries it out.
 //!
 //! It owns group commit, effects, timers, recovery, leases and the threads they run on. It refuses to decide: every
 //! event comes out of [`servo_engine::Engine::step`]. It guarantees that a caller is answered, and an effect begins,

@@ -1,4 +1,5 @@
-//! Which node does the work: a lease with TTL and epoch (ADR-014). Losing it costs work, never correctness (P7).
+//! Ownership: a lease with TTL and epoch decides which node is active (ADR-014). Losing it costs work, never
+//! correctness (P7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,14 +15,14 @@ use crate::ground::{Ground, within};
 
 const LEASE_NAME: &str = "engine";
 
-/// The right to work.
+/// Proof that this node owns the workspace.
 pub(crate) struct Held {
     leases: Option<(Leases, Millis)>,
     workspace: String,
 }
 
-/// Takes the lease, if the workspace is owned by one. Comes before everything else: a node that waits for its turn asks
-/// often, and must not read the whole state each time.
+/// Acquires the lease, if the workspace is owned by one. Comes before everything else: a standby node asks often, and
+/// must not read the whole state each time.
 pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<Held, Error> {
     let workspace = stores.layout.prefix();
     let Ownership::ByLease { node, ttl } = &config.ownership else {
@@ -35,8 +36,8 @@ pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<Held, Er
 }
 
 impl Held {
-    /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that whoever takes
-    /// over has a higher one: refused if somebody did so while the log was read.
+    /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that the next
+    /// holder has a higher one: refused if the lease was taken while the log was read.
     pub(crate) async fn epoch_after(&self, seen: u64, clock: &dyn Clock) -> Result<u64, Error> {
         let Some((leases, ttl)) = &self.leases else { return Ok(seen + 1) };
         match leases.raise(clock.now(), seen + 1).await.map_err(|e| Error::Lease(e.to_string()))? {
@@ -45,9 +46,9 @@ impl Held {
         }
     }
 
-    /// Begins the epoch in the log, with a batch that says nothing: whoever had the lease before and does not know better
-    /// is refused its next one, and reads why. Without it, it could go on where this node would not look. False if it
-    /// did so just now, and the log has to be read again.
+    /// Begins the epoch in the log, with a batch that says nothing: whoever had the lease before and does not know
+    /// better is refused its next one, and reads why. Without it, it could go on where this node would not look. False
+    /// if it did so just now, and the log has to be read again.
     pub(crate) async fn begin(
         &self,
         stores: &Stores,
@@ -72,7 +73,7 @@ impl Held {
         }
     }
 
-    /// Lets the next one try at once.
+    /// Releases the lease, so that another node can take it at once.
     pub(crate) async fn give_up(self, clock: &dyn Clock) {
         let Some((leases, _)) = self.leases else { return };
         if let Err(error) = leases.release(clock.now()).await {
@@ -80,7 +81,7 @@ impl Held {
         }
     }
 
-    /// Renews the lease until all work has ended, then gives it up; calls `deposed` and ends when it is lost.
+    /// Renews the lease until all work has ended, then releases it; calls `deposed` and ends when it is lost.
     ///
     /// `working` closes when the last thread has ended: a workspace that is shutting down still writes.
     pub(crate) async fn keep(

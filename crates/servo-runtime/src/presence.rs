@@ -1,4 +1,4 @@
-//! Whether this node was there to hear of its workers (ADR-071).
+//! Detects pauses of this node, during which it could not receive heartbeats (ADR-071).
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use servo_engine::controllers::Freshness;
 
 use crate::ground::Ground;
 
-/// A node that is so many heartbeats late was away.
+/// A wait that is late by this many heartbeat intervals counts as a stall.
 const LATE: u32 = 2;
 
-/// Workers that live are heard of within so many.
+/// Heartbeats are reliable again after this many intervals.
 const HEARD: u32 = 3;
 
-/// Notices that the machine slept, that the process was stopped, or that it was held up by its store.
+/// Detects that the machine was suspended, that the process was stopped, or that its store blocked it.
 #[derive(Debug)]
 pub(crate) struct Presence {
     heartbeat: Duration,
-    /// By the clock, which goes on while a machine sleeps, and by the timers, which nobody sets.
+    /// Wall clock, which continues while a machine is suspended, and monotonic timers.
     last: (Timestamp, Duration),
-    /// By the timers.
+    /// Timer value from which heartbeats are reliable.
     hears_at: Duration,
 }
 
 impl Presence {
-    /// A node that starts: nobody was here before.
+    /// A detector for a node that starts: it has not received heartbeats before.
     pub(crate) fn new(heartbeat: Millis, clock: &dyn Clock, ground: &dyn Ground) -> Self {
         let heartbeat = Duration::from_millis(heartbeat.get());
         let now = ground.elapsed();
         Self { heartbeat, last: (clock.now(), now), hears_at: now + heartbeat * HEARD }
     }
 
-    /// To be called before and after each wait, with how long it was meant to be.
+    /// Observes the time before and after each wait, with its planned length.
     pub(crate) fn here(&mut self, planned: Duration, clock: &dyn Clock, ground: &dyn Ground) {
         let now = (clock.now(), ground.elapsed());
         let late = self.heartbeat * LATE;
@@ -44,12 +44,12 @@ impl Presence {
         self.last = now;
     }
 
-    /// How long until silence proves something; none if it does.
+    /// Time until missing heartbeats are evidence; none if they are now.
     pub(crate) fn until_heard(&self, ground: &dyn Ground) -> Option<Duration> {
         self.hears_at.checked_sub(ground.elapsed()).filter(|left| !left.is_zero())
     }
 
-    /// How far the state may be trusted.
+    /// The freshness of the state for controllers.
     pub(crate) fn freshness(&self, ground: &dyn Ground) -> Freshness {
         match self.until_heard(ground) {
             Some(_) => Freshness::Unheard,

@@ -80,7 +80,8 @@ impl Workspace {
     }
 }
 
-/// Folds a deployment that is in no log. Of what follows from it only the definitions are wanted: nothing is dispatched.
+/// Folds a deployment that is in no log. Of what follows from it only the definitions are wanted: nothing is
+/// dispatched.
 fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Error> {
     let mut engine = Engine::new(state.clone(), config.secret.clone());
     let step = engine.step(&[Input::Deploy(deploy)], config.clock.now());

@@ -35,7 +35,7 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
     }
 }
 
-/// What tables are made or cleaned up with.
+/// The context for building and sweeping tables.
 pub(crate) fn workshop(stores: &Stores, config: &Config) -> Workshop {
     Workshop {
         blobs: stores.blobs.clone(),
@@ -66,7 +66,7 @@ pub(crate) async fn from_tables(stores: &Stores, settings: &Settings) -> Result<
     }
 }
 
-/// Whether something is missing that may have been deleted while it was read.
+/// Whether the problem is a file that may have been deleted while it was read.
 fn may_be_outdated(problem: &Error) -> bool {
     let tables = matches!(problem, Error::Projection(error) if error.kind() == ErrorKind::Corrupt);
     let log = matches!(problem, Error::Log(error) if error.kind() == ErrorKind::NotFound);
@@ -94,7 +94,7 @@ async fn load(
     Ok(Recovered { state, epoch, manifest: projection.map(|projection| projection.manifest().clone()) })
 }
 
-/// Folds everything after `state` in; answers the highest epoch among it.
+/// Folds everything after `state`; returns the highest epoch among it.
 async fn replay(log: &dyn Log, state: &mut State) -> Result<u64, Error> {
     let mut epoch = 0;
     let mut from = state.head().seq + 1;

@@ -1,4 +1,4 @@
-//! A workspace at work: the handle that callers, workers and servers share.
+//! A running workspace: the handle that callers, workers and servers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ use crate::messages::{Message, ReplyTo};
 use crate::ownership::{self, Held};
 use crate::recovery::{Recovered, recover, workshop};
 
-/// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
+/// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Workspace {
     pub(crate) inner: Arc<Inner>,
@@ -44,29 +44,29 @@ pub(crate) struct Inner {
     pub(crate) ground: Arc<dyn Ground>,
     pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
-    /// Run ids are derived with it.
+    /// The secret that run ids are derived with.
     pub(crate) secret: Arc<[u8]>,
     pub(crate) read_only: bool,
     pub(crate) stopping: Arc<AtomicBool>,
-    /// Set when nobody takes requests any more.
+    /// Set when no more requests are accepted.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
     pub(crate) work: Work,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
-    /// What becomes durable. The commit thread has the channel: it closes when that ends.
+    /// Publishes durable events. The commit thread owns the channel: it closes when that ends.
     pub(crate) followers: broadcast::WeakSender<Arc<[Event]>>,
-    /// Closes when the lease was given up, after the work has ended.
+    /// Closes when the lease was released, after all tasks have ended.
     pub(crate) leased: flume::Receiver<()>,
 }
 
 /// How long whoever approves waits until the data is where readers look for it.
 const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
-/// Batches that a slow follower may be behind before it misses some.
+/// Batches that a slow subscriber may lag behind before it misses some.
 const FOLLOWED: usize = 64;
 
-/// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
+/// Closes the workspace when the engine thread ends, however it ends, so that no caller waits for it in vain.
 pub(crate) struct LastOut {
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) inputs: flume::Receiver<Message>,
@@ -87,7 +87,7 @@ impl Drop for Inner {
     }
 }
 
-/// What a workspace starts from.
+/// The state a workspace starts from.
 struct Loaded {
     state: State,
     epoch: u64,
@@ -96,7 +96,7 @@ struct Loaded {
 }
 
 impl Workspace {
-    /// Recovers the state and starts to work.
+    /// Recovers the state and starts the workspace.
     pub async fn open(stores: Stores, config: Config) -> Result<Self, Error> {
         let held = ownership::acquire(&stores, &config).await?;
         match Self::load(&stores, &config, &held).await {
@@ -257,28 +257,28 @@ impl Workspace {
         }
     }
 
-    /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
+    /// Starts a run; returns when the request is durable. The same request again returns the same run.
     pub async fn trigger(&self, request: TriggerRun) -> Result<RunReply, Error> {
         self.ask(request).await
     }
 
-    /// Stops a run; answers when the request is durable.
+    /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
         self.ask(request).await
     }
 
-    /// Works with these definitions from now on; answers when they are durable. `Duplicate` if they are deployed.
+    /// Deploys definitions; returns when they are durable. `Duplicate` if they are deployed already.
     pub async fn deploy(&self, request: Deploy) -> Result<Change, Error> {
         self.ask(request).await
     }
 
-    /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
+    /// Adds and removes keys of dynamic partitions; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Change, Error> {
         self.ask(request).await
     }
 
-    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then, unless
-    /// its data cannot be moved for the moment: then it counts as soon as it was.
+    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then,
+    /// unless its data cannot be moved for the moment: then it counts as soon as it was.
     pub async fn review(&self, review: Review) -> Result<Change, Error> {
         match review.verdict {
             Verdict::Approve => self.approve(review).await,
@@ -339,8 +339,8 @@ impl Workspace {
         }
     }
 
-    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what they
-    /// have asked for.
+    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what
+    /// they have asked for.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.inner.snapshots.borrow().clone()
     }
@@ -353,8 +353,9 @@ impl Workspace {
         Ok(read(self.snapshot().state()))
     }
 
-    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for before
-    /// is durable: for those who want to know whether the engine answers, or whether it is sound. Others read snapshots.
+    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for
+    /// before is durable: for those who want to know whether the engine answers, or whether it is sound. Others read
+    /// snapshots.
     pub async fn inspect<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
@@ -373,14 +374,14 @@ impl Workspace {
         self.inner.clock.now()
     }
 
-    /// An id that was never given before.
+    /// An unused id.
     pub(crate) fn new_id(&self) -> PutId {
         self.inner.ids.next()
     }
 
-    /// Follows what becomes durable, one batch at a time and in order. An empty batch says that the state was loaded
-    /// anew. Whoever falls behind misses batches and is told so: the state has everything, read it again. Closes when
-    /// the workspace ends.
+    /// Subscribes to durable events, one batch at a time and in order. An empty batch means that the state was
+    /// reloaded. A slow subscriber misses batches and gets an error: the state has everything, read it again. Closes
+    /// when the workspace ends.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Event]>> {
         match self.inner.followers.upgrade() {
             Some(followers) => followers.subscribe(),
@@ -393,12 +394,12 @@ impl Workspace {
         self.inner.read_only
     }
 
-    /// Whether it takes requests.
+    /// Whether it accepts requests.
     pub fn is_open(&self) -> bool {
         !self.inner.stopping.load(Ordering::Acquire)
     }
 
-    /// Makes the engine look at its clock. For clocks that are moved by hand.
+    /// Wakes the engine to look at its clock. For clocks that are moved by hand.
     pub async fn poke(&self) -> Result<(), Error> {
         self.send(Message::Wake).await
     }
@@ -408,7 +409,7 @@ impl Workspace {
         self.inner.published.manifest()
     }
 
-    /// Stops taking requests, makes what was accepted durable, writes the tables, and ends.
+    /// Stops accepting requests, makes accepted ones durable, writes the tables, and ends.
     pub async fn shutdown(self) -> Result<(), Error> {
         self.inner.stopping.store(true, Ordering::Release);
         let _full = self.inner.inputs.try_send(Message::Wake);
@@ -438,7 +439,7 @@ impl Workspace {
         self.inner.inputs.send_async(message).await.map_err(|_| Error::Stopped)
     }
 
-    /// The answer to a message that was sent, or none if nobody is left to give it.
+    /// The reply to a sent message, or none if the engine is gone.
     pub(crate) async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         if !self.inner.closed.load(Ordering::SeqCst) {
             return answer.await.ok();
@@ -451,13 +452,13 @@ impl Workspace {
         }
     }
 
-    /// Why a question was dropped: its state was thrown away, or there is nobody left.
+    /// The error of a dropped request: its state was discarded, or the engine is gone.
     fn unanswered(&self) -> Error {
         if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
     }
 }
 
-/// Everything known about one run.
+/// Details of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDetail {
     /// The run.

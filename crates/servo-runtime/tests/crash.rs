@@ -33,7 +33,7 @@ const CHILD: &str = "the_process_that_is_killed";
 enum Death {
     /// Before the write.
     Before,
-    /// In the middle of it, if it writes bytes: some of them are there.
+    /// In the middle of it, if it writes bytes: some of them are written.
     Torn,
     /// A moment after it, wherever the threads are by then.
     After,
@@ -71,7 +71,7 @@ fn die() -> ! {
     }
 }
 
-/// Counts every call that changes the disk, of the log and of the tables, and dies at the one it is told.
+/// Counts every call that changes the disk, of the log and of the tables, and dies at the given one.
 fn deadly_files(kill_at: u64) -> FaultyFiles {
     let files = FaultyFiles::new(Arc::new(OsFiles));
     if kill_at == 0 {
@@ -108,7 +108,7 @@ fn deadly_files(kill_at: u64) -> FaultyFiles {
     files
 }
 
-/// Runs one plan to its end and says what was acknowledged as soon as it is.
+/// Runs one plan to its end and prints acknowledged events at once.
 async fn run_and_tell(stage: &Stage, key: &str, plan: Plan) {
     let request = servo_engine::TriggerRun::new(key, plan, "test");
     // A torn write is an error before it is a death: nobody is told that it was accepted.
@@ -165,7 +165,7 @@ fn the_process_that_is_killed() {
     });
 }
 
-/// What a child said before its end.
+/// The output of a child process before its end.
 #[derive(Debug, Default)]
 struct Said {
     runs: BTreeSet<String>,
@@ -174,7 +174,7 @@ struct Said {
     writes: u64,
 }
 
-/// In memory where there is such a place: a kill loses nothing that the kernel has, so syncing only costs time here.
+/// In memory where possible: a kill loses nothing that the kernel has, so syncing only costs time here.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

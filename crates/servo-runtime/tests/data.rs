@@ -1,4 +1,4 @@
-//! Data follows the log: pointers at the latest, removal of what does not count, reviews; also after a crash (ADR-062).
+//! Data follows the log: `latest.json`, removal of outputs that do not count, reviews; also after a crash (ADR-062).
 //!
 //! Tables are written when a workspace closes and not before, so that what happened since is one change.
 
@@ -39,7 +39,7 @@ fn put(dir: &Path, name: &str) {
     fs::write(dir.join(name), "{}").unwrap();
 }
 
-/// Does the one task of a run by hand: stores something where a worker would, and reports it.
+/// Runs the one task of a run by hand: stores an output as a worker would, and reports it.
 async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (RunId, MaterializationId) {
     let run = stage.trigger(key, one("a")).await;
     let sealed = within(taken(&stage.queue, "default")).await;
@@ -116,7 +116,7 @@ fn latest_id(root: &Path) -> Option<String> {
     Some(latest(root)?["materialization_id"].as_str().unwrap().to_owned())
 }
 
-/// What a worker would have put aside for review, had its run not been cancelled.
+/// Stages an output that a worker would have quarantined, had its run not been cancelled.
 async fn cancelled(stage: &Stage, root: &Path, key: &str) {
     let run_id = stage.trigger(key, one("a")).await;
     let sealed = within(taken(&stage.queue, "default")).await;

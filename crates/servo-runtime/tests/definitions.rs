@@ -1,4 +1,5 @@
-//! Deployments, dynamic partitions and materializations through a running workspace: durable, and there after a restart.
+//! Deployments, dynamic partitions and materializations through a running workspace: durable, and there after a
+//! restart.
 
 #![allow(clippy::unwrap_used)]
 

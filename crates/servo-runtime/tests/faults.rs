@@ -16,7 +16,7 @@ use servo_runtime::{Config, Error, Ownership, Workspace};
 use servo_store::{AppendError, Log, MemoryFault};
 use support::*;
 
-/// Asks until it is accepted, as a client would: every error that says so is safe to repeat.
+/// Retries until it is accepted, as a client would: every transient error is safe to repeat.
 async fn insist(stage: &Stage, key: &str, plan: Plan) -> RunId {
     loop {
         match within(stage.workspace.trigger(TriggerRun::new(key, plan.clone(), "test"))).await {
@@ -307,7 +307,7 @@ async fn a_node_that_is_idle_finds_out_that_it_lost_its_lease() {
     second.close().await;
 }
 
-/// Goes on by an hour each time it is looked at.
+/// A clock that moves on by an hour with each reading.
 struct Leaping(std::sync::atomic::AtomicI64);
 
 impl servo_core::Clock for Leaping {

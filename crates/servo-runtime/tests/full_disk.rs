@@ -71,7 +71,7 @@ impl Disk {
         self.root().join("filler")
     }
 
-    /// Until not another byte fits.
+    /// Fills the disk until not another byte fits.
     fn fill(&self) {
         if let Disk::Pretended(_, files) = self {
             files.fail_all(&["append", "create_new", "create_dir", "hard_link"], Fault::NoSpace);

@@ -35,7 +35,7 @@ impl SlowlyRead {
         Self { inner, manifests, awake: AtomicBool::new(false) }
     }
 
-    /// What it was, if that is what is shown.
+    /// The old content, while that is what is shown.
     fn as_it_was(&self, name: &str) -> Option<Result<Bytes, BlobError>> {
         let missing = || BlobError::NotFound { name: name.to_owned(), location: self.inner.describe() };
         let is_shown = name.starts_with("manifests/") && !self.awake.load(Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What a node may conclude from the silence of workers when it was not there to hear them (ADR-071).
+//! Heartbeat timeouts after a pause of the server, during which it could not receive heartbeats (ADR-071).
 
 #![allow(clippy::unwrap_used)]
 

@@ -120,7 +120,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// What a crash would leave: manifests, then the tables they name, then the log, which is never behind either.
+/// Copies the files as a crash would leave them: manifests, then the tables they name, then the log, which is never
+/// behind either.
 fn copy_alive(from: &Path, to: &Path) {
     for dir in ["manifests", "state", "ledger"].into_iter().filter(|dir| home(from).join(dir).exists()) {
         copy_tree(&home(from).join(dir), &home(to).join(dir));
@@ -204,7 +205,7 @@ fn needed_files(manifest: &Manifest) -> Vec<String> {
     files.into_values().collect()
 }
 
-/// What it is called and how it is done to a file.
+/// The name of a kind of damage, and the function that applies it to a file.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[tokio::test]

@@ -18,7 +18,7 @@ fn again(from_failure: bool, who: &str) -> RetryRequest {
     RetryRequest { from_failure, caller: Caller::user(who), run_key: None }
 }
 
-/// What waits for what, by name.
+/// The edges between tasks, by name.
 fn edges(detail: &RunDetail) -> Vec<(String, String)> {
     let names = |edge: &servo_engine::rows::EdgeRow| {
         (name_of(&edge.upstream_task_key), name_of(&edge.downstream_task_key))

@@ -482,7 +482,7 @@ async fn a_workspace_that_is_dropped_lets_go_of_its_directory() {
     .await;
 }
 
-/// What a workspace's log says, without times: acknowledgements of the queue come when they come.
+/// The log of a workspace, without times: acknowledgements of the queue arrive in any order.
 async fn history(stores: &Stores) -> Vec<String> {
     let mut keys: Vec<String> =
         events(stores.log.as_ref()).await.into_iter().map(|event| event.idempotency_key).collect();

@@ -1,4 +1,4 @@
-//! What happens to a workspace: nodes die, sleep and lose track of time, workers die and are cut off.
+//! Injects faults into a workspace: nodes die, pause and lose track of time, workers die and are partitioned.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,12 +8,12 @@ use crate::site::Site;
 use crate::strangers;
 use crate::worker::Worker;
 
-/// Workers that are replaced when they die.
+/// Workers that are restarted when they die.
 #[derive(Clone)]
 pub struct Workers(Arc<Mutex<Vec<(Worker, u32, u32)>>>);
 
 impl Workers {
-    /// Those of a workspace.
+    /// Starts the workers of a workspace.
     pub fn start(site: &Site) -> Self {
         let count = if site.scenario.crew == Crew::Remote { site.scenario.workers } else { 0 };
         let start = |number| {
@@ -41,7 +41,8 @@ impl Workers {
         site.faults.later(site.lane, length, move || worker.cut_off(None));
     }
 
-    /// Those that are cut off for days stay so: that is what makes them zombies. There is one more who does the work.
+    /// Heals short partitions. Workers cut off for days stay so: that makes them zombies. One more worker is started to
+    /// do the work.
     pub fn heal(&self, site: &Site) {
         if !self.lock().is_empty() {
             let (worker, process) = Worker::start(site, "worker-fresh");
@@ -50,7 +51,7 @@ impl Workers {
     }
 }
 
-/// Lets a blow fall.
+/// Applies a scheduled fault.
 pub fn strike(site: &Site, workers: &Workers, blow: &Blow) {
     site.world.note("blow", || format!("{blow:?}"));
     match *blow {

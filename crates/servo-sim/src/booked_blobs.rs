@@ -1,4 +1,4 @@
-//! Files with somebody looking over their shoulder.
+//! A blob store whose writes are audited.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use servo_store::{BlobError, Blobs, PutOutcome};
 
 use crate::audit::Audit;
 
-/// Files on a disk of which the books know what was stored and deleted. A bucket tells them itself. What somebody died
-/// of is found out when the disk is read again.
+/// Blobs on a disk that report writes and deletions to the audit; a bucket reports by itself. Interrupted writes are
+/// found when the disk is read again.
 pub struct BookedBlobs {
     inner: Arc<dyn Blobs>,
     audit: Audit,
@@ -18,7 +18,7 @@ pub struct BookedBlobs {
 }
 
 impl BookedBlobs {
-    /// Looks over the shoulder of the files of a workspace.
+    /// Wraps the blobs of a workspace.
     pub fn new(inner: Arc<dyn Blobs>, audit: &Audit, prefix: String) -> Self {
         Self { inner, audit: audit.clone(), prefix }
     }

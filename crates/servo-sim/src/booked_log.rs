@@ -1,4 +1,4 @@
-//! A log with somebody looking over its shoulder.
+//! A log whose appends are audited.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::audit::{Audit, Batch};
 use crate::faults::{Fault, Faults};
 use crate::site::Site;
 
-/// A log of which the books know what became durable, and who was told that it did not.
+/// A log that reports to the audit which batches became durable, and which appends were refused.
 pub struct BookedLog {
     inner: Arc<dyn Log>,
     audit: Audit,
@@ -20,7 +20,7 @@ pub struct BookedLog {
 }
 
 impl BookedLog {
-    /// Looks over the shoulder of a log. `books` says whether nobody else writes down what lands.
+    /// Wraps a log. `records` says whether the audit learns of batches from here only.
     pub fn new(inner: Arc<dyn Log>, site: &Site, books: bool) -> Self {
         Self { inner, audit: site.audit.clone(), faults: site.faults.clone(), prefix: site.prefix(), books }
     }

@@ -1,4 +1,4 @@
-//! The object store: requests travel, arrive, and are answered, or not.
+//! The simulated object store: requests travel, arrive, and are answered, or not.
 //!
 //! A request that was sent arrives even if its sender has died meanwhile.
 
@@ -35,13 +35,13 @@ struct State {
     weather: BTreeMap<Lane, Weather>,
 }
 
-/// Until when which kind of trouble lasts.
+/// The end of each kind of injected trouble.
 #[derive(Default, Clone, Copy)]
 struct Weather {
     slow: u64,
     storm: u64,
     outage: u64,
-    /// Since when nothing is answered.
+    /// The start of the current outage.
     outage_began: u64,
 }
 
@@ -79,24 +79,24 @@ impl Bucket {
         BucketClient { bucket: self.clone(), lane, faults: faults.clone() }
     }
 
-    /// An object, looked up without a request: for those who judge.
+    /// Looks an object up without a request: for checkers.
     pub fn peek(&self, path: &str) -> Option<Bytes> {
         self.lock().objects.get(&Path::from(path)).cloned()
     }
 
-    /// Answers take seconds for a while, in a lane.
+    /// Delays responses by seconds for a while, in a lane.
     pub fn slow_down(&self, lane: Lane, micros: u64) {
         let until = self.world.now() + micros;
         self.lock().weather.entry(lane).or_default().slow = until;
     }
 
-    /// Most requests are refused for a while.
+    /// Refuses most requests for a while.
     pub fn storm(&self, lane: Lane, micros: u64) {
         let until = self.world.now() + micros;
         self.lock().weather.entry(lane).or_default().storm = until;
     }
 
-    /// Every request is refused for a while.
+    /// Refuses every request for a while.
     pub fn outage(&self, lane: Lane, micros: u64) {
         let now = self.world.now();
         let mut state = self.lock();
@@ -112,7 +112,7 @@ impl Bucket {
         self.world.now() < self.weather(lane).storm
     }
 
-    /// All of that is over.
+    /// Ends all injected outages.
     pub fn heal(&self, lane: Lane) {
         self.lock().weather.remove(&lane);
     }
@@ -189,7 +189,7 @@ fn meta(path: &Path, bytes: &Bytes) -> ObjectMeta {
     }
 }
 
-/// One client's way to the bucket.
+/// A client of the bucket.
 #[derive(Clone)]
 pub struct BucketClient {
     bucket: Bucket,
@@ -209,12 +209,12 @@ impl fmt::Display for BucketClient {
     }
 }
 
-/// What becomes of a request.
+/// The outcome of a request.
 enum Fate {
     Served,
-    /// Nothing lands; this is the answer.
+    /// The request has no effect; this is the response.
     Refused(Error),
-    /// It lands; this is the answer.
+    /// The request takes effect; this is the response.
     LandsBut(Error),
 }
 

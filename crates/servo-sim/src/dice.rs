@@ -1,8 +1,8 @@
-//! Randomness from a seed: small, fast, and the same on every machine.
+//! A seeded random number generator: small, fast, and the same on every machine.
 
 use std::ops::Range;
 
-/// A stream of numbers (SplitMix64).
+/// A stream of random numbers (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Dice(u64);
 
@@ -12,7 +12,7 @@ impl Dice {
         Self(seed ^ 0x5e72_0c0d_e000_0001)
     }
 
-    /// A stream of its own for a purpose: what one purpose draws does not move the others.
+    /// An independent stream for a purpose: drawing from it does not affect the others.
     pub fn fork(seed: u64, purpose: u64) -> Self {
         let mut dice = Self::new(seed.wrapping_add(purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         Self(dice.draw())
@@ -27,12 +27,12 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// One of `n`, which is not zero.
+    /// A number below `n`, which is not zero.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.draw()) * n as u128) >> 64) as usize
     }
 
-    /// A number of a range that is not empty.
+    /// A number of a non-empty range.
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         let length = range.end.saturating_sub(range.start).max(1);
         range.start + ((u128::from(self.draw()) * u128::from(length)) >> 64) as u64
@@ -43,7 +43,7 @@ impl Dice {
         self.within(0..1000) < u64::from(per_mille)
     }
 
-    /// One of these.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }

@@ -1,4 +1,4 @@
-//! The disk of one machine, and what goes wrong with it.
+//! The simulated disk of one machine, and its faults.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::site::Site;
 /// Directory of all workspaces on the disk.
 pub const ROOT: &str = "/data";
 
-/// Makes the disk of a site fail now and then: a torn write, a full disk, a death between two writes.
+/// Makes the disk of a cluster fail now and then: a torn write, a full disk, a crash between two writes.
 pub fn haunt(site: &Site, disk: &MemoryDisk) {
     let site = site.clone();
     disk.on_write(Box::new(move |operation| {
@@ -45,12 +45,12 @@ pub fn haunt(site: &Site, disk: &MemoryDisk) {
     }));
 }
 
-/// Nothing goes wrong with it any more.
+/// Stops injecting faults into the disk.
 pub fn leave_alone(disk: &MemoryDisk) {
     disk.on_write(Box::new(|_| Verdict::Go));
 }
 
-/// Opens the log of a machine: what is in it is what the books say, and perhaps something new.
+/// Opens the log of a machine and compares it with the audit.
 pub fn open(site: &Site, files: &MemoryFiles, layout: &Layout) -> Result<Arc<dyn Log>, OpenError> {
     let options = FileLogOptions { segment_bytes: 4_000 };
     let log = FileLog::open_with(Arc::new(files.clone()), ROOT, layout, options)?;

@@ -1,4 +1,4 @@
-//! What is deployed and run: small projects and graphs, drawn from numbers.
+//! Projects and graphs to deploy and run, generated from numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ fn name(i: usize) -> String {
     format!("n{:02}", 20 - i)
 }
 
-/// What the function of an asset makes beside it.
+/// The second output of an asset's function.
 fn also(i: usize) -> String {
     format!("{}_also", name(i))
 }
 
-/// Some assets have partitions: keys that are defined, or that people add and remove.
+/// The partitions of some assets: static keys, or keys that people add and remove.
 fn partitions(i: usize) -> Option<PartitionsDef> {
     match i {
         1 | 9 => Some(PartitionsDef::Static { keys: keys(i).map(str::to_owned).into() }),

@@ -1,4 +1,4 @@
-//! The last word on a world that has come to rest: log, tables, state and data must tell the same story.
+//! Verifies a cluster at rest: log, tables, state and data must agree.
 
 use servo_core::EventId;
 use servo_engine::event::decode_batch;
@@ -10,7 +10,7 @@ use crate::model::history::{self, Expected};
 use crate::model::{Log, Model, Rules, Tables};
 use crate::site::Site;
 
-/// What is wrong with a workspace at rest; nothing, if all is well.
+/// The violations of a workspace at rest; empty if there are none.
 pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     let book = site.audit.book(&site.prefix());
     let mut wrong = Vec::new();
@@ -47,7 +47,7 @@ pub async fn judge(site: Site, live: Vec<HotRows>) -> Vec<String> {
     wrong
 }
 
-/// The whole log, and what the fold and the model make of it.
+/// The whole log, its fold and its model.
 struct Told<'a> {
     batches: &'a [Batch],
     log: &'a Log,
@@ -66,7 +66,8 @@ pub fn fold(site: &Site, batches: &[Batch]) -> Result<State, String> {
     Ok(state)
 }
 
-/// Tables are the fold of a prefix of the log; of all of it, once a node that knew all of it was closed.
+/// Checks that the tables are the fold of a prefix of the log; of all of it, once a node that knew all of it was
+/// closed.
 async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<String>, String> {
     let stores =
         site.stores(&site.footing("judge"), &site.judges_files()).map_err(|error| error.to_string())?;
@@ -91,7 +92,7 @@ async fn tables(site: &Site, all: &Told<'_>, complete: bool) -> Result<Vec<Strin
     Ok(wrong)
 }
 
-/// What counts is there, and what waits for review.
+/// Checks that current and quarantined materializations have their data.
 fn data(site: &Site, state: &State) -> Vec<String> {
     let mut wrong = Vec::new();
     for row in state.rows().partition_status {

@@ -1,4 +1,4 @@
-//! What a process sees of the world: a ground to run on and a clock that may be wrong.
+//! The environment of a simulated process: an executor and a clock that may be wrong.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use servo_store::Timers;
 
 use crate::world::{Lane, ProcessId, World, micros};
 
-/// The world begins at this time of day: 2025-01-15.
+/// The simulation begins at this time: 2025-01-15.
 pub const START: i64 = 1_736_899_200_000;
 
-/// The right time, in milliseconds since 1970.
+/// The true time, in milliseconds since 1970.
 pub fn true_time(world: &World) -> i64 {
     START + i64::try_from(world.now() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// The clock of a machine: the true time, and an error that somebody sets.
+/// The clock of a machine: the true time plus an error.
 #[derive(Clone)]
 pub struct MachineClock {
     world: World,
@@ -29,12 +29,12 @@ pub struct MachineClock {
 }
 
 impl MachineClock {
-    /// A clock that is wrong by so many milliseconds.
+    /// A clock that is off by so many milliseconds.
     pub fn new(world: &World, error: i64) -> Self {
         Self { world: world.clone(), error: Arc::new(AtomicI64::new(error)) }
     }
 
-    /// Makes it wrong by so many milliseconds from now on.
+    /// Changes the error, in milliseconds.
     pub fn set_error(&self, error: i64) {
         self.error.store(error, Ordering::Relaxed);
     }
@@ -46,7 +46,7 @@ impl Clock for MachineClock {
     }
 }
 
-/// The ground that a process stands on: it ends with the process.
+/// The spawner of a simulated process: its tasks end with the process.
 #[derive(Clone)]
 pub struct Footing {
     /// The world.

@@ -1,4 +1,4 @@
-//! The queue between nodes and workers: a service of its own, with a memory that may be short.
+//! The queue between nodes and workers: a service of its own whose deduplication may fail.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -13,7 +13,7 @@ use crate::faults::{Fault, Faults};
 use crate::scenario::{HOUR, SECOND};
 use crate::world::{Lane, World};
 
-/// A queue that everybody reaches. Cheap to clone.
+/// A queue that all nodes and workers reach. Cheap to clone.
 #[derive(Clone)]
 pub struct Mail {
     world: World,

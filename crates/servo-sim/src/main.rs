@@ -28,43 +28,43 @@ struct Arguments {
 enum Command {
     /// Run many seeds, for example: servo-sim run --seeds 100000
     Run {
-        /// How many.
+        /// Number of seeds.
         #[arg(long, default_value_t = 2_000)]
         seeds: u64,
-        /// The first one.
+        /// First seed.
         #[arg(long, default_value_t = 0)]
         from: u64,
         /// Threads; all cores by default.
         #[arg(long)]
         jobs: Option<usize>,
     },
-    /// Run one seed and show what happens, for example: servo-sim replay 4711
+    /// Run one seed and print its trace, for example: servo-sim replay 4711
     Replay {
         /// The seed.
         seed: u64,
-        /// Make this mistake.
+        /// Plant this mistake.
         #[arg(long)]
         plant: Option<String>,
-        /// Leave out these wishes.
+        /// Leave out these user requests.
         #[arg(long, value_delimiter = ',')]
         without_wishes: Vec<usize>,
-        /// Leave out these blows.
+        /// Leave out these scheduled faults.
         #[arg(long, value_delimiter = ',')]
         without_blows: Vec<usize>,
         /// Show the events of the log.
         #[arg(long)]
         log: bool,
-        /// Let only these faults strike: a set as a number.
+        /// Enable only these faults: a set as a number.
         #[arg(long)]
         faults: Option<u64>,
-        /// Once more, which must be the same to the bit.
+        /// Run it twice, which must give the same result to the bit.
         #[arg(long)]
         twice: bool,
-        /// Once more beside another workspace, which must not matter.
+        /// Run it again beside a second workspace, which must not matter.
         #[arg(long)]
         neighbour: bool,
     },
-    /// Plant every mistake and count the seeds it takes to notice it
+    /// Plant every mistake and count the seeds it takes to detect it
     Plant {
         /// Seeds to try at most.
         #[arg(long, default_value_t = 5_000)]
@@ -123,7 +123,7 @@ fn summarize(report: &Report, took: f64, jobs: usize) {
     }
 }
 
-/// What went wrong, the shortest story in which it does, and how to see it again.
+/// Prints the failure, the shortest story that still fails, and the command that reproduces it.
 fn explain(outcome: &Outcome) {
     println!("\nseed {} failed:", outcome.seed);
     outcome.wrong.iter().take(5).for_each(|wrong| println!("  {wrong}"));

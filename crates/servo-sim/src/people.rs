@@ -1,4 +1,4 @@
-//! Those who ask for things: they repeat themselves until they are answered, and remember what they were told.
+//! Simulated users: they repeat requests until they are answered, and remember the answers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +16,17 @@ use crate::graphs;
 use crate::scenario::Wish;
 use crate::site::Site;
 
-/// People, and what they know. Cheap to clone.
+/// The simulated users, and what they were told. Cheap to clone.
 #[derive(Clone)]
 pub struct People {
     site: Site,
-    /// Runs that they were told of, by key: the same key is the same run, for ever.
+    /// Runs that they were told of, by key: the same key always means the same run.
     told: Arc<Mutex<BTreeMap<String, RunId>>>,
     waiting: Arc<AtomicUsize>,
 }
 
 impl People {
-    /// People of a workspace; their wishes come at their times.
+    /// The users of a cluster; their requests come at their times.
     pub fn new(site: &Site) -> Self {
         let people = Self { site: site.clone(), told: Arc::default(), waiting: Arc::default() };
         people.waiting.store(site.scenario.wishes.len(), Ordering::Relaxed);
@@ -41,7 +41,7 @@ impl People {
         people
     }
 
-    /// Wishes that have not been answered.
+    /// The number of unanswered requests.
     pub fn waiting(&self) -> usize {
         self.waiting.load(Ordering::Relaxed)
     }
@@ -155,7 +155,7 @@ impl People {
         self.accepted(answer.await);
     }
 
-    /// Whoever was told of a run finds it, in memory or in the tables.
+    /// Checks that acknowledged runs are found, in memory or in the tables.
     async fn read(&self) {
         let known = self.told().clone();
         let listed = self

@@ -1,5 +1,5 @@
-//! What a seed stands for: settings, what people ask for and when, what goes wrong and when. Plain data, so that a
-//! failing one can be cut down.
+//! The scenario of a seed: settings, requests and faults with their times. Plain data, so that a failing one can be
+//! shrunk.
 
 use servo_core::Millis;
 use servo_engine::Settings;
@@ -14,7 +14,7 @@ pub const MINUTE: u64 = 60 * SECOND;
 /// An hour.
 pub const HOUR: u64 = 60 * MINUTE;
 
-/// Where a workspace keeps its log and tables.
+/// The storage of a workspace's log and tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     /// In a bucket: any number of nodes.
@@ -23,44 +23,44 @@ pub enum Storage {
     Disk,
 }
 
-/// Who does the tasks.
+/// The kind of workers that run the tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crew {
-    /// Workers of their own, reached through a queue and a network.
+    /// Separate workers, reached through a queue and a network.
     Remote,
     /// Workers inside the node.
     Local,
 }
 
-/// One thing that somebody asks for.
+/// A request of a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Wish {
     /// Deploy this version of the project.
     Deploy(u8),
-    /// A run with this key of this graph.
+    /// Trigger a run of this graph under this key.
     Run { key: u8, graph: u64, priority: i32, timeout: Option<u64> },
-    /// Stop the run with this key.
+    /// Cancel the run with this key.
     Cancel { key: u8, force: bool },
-    /// Try the run with this key again.
+    /// Retry the run with this key.
     Retry { key: u8, from_failure: bool },
     /// Add and remove keys of dynamic partitions.
     Partitions { add: u8, remove: u8 },
-    /// Approve or reject what waits for review.
+    /// Approve or reject a quarantined materialization.
     Review { approve: bool },
-    /// Read a page of runs: those that somebody was told of are there.
+    /// Read a page of runs: every acknowledged run must be there.
     Read,
 }
 
-/// One thing that happens to the world.
+/// A fault with its parameters, scheduled for a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Blow {
-    /// A node dies after so many more turns of its tasks; it is started again after this long.
+    /// A node crashes after so many more turns of its tasks; it restarts after this long.
     Crash { node: usize, turns: u64, pause: u64 },
-    /// The machine of a node loses power; it is started again after this long.
+    /// The machine of a node loses power; it restarts after this long.
     PowerLoss { pause: u64 },
-    /// A node is stopped for this long.
+    /// A node is paused for this long.
     Freeze { node: usize, length: u64 },
     /// The store is slow for this long.
     Slow(u64),
@@ -68,34 +68,34 @@ pub enum Blow {
     Storm(u64),
     /// Every request to the store is refused for this long.
     Outage(u64),
-    /// The clock of a node is set wrong by so many milliseconds.
+    /// The clock of a node is off by so many milliseconds.
     Clock { node: usize, error: i64, fault: Fault },
-    /// A worker dies and another comes.
+    /// A worker dies and is replaced.
     WorkerCrash(usize),
     /// A worker is cut off for this long.
     CutOff { worker: usize, length: u64, fault: Fault },
-    /// A newer node writes something.
+    /// A newer version writes events.
     NewEvents,
-    /// Somebody begins to read everything, slowly.
+    /// A slow reader of all tables starts.
     SlowReader,
 }
 
-/// Everything about one workspace in one world.
+/// The description of one simulated workspace.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// What everything random is drawn from.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// Where bytes are kept.
+    /// The storage.
     pub storage: Storage,
-    /// Who does the tasks.
+    /// The kind of workers.
     pub crew: Crew,
     /// How many nodes.
     pub nodes: usize,
-    /// Whether nodes agree by a lease on who works.
+    /// Whether nodes use a lease.
     pub leased: bool,
     /// How many workers.
     pub workers: usize,
-    /// Rules of the engine.
+    /// Settings of the engine.
     pub settings: Settings,
     /// How often tables are written, in milliseconds.
     pub flush_every: u64,
@@ -103,13 +103,13 @@ pub struct Scenario {
     pub merge_at: usize,
     /// Batches of the log to keep.
     pub keep_log_batches: Option<u64>,
-    /// What may go wrong.
+    /// The faults that may occur.
     pub faults: FaultSet,
-    /// What is asked for, and when.
+    /// Requests, and their times.
     pub wishes: Vec<(u64, Wish)>,
-    /// What happens, and when.
+    /// Faults, and their times.
     pub blows: Vec<(u64, Blow)>,
-    /// When things stop going wrong.
+    /// The time at which faults stop.
     pub healed_at: u64,
 }
 

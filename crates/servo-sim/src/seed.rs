@@ -1,4 +1,4 @@
-//! One seed: a world is made, lived in, healed, and judged.
+//! Runs one seed: a cluster is created, exercised, healed, and verified.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,41 +19,41 @@ use crate::site::Site;
 use crate::strangers;
 use crate::world::{Lane, Remains, World};
 
-/// Steps after which a world that has not come to rest never will. Hours without a worker take half of them.
+/// Steps after which a world that is not at rest never will be. Hours without a worker take half of them.
 const MOST_STEPS: u64 = 1_000_000;
 
 /// How long after healing everything must have ended.
 const REST: u64 = 100 * HOUR;
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
     /// How it was run.
     pub how: How,
-    /// What is wrong; empty if all is well.
+    /// The violations; empty if there are none.
     pub wrong: Vec<String>,
-    /// Things that happened.
+    /// Number of steps.
     pub steps: u64,
-    /// Whether it came to an end, or was given up.
+    /// Whether it came to rest, or ran out of steps.
     pub ended: bool,
-    /// Another one if something else happened.
+    /// Hash of everything that happened.
     pub hash: u64,
-    /// Another one if the log of the workspace is.
+    /// Hash of the log of the workspace.
     pub history: u64,
     /// Batches in the log.
     pub batches: usize,
-    /// How often each fault struck.
+    /// How often each fault took effect.
     pub struck: Struck,
-    /// What happened, if it was asked for.
+    /// The trace, if it was requested.
     pub trace: Vec<String>,
     /// The batches of the log.
     pub log: Vec<Batch>,
 }
 
 impl Outcome {
-    /// How to see it again, with this left out.
+    /// The command that reproduces it, with these parts left out.
     pub fn command(&self, cut: &Cut) -> String {
         let How { planted, twice, neighbour, .. } = self.how;
         let planted = planted.map_or_else(String::new, |mistake| format!(" --plant {mistake:?}"));
@@ -67,19 +67,19 @@ impl Outcome {
 /// How to run a seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How {
-    /// Keep what happened, as text.
+    /// Record a trace, as text.
     pub traced: bool,
-    /// Make this mistake.
+    /// Plant this mistake.
     pub planted: Option<Mistake>,
-    /// Once more, which must be the same to the bit.
+    /// Run it twice, which must give the same result to the bit.
     pub twice: bool,
-    /// Once more with another workspace next door, which must not matter.
+    /// Run it again beside a second workspace, which must not matter.
     pub neighbour: bool,
-    /// Give up after so many steps, if not after the usual number.
+    /// Stop after so many steps, if not after the usual number.
     pub most_steps: Option<u64>,
 }
 
-/// Lives through a scenario, and perhaps through the same again.
+/// Runs a scenario, and perhaps again.
 pub fn run(scenario: &Scenario, how: How) -> Outcome {
     let mut outcome = once(scenario, how, false);
     if how.twice {
@@ -166,7 +166,7 @@ fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
     (outcome, world.remains())
 }
 
-/// Where the workspace lives that is looked at, and where the one that must not matter to it.
+/// The lane of the observed workspace, and that of the second one, which must not matter to it.
 const WATCHED: Lane = 1;
 const NEXT_DOOR: Lane = 2;
 
@@ -182,7 +182,7 @@ fn settle_in(
     Site::new(world, lane, &faults, audit, bucket, name, scenario)
 }
 
-/// A number that is another one if the log is.
+/// Hash of a log.
 fn history(batches: &[Batch]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for batch in batches {
@@ -191,7 +191,7 @@ fn history(batches: &[Batch]) -> u64 {
     hasher.finish()
 }
 
-/// A site with everybody in it.
+/// A cluster with its users and workers.
 #[derive(Clone)]
 struct Troubled {
     site: Site,
@@ -220,8 +220,8 @@ impl Troubled {
         Self { site: site.clone(), people }
     }
 
-    /// Waits until nothing is left to do: every wish answered, every run ended. Answers the states of the nodes; none
-    /// if that takes too long, or something is wrong.
+    /// Waits until nothing is left to do: every request answered, every run ended. Returns the states of the nodes;
+    /// none if that takes too long, or there is a violation.
     async fn rest(self) -> Option<Vec<HotRows>> {
         let (site, lane) = (&self.site, self.site.lane);
         let mut last = site.scenario.healed_at + REST;
@@ -248,7 +248,7 @@ impl Troubled {
         }
     }
 
-    /// Nobody is there until shortly before something comes that is late by days.
+    /// Stops all nodes until shortly before the next event that is late by days.
     async fn stand_still_until(&self, at: u64) {
         let (site, now) = (&self.site, self.site.world.now());
         if at > now + HOUR {
@@ -273,7 +273,7 @@ impl Troubled {
         true
     }
 
-    /// Closes the nodes one after the other, having read their states.
+    /// Closes the nodes one after the other, and returns their states.
     async fn settle(&self) -> Vec<HotRows> {
         let nodes = self.site.open_nodes();
         let end = self.site.audit.book(&self.site.prefix()).batches.len() as u64;

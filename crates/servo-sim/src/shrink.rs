@@ -1,4 +1,4 @@
-//! Cutting a scenario that failed down to what matters.
+//! Shrinks a scenario that failed.
 
 use std::fmt;
 
@@ -6,19 +6,19 @@ use crate::faults::FaultSet;
 use crate::scenario::Scenario;
 use crate::seed::{How, Outcome, run};
 
-/// What is left out of the scenario of a seed.
+/// The parts to remove from the scenario of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Wishes that nobody has, by number.
+    /// Numbers of the user requests to leave out.
     pub wishes: Vec<usize>,
-    /// Blows that do not fall, by number.
+    /// Numbers of the scheduled faults to leave out.
     pub blows: Vec<usize>,
-    /// The faults that may strike, if not all of them.
+    /// The enabled faults, if not all of them.
     pub faults: Option<FaultSet>,
 }
 
 impl Cut {
-    /// What is left of a scenario.
+    /// The remaining scenario.
     pub fn of(&self, scenario: &Scenario) -> Scenario {
         let mut left = scenario.clone();
         let keep = |gone: &[usize], number: usize| !gone.contains(&number);
@@ -36,7 +36,7 @@ fn numbered<T: Clone>(of: &[T]) -> impl Iterator<Item = (usize, T)> {
 }
 
 impl fmt::Display for Cut {
-    /// As arguments of `replay`.
+    /// Formats the parts as arguments of `replay`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         if !self.wishes.is_empty() {
@@ -52,8 +52,8 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Leaves out one thing after the other for as long as it still fails, at most `tries` times; what is left out, and how
-/// it failed then.
+/// Leaves out one part after the other while the seed still fails, at most `tries` times; returns the parts left out,
+/// and the last failure.
 pub fn shrink(failed: &Outcome, tries: usize) -> (Cut, Outcome) {
     let whole = Scenario::of(failed.seed);
     // Long stories are told whole: each try takes as long as they do.

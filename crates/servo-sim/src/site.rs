@@ -1,4 +1,4 @@
-//! One workspace in the world: its nodes, how they start and die, and how others reach them.
+//! One simulated workspace: its nodes, how they start and die, and how others reach them.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -35,10 +35,10 @@ use crate::scenario::{Crew, SECOND, Scenario, Storage};
 use crate::worker;
 use crate::world::{Lane, ProcessId, World};
 
-/// Run ids are derived with it.
+/// The secret that run ids are derived with.
 const SECRET: [u8; 32] = *b"0123456789abcdef0123456789abcdef";
 
-/// How long a caller waits for an answer.
+/// Timeout of calls.
 const PATIENCE: u64 = 30 * SECOND;
 
 /// A workspace and everything around it. Cheap to clone.
@@ -46,21 +46,21 @@ const PATIENCE: u64 = 30 * SECOND;
 pub struct Site {
     /// The world it is in.
     pub world: World,
-    /// Its part of the world.
+    /// Its lane.
     pub lane: Lane,
-    /// What goes wrong.
+    /// The fault injector.
     pub faults: Faults,
-    /// The books.
+    /// The audit.
     pub audit: Audit,
-    /// Where bytes are.
+    /// The object store.
     pub bucket: Bucket,
-    /// Names of everything.
+    /// The names of its files.
     pub layout: Layout,
-    /// What it is like.
+    /// The scenario.
     pub scenario: Arc<Scenario>,
     /// The queue between nodes and workers.
     pub mail: Mail,
-    /// What messages are signed with.
+    /// The keys that sign messages.
     pub keys: Keyring,
     disk: MemoryDisk,
     nodes: Arc<Mutex<Vec<Node>>>,
@@ -77,7 +77,7 @@ struct Node {
 }
 
 impl Site {
-    /// A workspace with this name. Nothing runs yet.
+    /// A workspace with this name, without running nodes.
     pub fn new(
         world: &World,
         lane: Lane,
@@ -118,7 +118,7 @@ impl Site {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the names of the workspace begin with.
+    /// Prefix of the names of the workspace.
     pub fn prefix(&self) -> String {
         self.layout.prefix()
     }
@@ -177,7 +177,7 @@ impl Site {
         });
     }
 
-    /// The machine loses power: what was not synced is gone, or half there.
+    /// The machine loses power: unsynced writes are lost, or torn.
     pub fn lose_power(&self, pause: u64) {
         if self.nodes()[0].process.is_some() {
             self.faults.count(Fault::TornTail);
@@ -196,17 +196,17 @@ impl Site {
         self.disk.dump().into_iter().filter_map(named).collect()
     }
 
-    /// The disk as a process sees it that is none of the nodes.
+    /// The disk as seen by a process that is not a node.
     pub fn judges_files(&self) -> MemoryFiles {
         self.disk.process()
     }
 
-    /// No node is started any more.
+    /// Stops starting nodes.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
 
-    /// Kills all nodes; none is started.
+    /// Kills all nodes, and starts none.
     pub fn switch_off(&self) {
         self.close();
         for number in 0..self.scenario.nodes {
@@ -222,14 +222,14 @@ impl Site {
         }
     }
 
-    /// Lets the disk of the site fail now and then.
+    /// Makes the disk of the cluster fail now and then.
     pub fn haunt(&self) {
         if self.scenario.storage == Storage::Disk {
             disk::haunt(self, &self.disk);
         }
     }
 
-    /// Lets go of everything that holds this site.
+    /// Releases everything that holds this cluster.
     pub fn end(&self) {
         disk::leave_alone(&self.disk);
         self.nodes().clear();
@@ -240,7 +240,7 @@ impl Site {
         self.world.after(self.lane, pause, move |_| site.start(number));
     }
 
-    /// Stops a node for a while.
+    /// Pauses a node for a while.
     pub fn freeze(&self, number: usize, length: u64) {
         let Some(process) = self.nodes()[number].process else { return };
         self.world.note("freeze", || format!("node {number}"));
@@ -255,7 +255,7 @@ impl Site {
         });
     }
 
-    /// Whether a node that is still the same process thinks that it is at work, while another is.
+    /// Whether a paused node is still the same process and believes it is active, while another is.
     fn is_replaced(&self, number: usize, process: ProcessId) -> bool {
         let nodes = self.nodes();
         let at_work = |node: &Node| node.workspace.as_ref().is_some_and(Workspace::is_open);
@@ -265,7 +265,7 @@ impl Site {
             && others.map(|(_, node)| node).any(at_work)
     }
 
-    /// Lets all nodes go on, with the right time.
+    /// Resumes all nodes, with the right time.
     pub fn heal(&self) {
         for node in self.nodes().iter() {
             node.clock.set_error(0);
@@ -275,7 +275,7 @@ impl Site {
         }
     }
 
-    /// Sets the clock of a node wrong.
+    /// Sets the error of a node's clock.
     pub fn set_clock(&self, number: usize, error: i64, fault: Fault) {
         let (clock, is_up) = {
             let node = &self.nodes()[number];
@@ -346,7 +346,7 @@ impl Site {
         self.start_later(number, SECOND);
     }
 
-    /// Looks at the state of a node now and then, until the node closes.
+    /// Checks the state of a node now and then, until the node closes.
     async fn watch_over(&self, number: usize, workspace: &Workspace) {
         let mut before: Option<State> = None;
         while workspace.is_open() {
@@ -370,13 +370,13 @@ impl Site {
         }
     }
 
-    /// The ground of a new process that is none of the nodes.
+    /// The spawner of a new process that is not a node.
     pub fn footing(&self, name: &str) -> Footing {
         let process = self.world.process(self.lane, name);
         Footing { world: self.world.clone(), lane: self.lane, process }
     }
 
-    /// Where a process keeps its bytes.
+    /// The stores of a process.
     pub fn stores(&self, footing: &Footing, files: &MemoryFiles) -> Result<Stores, Error> {
         let client = Arc::new(self.bucket.client(self.lane, &self.faults));
         let timers = Arc::new(footing.clone());
@@ -443,7 +443,7 @@ impl Site {
         }
     }
 
-    /// Calls some node over the network. None if there was no answer.
+    /// Calls a random node over the network. None if there was no answer.
     pub async fn call<T: Send + 'static>(
         &self,
         ask: impl FnOnce(Workspace) -> BoxFuture<'static, Result<T, Error>>,
@@ -475,7 +475,7 @@ impl Site {
         Some(answer)
     }
 
-    /// Calls until somebody answers and it is not "ask again".
+    /// Calls until a node gives a final answer.
     pub async fn insist<T: Send + 'static>(
         &self,
         mut ask: impl FnMut(Workspace) -> BoxFuture<'static, Result<T, Error>>,
@@ -495,7 +495,7 @@ impl Site {
         }
     }
 
-    /// Runs something in a process of its own that nobody kills.
+    /// Runs a task in a process of its own that is never killed.
     pub fn aside(&self, name: &str, work: impl Future<Output = ()> + Send + 'static) {
         let process = self.world.process(self.lane, name);
         self.world.spawn(process, "work", work.boxed());

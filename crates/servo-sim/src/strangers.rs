@@ -1,4 +1,4 @@
-//! Those who touch the log without being a node: a version of long ago, one of tomorrow, and slow readers.
+//! Foreign processes that touch the log: an older version, a newer version, and slow readers.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::machine::{START, true_time};
 use crate::scenario::{SECOND, Storage};
 use crate::site::Site;
 
-/// Lets the log begin with what an old version wrote, before any node starts.
+/// Writes the beginning of the log as an old version would, before any node starts.
 pub async fn old_version(site: Site) {
     let footing = site.footing("old version");
     let Ok(stores) = site.stores(&footing, &site.judges_files()) else { return };
@@ -37,7 +37,7 @@ pub async fn old_version(site: Site) {
     }
 }
 
-/// A run whose first workers fell silent, and one that was stopped by force, in the words of the first version.
+/// A run whose first workers fell silent, and one that was cancelled by force, as the first version wrote them.
 fn old_batches(site: &Site) -> Vec<Bytes> {
     let (tenant, workspace) = (site.layout.tenant(), site.layout.workspace());
     let state = State::new(tenant.clone(), workspace.clone(), site.scenario.settings.clone());
@@ -65,7 +65,7 @@ fn old_batches(site: &Site) -> Vec<Bytes> {
     old.batches
 }
 
-/// A node of long ago.
+/// A node of an older version.
 struct OldNode {
     faults: Faults,
     engine: Engine,
@@ -74,7 +74,7 @@ struct OldNode {
 }
 
 impl OldNode {
-    /// Hears of things, and writes what it makes of them; answers what it gave to queues.
+    /// Decides inputs and appends the events; returns the attempts it gave to queues.
     fn step(&mut self, inputs: &[Input]) -> Vec<Attempt> {
         let mut step = self.engine.step(inputs, self.now);
         if step.events.iter_mut().map(simplify).filter(|simpler| *simpler).count() > 0 {
@@ -103,7 +103,7 @@ impl OldNode {
     }
 }
 
-/// Takes away what events of the first version did not say; whether there was something.
+/// Removes fields that events of the first version did not have; whether there were any.
 fn simplify(event: &mut Event) -> bool {
     let before = event.data.clone();
     match &mut event.data {
@@ -134,7 +134,7 @@ fn simplify(event: &mut Event) -> bool {
     event.data != before
 }
 
-/// A newer node commits something that nobody here understands.
+/// Appends events of a newer version.
 pub async fn new_version(site: Site) {
     // Files have one writer.
     if site.scenario.storage == Storage::Disk {
@@ -176,8 +176,8 @@ fn last_event(batch: &Batch) -> Option<EventId> {
     events.last()?["event_id"].as_str()?.parse().ok()
 }
 
-/// Reads the whole log and the tables, so slowly that some of it is deleted meanwhile. What is read must be right, or
-/// be refused.
+/// Reads the whole log and the tables, so slowly that parts are deleted meanwhile. Every read must be right, or
+/// refused.
 pub async fn slow_reader(site: Site) {
     let footing = site.footing("reader");
     let files = site.judges_files();

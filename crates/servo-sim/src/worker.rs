@@ -1,4 +1,5 @@
-//! Workers: they take messages, ask before they begin, report while they work, and insist on being heard.
+//! Simulated workers: they take messages, ask before they begin, send heartbeats, and retry reports until they are
+//! acknowledged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +19,7 @@ use crate::machine::{Footing, MachineClock};
 use crate::scenario::SECOND;
 use crate::site::Site;
 
-/// Tasks that a worker does at once.
+/// Concurrent tasks of a worker.
 const SLOTS: usize = 2;
 
 /// A worker on a machine of its own.
@@ -26,12 +27,12 @@ const SLOTS: usize = 2;
 pub struct Worker {
     site: Site,
     name: Arc<str>,
-    /// Why calls from it get nowhere, if they do.
+    /// The fault that cuts it off, if one does.
     cut_off: Arc<Mutex<Option<Fault>>>,
 }
 
 impl Worker {
-    /// Starts one with a new name; answers its process too.
+    /// Starts a worker with a new name; returns its process too.
     pub fn start(site: &Site, name: &str) -> (Self, u32) {
         let worker = Self { site: site.clone(), name: name.into(), cut_off: Arc::default() };
         let process = site.world.process(site.lane, name);
@@ -42,7 +43,7 @@ impl Worker {
         (worker, process)
     }
 
-    /// Cuts it off, or lets it be heard again.
+    /// Cuts it off, or reconnects it.
     pub fn cut_off(&self, why: Option<Fault>) {
         *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
@@ -99,7 +100,7 @@ impl Worker {
         self.site.insist(|workspace| ask(workspace, token.clone()), || self.is_cut_off().is_none()).await
     }
 
-    /// Does an attempt beside its heartbeats.
+    /// Runs an attempt with its heartbeats.
     async fn work(&self, envelope: &Envelope) -> Report {
         let attempt = Attempt::draw(&self.site, envelope);
         let mut left = attempt.length;
@@ -132,7 +133,7 @@ impl Worker {
     }
 }
 
-/// Workers inside a node: they die with it, and begin before it is durable that they did.
+/// Workers inside a node: they die with it, and begin before their start is durable.
 pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<LocalQueue>, name: &str) {
     for slot in 0..SLOTS {
         let (site, workspace, queue) = (site.clone(), workspace.clone(), queue.clone());
@@ -182,13 +183,13 @@ async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: 
     }
 }
 
-/// The message, if it can be believed.
+/// The verified message.
 fn open(site: &Site, message: &SignedEnvelope) -> Option<Envelope> {
     let clock = MachineClock::new(&site.world, 0);
     site.keys.open(message, clock.now()).ok()
 }
 
-/// What an attempt is going to be like.
+/// The planned course of an attempt.
 struct Attempt {
     length: u64,
     end: u64,
@@ -240,7 +241,7 @@ impl Attempt {
     }
 }
 
-/// A report that says the same twice, the second time otherwise, and speaks of what is none of its business.
+/// A malformed report: it repeats an output with another state, and names foreign assets.
 fn nonsense(report: Report) -> Report {
     let again = report.outputs.iter().map(|output| OutputReport {
         row_count: Some(u64::MAX),
@@ -293,7 +294,7 @@ fn results(checks: &[CheckDef], state: OutputState, lie: Option<Lie>) -> Vec<Che
     checks.iter().map(result).collect()
 }
 
-/// Writes what an attempt makes: the data, and last the marker that it is whole.
+/// Writes the outputs of an attempt: the data, and last the commit marker.
 async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
     let mut reports = Vec::new();
     let Some(work) = &envelope.work else { return Some(reports) };

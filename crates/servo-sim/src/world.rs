@@ -1,4 +1,4 @@
-//! Time and turns: one thread, one clock, and dice that decide who is next.
+//! The simulated scheduler: one thread, one clock, and a random generator that decides which task is next.
 //!
 //! Everything that happens is either a task that was woken or an event whose time has come. Tasks belong to a
 //! process, which can be killed or frozen. Processes belong to a lane: lanes share the clock and nothing else, so
@@ -16,7 +16,7 @@ use futures::future::BoxFuture;
 
 use crate::dice::Dice;
 
-/// Part of the world that shares nothing but the clock with the others.
+/// A part of the world that shares nothing but the clock with the others.
 pub type Lane = u8;
 
 const LANES: usize = 4;
@@ -53,7 +53,7 @@ struct Inner {
 struct Task {
     process: ProcessId,
     name: &'static str,
-    /// Grows from task to task.
+    /// Creation number of the task.
     born: u64,
     /// Absent while it is being polled.
     future: Option<BoxFuture<'static, ()>>,
@@ -65,9 +65,9 @@ struct Process {
     name: String,
     lane: Lane,
     frozen: bool,
-    /// Tasks that were woken while it was frozen.
+    /// Tasks that were woken while the process was paused.
     waiting: Vec<u32>,
-    /// What happens to it after so many more turns of its tasks.
+    /// A planned event after so many more turns of its tasks.
     doom: Option<(u64, Happening)>,
 }
 
@@ -80,8 +80,8 @@ struct Signal {
 }
 
 impl Signal {
-    /// The task is gone: wakers that are still around wake nobody. False if its number is queued, and can be given away
-    /// only when its turn has passed.
+    /// Detaches the task: later wake-ups do nothing. False if its number is still queued, and can be reused only after
+    /// its turn.
     fn silence(&self) -> bool {
         !self.queued.swap(true, Ordering::Relaxed)
     }
@@ -104,7 +104,7 @@ enum What {
 
 struct Due {
     at: u64,
-    /// Dice of the lane, then the order of arrival: two events of one moment come in any order.
+    /// A random number of the lane, then the order of arrival: two events of one moment come in any order.
     tie: u32,
     order: u64,
     what: What,
@@ -160,22 +160,22 @@ impl World {
         lock(&self.inner).now
     }
 
-    /// What has happened so far, counted: turns of tasks and events.
+    /// The number of turns of tasks and events so far.
     pub fn steps(&self) -> u64 {
         lock(&self.inner).steps
     }
 
-    /// A number that differs if other things happened, or in another order.
+    /// Hash of everything that happened, and its order.
     pub fn hash(&self) -> u64 {
         lock(&self.inner).hash
     }
 
-    /// Throws the dice of a lane.
+    /// Draws from the random generator of a lane.
     pub fn roll<T>(&self, lane: Lane, throw: impl FnOnce(&mut Dice) -> T) -> T {
         throw(&mut lock(&self.inner).dice[usize::from(lane)])
     }
 
-    /// Notes what happened: into the hash always, into the trace if somebody reads it.
+    /// Records an event: into the hash always, into the trace if enabled.
     pub fn note(&self, what: &str, detail: impl FnOnce() -> String) {
         let mut inner = lock(&self.inner);
         inner.mix(what.as_bytes());
@@ -185,12 +185,12 @@ impl World {
         }
     }
 
-    /// Makes bytes part of the hash.
+    /// Adds bytes to the hash.
     pub fn mix(&self, bytes: &[u8]) {
         lock(&self.inner).mix(bytes);
     }
 
-    /// What was noted, if it was.
+    /// The trace, if it was requested.
     pub fn trace(&self) -> Vec<String> {
         lock(&self.inner).trace.clone().unwrap_or_default()
     }
@@ -205,7 +205,7 @@ impl World {
         id
     }
 
-    /// What is alive: names of processes and their tasks.
+    /// Live processes and their tasks.
     pub fn alive(&self) -> Vec<String> {
         let inner = lock(&self.inner);
         let tasks = inner.tasks.iter().flatten();
@@ -216,7 +216,7 @@ impl World {
         told.collect()
     }
 
-    /// Starts a task. Nothing happens if its process is dead.
+    /// Spawns a task. Does nothing if its process is dead.
     pub fn spawn(&self, process: ProcessId, name: &'static str, future: BoxFuture<'static, ()>) {
         let mut inner = lock(&self.inner);
         let Some(lane) = inner.processes.get(&process).map(|process| process.lane) else {
@@ -239,7 +239,7 @@ impl World {
         lock(&self.woken).0[usize::from(lane)].push(number);
     }
 
-    /// Ends a process at once, as `kill -9` does: nothing of it runs any more.
+    /// Kills a process at once, as `kill -9` does.
     pub fn kill(&self, process: ProcessId) {
         let mut inner = lock(&self.inner);
         let Some(dead) = inner.processes.remove(&process) else { return };
@@ -262,7 +262,7 @@ impl World {
         self.note("killed", || dead.name);
     }
 
-    /// Nothing happens any more. Whatever waits for something in this world holds it, and is held by it, until then.
+    /// Stops the simulation. Tasks that wait for an event hold the world, and are held by it, until then.
     pub fn end(&self) {
         let mut inner = lock(&self.inner);
         let Inner { tasks, events, processes, .. } = &mut *inner;
@@ -271,27 +271,27 @@ impl World {
         drop(ended);
     }
 
-    /// Tells, once nobody should, whether somebody still holds this world.
+    /// Returns a handle that tells whether the world was freed.
     pub fn remains(&self) -> Remains {
         Remains(Arc::downgrade(&self.inner))
     }
 
-    /// Stops a process as SIGSTOP does, until it is thawed.
+    /// Pauses a process as SIGSTOP does, until it is resumed.
     pub fn freeze(&self, process: ProcessId) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
             process.frozen = true;
         }
     }
 
-    /// Lets something happen to a process between two turns of its tasks: after so many of them, at whatever time that
-    /// is. It does not happen if the process is gone before.
+    /// Schedules an event for a process after so many turns of its tasks, at whatever time that is. Dropped if the
+    /// process ends before.
     pub fn doom(&self, process: ProcessId, turns: u64, happening: impl FnOnce(&World) + Send + 'static) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
             process.doom = Some((turns, Box::new(happening)));
         }
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a paused process.
     pub fn thaw(&self, process: ProcessId) {
         let (lane, waiting) = {
             let mut inner = lock(&self.inner);
@@ -302,7 +302,7 @@ impl World {
         lock(&self.woken).0[usize::from(lane)].extend(waiting);
     }
 
-    /// Lets something happen later.
+    /// Schedules an event.
     pub fn after(&self, lane: Lane, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
         lock(&self.inner).schedule(lane, micros, What::Happen(Box::new(happening)));
     }
@@ -312,7 +312,7 @@ impl World {
         Sleep { world: self.clone(), lane, micros, state: None }
     }
 
-    /// One turn of one task, or one event; false if nothing can ever happen again.
+    /// Runs one turn of one task, or one event; false if there is nothing left to run.
     pub fn step(&self) -> bool {
         if let Some(number) = self.next_woken() {
             self.poll(number);
@@ -374,7 +374,7 @@ impl World {
         }
     }
 
-    /// A task of some lane whose turn it is, in any order.
+    /// A random woken task of some lane.
     fn next_woken(&self) -> Option<u32> {
         let mut woken = lock(&self.woken);
         let lanes: usize = woken.0.iter().filter(|lane| !lane.is_empty()).count();
@@ -415,7 +415,7 @@ impl World {
         }
     }
 
-    /// After the turn of a task: it waits for the next one, or it is over.
+    /// Puts a task back after its turn, or drops it if it is done.
     fn put_back(&self, number: u32, future: BoxFuture<'static, ()>, waker: &Waker, goes_on: bool) {
         let mut inner = lock(&self.inner);
         let slot = &mut inner.tasks[number as usize];
@@ -441,7 +441,7 @@ impl World {
 }
 
 impl Process {
-    /// A turn of one of its tasks is taken: what has to happen after it.
+    /// Counts a turn of one of its tasks; returns the event scheduled after it.
     fn take_turn(&mut self) -> Option<Happening> {
         let (turns, happening) = self.doom.take()?;
         if turns <= 1 {
@@ -507,11 +507,11 @@ impl Drop for Sleep {
     }
 }
 
-/// What is left of a world that has ended: nothing, unless something in it holds itself.
+/// Detects leaks after a world has ended: empty, unless a part of it holds itself.
 pub struct Remains(Weak<Mutex<Inner>>);
 
 impl Remains {
-    /// Whether its memory has been given back.
+    /// Whether its memory was freed.
     pub fn are_gone(&self) -> bool {
         self.0.strong_count() == 0
     }

@@ -1,4 +1,4 @@
-//! The model and the fold come to the same, whatever happens; and bad logs are noticed.
+//! The model and the fold agree on every history; and bad logs are detected.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn fold(state: &mut State, batches: &[Vec<Event>]) -> Vec<(EventId, bool)> {
     applied
 }
 
-/// Which events have left a trace.
+/// The applied events.
 fn accepted(model: &Model) -> Vec<(EventId, bool)> {
     model.verdicts.iter().map(|(id, verdict)| (*id, !matches!(verdict, Verdict::Ignored(_)))).collect()
 }

@@ -18,7 +18,7 @@ const SYNCED_ONE_BY_ONE: usize = 4;
 /// The data of one workspace.
 #[derive(Clone)]
 pub struct DataRoot {
-    /// What the names of places begin with, for workers.
+    /// Prefix of storage locations, for workers.
     uri: String,
     place: Place,
 }

@@ -18,7 +18,7 @@ pub struct Record {
     pub seq: Seq,
     /// Epoch of the writer, from its lease; tells a deposed writer that it is one.
     pub epoch: u64,
-    /// Unique for each batch somebody tries to write; tells "mine" from "somebody else's".
+    /// Unique for each attempt to write a batch: tells this writer's record from another's.
     pub put_id: PutId,
     /// One JSON array of events, without a line break.
     pub payload: Bytes,

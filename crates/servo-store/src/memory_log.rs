@@ -1,4 +1,4 @@
-//! A log in memory that can be told to misbehave. Clones share it, as several writers share a bucket.
+//! A log in memory with injectable faults. Clones share it, as several writers share a bucket.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -11,7 +11,7 @@ use servo_core::PutId;
 use crate::log::settle;
 use crate::{AppendError, Log, ReadError, Record, Seq, line};
 
-/// What goes wrong with one append.
+/// A fault injected into one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryFault {
     /// The record lands, but the answer is lost: `Unavailable`.

@@ -58,7 +58,7 @@ impl ObjectBlobs {
     }
 }
 
-/// What the names of a workspace begin with in a store.
+/// Prefix of the names of a workspace in a store.
 pub(crate) fn home(root: &Path, layout: &Layout) -> String {
     if root.as_ref().is_empty() { layout.prefix() } else { format!("{root}/{}", layout.prefix()) }
 }

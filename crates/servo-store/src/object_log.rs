@@ -33,7 +33,7 @@ pub struct ObjectLogOptions {
     pub attempts: u32,
     /// How long to wait before the second try; doubled for each further one.
     pub backoff: Duration,
-    /// What to wait with.
+    /// The timers to wait with.
     pub timers: Arc<dyn Timers>,
 }
 
@@ -203,8 +203,8 @@ impl ObjectLog {
 
     /// The next batch of a reading, if there is one.
     ///
-    /// The boundary is looked at after batches were fetched: below it, somebody who slept may create a number again that
-    /// was deleted, and take it back only later.
+    /// The boundary is looked at after batches were fetched: below it, somebody who slept may create a number again
+    /// that was deleted, and take it back only later.
     async fn read_next<'a>(&'a self, reading: &mut Reading<'a>) -> Result<Option<Record>, ReadError> {
         let Reading { seq, fetching, fetched } = reading;
         loop {
@@ -264,7 +264,7 @@ struct Reading<'a> {
     fetched: VecDeque<Fetched>,
 }
 
-/// What is behind the last batch that a reader found.
+/// The content after the last batch that a reader found.
 enum End {
     Reached,
     /// It was written while we looked: read on.

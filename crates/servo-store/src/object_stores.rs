@@ -23,7 +23,7 @@ use crate::timers::{Timers, TokioTimers};
 pub struct StoreUrlError {
     /// The URL, without user name and password.
     url: String,
-    /// What is wrong.
+    /// The problem with the URL.
     source: Box<dyn StdError + Send + Sync>,
 }
 
@@ -72,7 +72,7 @@ fn redact(url: &str) -> String {
     }
 }
 
-/// What an error of an object store means.
+/// The meaning of an object store's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     NotFound,
@@ -134,11 +134,11 @@ impl Default for Retry {
     }
 }
 
-/// What came of creating an object.
+/// The result of creating an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Created {
     Landed,
-    /// Something is there: somebody else's, or mine from a try whose answer was lost.
+    /// An object of that name exists: another writer's, or this writer's own from an attempt whose response was lost.
     Exists,
 }
 

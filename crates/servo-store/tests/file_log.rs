@@ -1,4 +1,4 @@
-//! What a log of files does with segments, locks, torn tails and damage.
+//! The file log: segments, locks, torn tails and damage.
 
 mod file_fixture;
 

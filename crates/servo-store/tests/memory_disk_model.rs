@@ -68,7 +68,7 @@ struct Side<F> {
     locks: Vec<LockOutcome>,
 }
 
-/// What a step says, in terms that can be compared.
+/// The result of a step, in comparable form.
 #[derive(Debug, PartialEq)]
 enum Said {
     Done,
@@ -143,7 +143,8 @@ impl<F: FileSystem> Side<F> {
         Ok(Said::Done)
     }
 
-    /// False for what the trait does not speak of: moving or replacing directories, their length, and syncing files as directories.
+    /// False for what the trait does not speak of: moving or replacing directories, their length, and syncing files as
+    /// directories.
     fn is_defined(&self, step: &Step) -> bool {
         let is_dir = |name: &str| self.root.join(name).is_dir();
         match step {

@@ -1,4 +1,4 @@
-//! The executor: takes tasks of a queue, and watches over whoever does them.
+//! The executor: takes tasks from a queue, runs them, and watches over them.
 
 mod slots;
 
@@ -31,7 +31,7 @@ const LONGEST_RECEIVE_DELAY: Duration = Duration::from_secs(2);
 /// After how long a message is delivered again that came while another slot asked to begin the same attempt.
 const DELIVER_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// New progress is told at once, but not more often than this.
+/// Shortest interval between progress reports.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 /// How long an attempt that has to stop may take to do so.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -39,8 +39,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// The work itself.
 #[async_trait]
 pub trait TaskFunction: Send + Sync + 'static {
-    /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of the
-    /// executor.
+    /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of
+    /// the executor.
     async fn run(&self, task: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report;
 
     /// Ends an attempt that `run` is at, which is dropped when this returns. What needs no time to stop needs no more.
@@ -53,11 +53,11 @@ pub struct Executor {
     pub source: Arc<dyn TaskSource>,
     /// Names of the queues that are served.
     pub queues: Vec<Arc<str>>,
-    /// Who is told.
+    /// The receiver of reports.
     pub callbacks: Arc<dyn Callbacks>,
-    /// Who may send work.
+    /// The keys that verify envelopes.
     pub keys: Keyring,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Name of this worker; begins with the prefix of local workers of its workspace.
     pub worker: Arc<str>,
@@ -160,7 +160,7 @@ impl Executor {
         }
     }
 
-    /// Runs the function beside its heartbeats, its timeout, the wish to cancel and the end of the worker.
+    /// Runs the function with its heartbeats and its timeout, until it is cancelled or the worker ends.
     async fn work(&self, envelope: &Envelope, phase: &mut watch::Receiver<Phase>) -> Report {
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
         let (progress, made) = watch::channel(None);
@@ -208,15 +208,15 @@ impl Executor {
     }
 }
 
-/// An attempt that has ended and is to be reported.
+/// An ended attempt whose report is pending.
 struct Done {
     envelope: Envelope,
     report: Report,
     _mine: Mine,
 }
 
-/// Attempts in the hands of some slot. The control plane knows the worker by its name alone, so a message that comes
-/// twice must be noticed here.
+/// Attempts held by some slot. The control plane knows the worker by its name alone, so a duplicate message must be
+/// noticed here.
 #[derive(Debug, Clone, Default)]
 struct AtWork(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
 
@@ -246,7 +246,7 @@ impl AtWork {
     }
 }
 
-/// Until it is dropped, an attempt belongs to one slot.
+/// Guard that assigns an attempt to one slot until it is dropped.
 struct Mine {
     at_work: AtWork,
     attempt: AttemptId,
@@ -275,7 +275,7 @@ fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
     })
 }
 
-/// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
+/// Repeats a report until the control plane has accepted or refused it: a full disk or a restart loses no result.
 async fn retry_until_heard<T, F, Fut>(mut call: F) -> Result<T, CallbackError>
 where
     F: FnMut() -> Fut,

@@ -33,7 +33,8 @@ use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
 use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
 
-/// How long a process may take to end once it has closed its socket, and to have its last words read once it has ended.
+/// How long a process may take to end once it has closed its socket, and to have its last output read once it has
+/// ended.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A Python process with an imported project.
@@ -47,13 +48,13 @@ pub(crate) struct Runner {
     tasks: u32,
 }
 
-/// What became of a task.
+/// How a task ended.
 pub(crate) enum Ended {
-    /// The runner said how, and can run the next one.
+    /// The runner reported the result, and can run the next task.
     Finished(Finished),
-    /// The runner is gone.
+    /// The runner died.
     Crashed(TaskError),
-    /// The runner is gone because it was told to stop.
+    /// The runner was stopped on request.
     Stopped,
 }
 
@@ -108,7 +109,7 @@ impl Runner {
         &self.broken
     }
 
-    /// What the project declares. The runner can be used afterwards unless the error is of its process.
+    /// Scans the project. The runner can be used afterwards unless the error is of its process.
     pub(crate) async fn scan(&mut self) -> Result<Scanned, ScanError> {
         if !self.broken.is_empty() {
             return Err(ScanError::Broken(self.broken.clone()));
@@ -187,7 +188,7 @@ impl Runner {
         ended
     }
 
-    /// Lets it tear down what it has set up, and ends it.
+    /// Lets it tear down its resources, and ends it.
     pub(crate) async fn exit(mut self, patience: Duration) {
         let _gone = self.frames.send(&Request::Exit).await;
         let _late = timeout(patience, self.process.exited()).await;
@@ -217,7 +218,7 @@ impl Runner {
         }
     }
 
-    /// The next reply. A process that has ended says nothing more, even if something it started holds its socket.
+    /// The next message. A process that has ended sends nothing more, even if a child of it holds its socket.
     async fn next(&mut self) -> Result<Reply, FrameError> {
         tokio::select! {
             biased;
@@ -231,7 +232,7 @@ impl Runner {
         }
     }
 
-    /// Why the process did not answer. Nothing of it is left afterwards, and what it printed is read.
+    /// Explains why the process did not answer. Nothing of it is left afterwards, and its output was read.
     async fn autopsy(&mut self, error: FrameError) -> TaskError {
         let hung_up = matches!(error, FrameError::Io(_));
         let exited = if hung_up { timeout(PATIENCE, self.process.exited()).await.ok() } else { None };
@@ -271,7 +272,7 @@ impl Runner {
     }
 }
 
-/// Why there is no answer.
+/// The reason why a runner does not answer.
 enum Mute {
     Crashed(TaskError),
     Other(StartError),

@@ -1,4 +1,4 @@
-//! From the work of an attempt to what a runner is told, and from what it says to a report.
+//! Converts the work of an attempt to a runner's task, and its result to a report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::runner::protocol::{Finished, Input, Output, Partition, Piece, Previou
 /// How many missing inputs a message names.
 const NAMED: usize = 5;
 
-/// What a runner is told to do. An attempt that cannot be done is refused here, without starting anything.
+/// Builds the runner's task from an envelope. An attempt that cannot run is refused here, without starting anything.
 pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, TaskError> {
     let work = envelope.work.as_deref().ok_or_else(|| not_deployed(envelope))?;
     let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).collect();
@@ -43,7 +43,7 @@ pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, Tas
     })
 }
 
-/// What the control plane is told of what a runner said.
+/// Converts the runner's result to a report for the control plane.
 pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask) -> Report {
     let outputs: Vec<OutputReport> =
         finished.outputs.into_iter().map(|output| elsewhere(output, task)).collect();
@@ -68,7 +68,7 @@ pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask)
     }
 }
 
-/// A place is only worth telling if it is not where Servo puts data.
+/// Drops a location that is the default one.
 fn elsewhere(mut output: OutputReport, task: &RunTask) -> OutputReport {
     let asked = task.outputs.iter().find(|asked| asked.asset == output.asset);
     let known = asked.map(|asked| [&asked.r#final, &asked.quarantine_to]);

@@ -1,4 +1,4 @@
-//! What tasks print: all of it, in order, to the right attempt, without secrets.
+//! Captured output of tasks: complete, in order, assigned to the right attempt, without secrets.
 
 #![allow(clippy::unwrap_used)]
 

@@ -39,7 +39,7 @@ fn one() -> RunnerSettings {
     RunnerSettings { slots: 1, ..RunnerSettings::default() }
 }
 
-/// What a function prints, which is the number of its process.
+/// Runs a function that prints the id of its process.
 async fn process_of(stage: &Stage, function: &str) -> u32 {
     let task = envelope(function);
     let report = stage.run(&task).await;

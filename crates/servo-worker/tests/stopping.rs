@@ -1,4 +1,4 @@
-//! Tasks that have to stop, whatever they are doing: timeouts, cancellation, the end of the worker and of its process.
+//! Stopping tasks, whatever they are doing: timeouts, cancellation, the end of the worker and of its process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -77,7 +77,7 @@ def waits():
         time.sleep(0.005)
 "#;
 
-/// A control plane that takes everything, and cancels when it is told to.
+/// A control plane that accepts every report, and cancels when it is told to.
 #[derive(Default)]
 struct Control {
     cancel: AtomicBool,
@@ -147,7 +147,7 @@ impl Worker {
         self.control.reports.lock().unwrap().remove(0)
     }
 
-    /// Nothing is left of the last task that said who it is.
+    /// Asserts that no process of the last task that printed its id is left.
     async fn assert_gone(&self) {
         for name in ["process", "child"] {
             assert!(!is_running(process_in(&self.stage.path(name)).await), "{name} is still there");

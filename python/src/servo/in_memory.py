@@ -40,7 +40,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 class Materialized:
-    """What became of assets that were made in memory."""
+    """The results of assets that were made in memory."""
 
     def __init__(
         self,

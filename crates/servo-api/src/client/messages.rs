@@ -1,15 +1,15 @@
-//! Reads server-sent events.
+//! Parser of server-sent events.
 
 /// One message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) event: String,
     pub(super) data: String,
-    /// Where to go on after it, if it says so.
+    /// Id to resume after, if it has one.
     pub(super) id: Option<String>,
 }
 
-/// Takes bytes as they come, gives messages as they are complete.
+/// Parses events from bytes as they arrive.
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     waiting: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Attempts of a task, as they are told.
+//! Attempts of a task, as responses show them.
 
 use serde_json::json;
 use servo_engine::{RunState, TaskState};

@@ -1,4 +1,4 @@
-//! Workers on the other side of HTTP: the same executor, the same contract.
+//! Remote workers: the same executor, the same contract, over HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::support::{Actor, Behaviour, Script, Setting, Stage, line, log_name, within};
 use crate::workers::{Attempt, by_hand};
 
-/// The same executor, on the other side of HTTP.
+/// The same executor, connected over HTTP.
 fn far_executor(stage: &Stage, client: &Client, script: &Arc<Script>, slots: usize) -> Executor {
     Executor {
         source: Arc::new(client.tasks_for("far-1")),

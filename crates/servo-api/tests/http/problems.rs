@@ -1,11 +1,11 @@
-//! Whatever is wrong with a request, the answer is a problem that says so, and nothing has changed.
+//! Every malformed request is answered with a problem that names the cause, and changes nothing.
 
 use crate::support::{Setting, Stage};
 use serde_json::{Value, json};
 use servo_api::{Code, Problem};
 use servo_core::RunId;
 
-/// What is expected of a problem: its code, and the field that it is about.
+/// Asserts the code of a problem, and the field that it is about.
 fn assert_is(problem: &Problem, code: Code, field: Option<&str>) {
     assert_eq!(problem.code, code, "{problem:?}");
     assert_eq!(problem.status, code.status().as_u16());

@@ -1,4 +1,4 @@
-//! Runs over HTTP: asked for, looked at, stopped, tried again.
+//! Runs over HTTP: triggered, listed, cancelled, retried.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who is let in, from where, and what every answer says to browsers.
+//! Access control by address and origin, and the security headers of every response.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! A stage for tests: a workspace in a directory, a server on the loopback, and an executor whose tasks do as they are told.
+//! A harness for tests: a workspace in a directory, a server on the loopback, and an executor with scripted tasks.
 
 #![allow(unreachable_pub)]
 
@@ -41,7 +41,7 @@ pub fn keys() -> Keyring {
     Keyring::new("test", b"a key for tests")
 }
 
-/// How a stage differs from the ordinary one.
+/// Differences of a harness from the default one.
 pub struct Setting {
     pub settings: Settings,
     pub slots: usize,
@@ -64,7 +64,7 @@ impl Default for Setting {
     }
 }
 
-/// A server at work.
+/// A running server.
 pub struct Stage {
     pub workspace: Workspace,
     pub queue: Arc<LocalQueue>,
@@ -188,7 +188,7 @@ impl Stage {
         self.client.task(run, &id).await.unwrap()
     }
 
-    /// Waits until a task is at work, or in whatever state.
+    /// Waits until a task is in a state.
     pub async fn until(&self, run: RunId, key: &str, state: servo_engine::TaskState) -> TaskDetail {
         let what = format!("{key} is {state}");
         let deadline = Instant::now() + PATIENCE;

@@ -19,7 +19,7 @@ fn lease(slots: usize, wait_ms: u64) -> LeaseBody {
     LeaseBody { worker_id: "far-1".to_owned(), queues: vec!["default".to_owned()], slots, wait_ms }
 }
 
-/// What is said about an attempt.
+/// Reports about one attempt.
 pub(crate) struct Attempt(pub(crate) Envelope);
 
 impl Attempt {

@@ -38,7 +38,7 @@ struct Running {
     session: Session,
     ownership: Ownership,
     server: Server,
-    /// Runs that were at work when the last process ended.
+    /// Runs that were active when the last process ended.
     before: Vec<RunId>,
 }
 

@@ -1,4 +1,4 @@
-//! Tells what happens: runs that begin and end, tasks that fail.
+//! Prints events of a workspace: runs that begin and end, tasks that fail.
 
 use servo_core::RunId;
 use servo_engine::{EventData, Outcome, RunState};
@@ -8,7 +8,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::output;
 use crate::style::{Paint, Style};
 
-/// Until the workspace ends.
+/// Prints the events of a workspace until it ends.
 pub(super) async fn tell(workspace: Workspace) {
     let paint = Paint::for_stderr();
     let mut events = workspace.subscribe();

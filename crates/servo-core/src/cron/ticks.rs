@@ -1,10 +1,10 @@
 //! The ticks of an expression in a zone, numbered.
 //!
-//! On a clock that never changes, ticks are counted by arithmetic ([`LocalTicks`](super::local::LocalTicks)). A zone is a
-//! row of such clocks, one for each stretch of time with one offset. Within a stretch, the number of ticks so far is
+//! On a clock that never changes, ticks are counted by arithmetic ([`LocalTicks`](super::local::LocalTicks)). A zone is
+//! a row of such clocks, one for each stretch of time with one offset. Within a stretch, the number of ticks so far is
 //! the number on its clock and a correction: what all changes until then have skipped, repeated or merged. The
-//! corrections are known for every change until the rules of the zone have run through one cycle of the calendar;
-//! later times are brought back into that cycle.
+//! corrections are known for every change until the rules of the zone have run through one cycle of the calendar; later
+//! times are brought back into that cycle.
 //!
 //! A fixed time ticks when clocks first show it or a later time. So its clock is the latest time that was shown
 //! so far: it stands still while times are repeated, and jumps over a gap, where all ticks that it jumps over are one.
@@ -74,7 +74,7 @@ impl Ticks {
         self.tick(self.through(at.as_millis().div_euclid(MILLIS)) - 1)
     }
 
-    /// How many ticks come before a time. The rank of a tick is what [`Ticks::tick`] finds it by.
+    /// The number of ticks before a time. [`Ticks::tick`] finds a tick by this rank.
     pub fn rank(&self, at: Timestamp) -> i64 {
         // Ticks are at whole seconds: those before a fraction are those up to its second.
         self.through((at.as_millis() - 1).div_euclid(MILLIS))
@@ -146,7 +146,7 @@ impl Ticks {
     }
 }
 
-/// What to add to the number on the clock of each stretch; nothing if that is always 0.
+/// The correction to the tick number for each stretch; empty if all corrections are 0.
 fn corrections(cron: &Cron, stretches: &[Stretch]) -> Arc<[i32]> {
     let mut correction = 0;
     let mut corrections = vec![0];

@@ -1,4 +1,4 @@
-//! What the set of partitions depends on besides its definition.
+//! The inputs, besides the definition, that determine the set of partitions.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl<'a> Moment<'a> {
         Self { now, dynamic }
     }
 
-    /// Whole seconds since the epoch.
+    /// Seconds since the Unix epoch, rounded down.
     pub(super) fn seconds(self) -> i64 {
         self.now.as_millis().div_euclid(1_000)
     }

@@ -103,8 +103,8 @@ impl Windows {
         self.grid.start(index)
     }
 
-    /// What repeats, in the user's words: windows with the same text start at the same times, except for hours
-    /// that start at another minute.
+    /// The recurrence in the user's words: windows with the same text start at the same times, except for hours that
+    /// start at another minute.
     pub(super) fn rhythm(&self) -> String {
         match &self.grid {
             Grid::Hours(_) => "hourly".to_owned(),
@@ -147,7 +147,7 @@ impl Windows {
         }
     }
 
-    /// Those of a range of numbers that exist, or why none does. The range is not empty.
+    /// The existing indexes of a range, or why there are none. The range is not empty.
     pub(super) fn existing(&self, numbers: &Range<i64>, moment: Moment<'_>) -> Result<Range<u64>, Reason> {
         let count = self.count(moment);
         let existing = clipped(numbers, count);

@@ -11,7 +11,7 @@ use super::set::AssetSet;
 use super::{evaluate, parser};
 use crate::serde_text::deserialize_from_text;
 
-/// Says which assets are meant. What `Display` and serde write is canonical: it reads back as an equal selection.
+/// A selection of assets. `Display` and serde write its canonical form: it reads back as an equal selection.
 ///
 /// ```
 /// use servo_core::selection::Selection;
@@ -30,7 +30,7 @@ impl Selection {
         parser::parse(text).map(|expr| Self { expr })
     }
 
-    /// The tree, to look into.
+    /// The expression tree.
     pub fn expr(&self) -> &Expr {
         &self.expr
     }
@@ -75,7 +75,7 @@ pub struct NamePattern {
     pub name: Pattern,
 }
 
-/// What an asset must have.
+/// An attribute that assets are filtered by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attribute {
     /// A tag, and where one is given, with this value.
@@ -88,7 +88,7 @@ pub enum Attribute {
     Kind(Pattern),
 }
 
-/// How far `+` goes.
+/// How many dependencies `+` follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// To the end.

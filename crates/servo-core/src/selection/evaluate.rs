@@ -156,7 +156,7 @@ fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
     seen
 }
 
-/// How many dependencies away `reach` goes.
+/// The number of dependencies to follow.
 fn steps(reach: Reach) -> u32 {
     match reach {
         Reach::All => u32::MAX,

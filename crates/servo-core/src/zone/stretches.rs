@@ -18,7 +18,7 @@ const EVER: i64 = i64::MIN / 4;
 pub(crate) struct Stretch {
     /// Its first second, since 1970-01-01 UTC.
     pub(crate) start: i64,
-    /// What to add to UTC to have local time, in seconds.
+    /// Offset from UTC to local time, in seconds.
     pub(crate) offset: i64,
     /// The latest local second that clocks had shown before it. What is not later than this is repeated, and what
     /// lies between this and the first local second of the stretch was skipped.

@@ -1,11 +1,11 @@
-//! Attempts that ended without a word of whoever was at them, and may have stored something afterwards (ADR-070).
+//! Abandoned attempts: they ended without a report of their worker, which may have stored outputs afterwards (ADR-070).
 
 use super::{Discard, Effect};
 use crate::lifecycle::{TaskState, TransitionReason};
 use crate::state::{Run, State, Task};
 
-/// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8),
-/// so it may be removed at any time, and again.
+/// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count
+/// (INV-8), so it may be removed at any time, and again.
 pub fn abandoned(state: &State) -> Vec<Effect> {
     state.runs().flat_map(of_run).collect()
 }
@@ -53,7 +53,8 @@ fn was_given_up(task: &Task) -> bool {
     }
 }
 
-/// Whether the engine ended it by itself. A worker that reports has stopped its attempt, and may name what waits for review.
+/// Whether the engine ended it by itself. A worker that reports has stopped its attempt, and may name what waits for
+/// review.
 fn ended_in_silence(reason: TransitionReason) -> bool {
     match reason {
         TransitionReason::HeartbeatTimeout | TransitionReason::DispatchAckTimeout => true,

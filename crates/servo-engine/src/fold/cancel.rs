@@ -84,7 +84,7 @@ fn ends_now(
     }
 }
 
-/// Whether a running task was not heard of after that.
+/// Whether a running task sent no heartbeat after that.
 pub(crate) fn is_silent(task: &Task, since: Timestamp) -> bool {
     task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at) <= since
 }

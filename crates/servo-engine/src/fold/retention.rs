@@ -1,4 +1,4 @@
-//! What leaves memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
+//! Evicts from memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
 //!
 //! A pure function of the log, so every replay forgets the same things at the same event.
 

@@ -1,4 +1,4 @@
-//! Timers and deadlines. What fires is judged against the row as it is now: late news wins (INV-9).
+//! Timers and deadlines. A firing timer is checked against the current row: later reports win (INV-9).
 
 use std::sync::Arc;
 

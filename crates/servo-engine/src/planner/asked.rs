@@ -1,7 +1,7 @@
 //! Which partitions of each asset the keys and ranges of a request mean.
 //!
-//! Every asset reads a text by itself, in its own zone, whatever else is selected. Of a text that another asset understands
-//! and that names dimensions which it does not have, an asset takes what it knows.
+//! Every asset reads a text by itself, in its own zone, whatever else is selected. Of a text that another asset
+//! understands and that names dimensions which it does not have, an asset takes what it knows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// What the request asks of each of these assets, which have partitions.
+/// The requested partitions of each of these assets, which have partitions.
 pub(super) fn asked(
     definitions: &Definitions,
     assets: impl Iterator<Item = u32>,

@@ -5,7 +5,7 @@ use servo_core::RunId;
 use crate::planner::PlanningError;
 use crate::refusal::RefusalKind;
 
-/// Why a request for a run makes no sense. Nothing was changed.
+/// Reasons why a request for a run is not valid. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum RequestError {
@@ -22,7 +22,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// What kind of no it is.
+    /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
             RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,

@@ -18,7 +18,7 @@ use crate::state::State;
 pub struct PlannedRun {
     /// The plan.
     pub planned: Planned,
-    /// The definitions that it speaks of.
+    /// The definitions it refers to.
     pub definitions: Arc<Definitions>,
     /// The parts of the state that it was made from.
     pub basis: PlanBasis,
@@ -90,7 +90,8 @@ pub fn plan_with(
     Ok(PlannedRun { planned, definitions, basis: PlanBasis { deployment: None, dynamic } })
 }
 
-/// The command for a request that is not planned: it is answered with the run of the same request made before, or refused.
+/// The command for a request that is not planned: it is answered with the run of the same request made before, or
+/// refused.
 pub fn unplanned(run_key: Arc<str>, request: RunRequest) -> TriggerRun {
     TriggerRun::planned(run_key, request, None)
 }

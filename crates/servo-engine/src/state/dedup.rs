@@ -1,4 +1,4 @@
-//! What is remembered of requests, so that the same one is not carried out twice (ADR-034).
+//! Keys of past requests, so that the same request is not carried out twice (ADR-034).
 //!
 //! Both indexes forget by the age of entries relative to the newest event, and by count; never by a clock.
 
@@ -8,13 +8,13 @@ use servo_core::{Fingerprint, RunId, Timestamp};
 
 use crate::rows::{IdempotencyEntry, RunKeyEntry};
 
-/// Something remembered.
+/// An entry of a deduplication index.
 trait Entry: Copy {
     /// Bits of a cryptographic hash.
     fn key(&self) -> u128;
     fn at(&self) -> Timestamp;
 
-    /// The order in which entries are forgotten: by time, ties by key, so that it does not depend on how they came.
+    /// The eviction order of entries: by time, ties by key, so that it does not depend on their arrival.
     fn place(&self) -> (Timestamp, u128) {
         (self.at(), self.key())
     }

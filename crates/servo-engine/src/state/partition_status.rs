@@ -1,5 +1,4 @@
-//! What is known of the data of each partition: its newest good materialization, and how the last attempt ended
-//! (ADR-056).
+//! The status of each partition: its newest good materialization, and how the last attempt ended (ADR-056).
 //!
 //! An asset may have a million partitions, so each costs a slot of 80 bytes, an entry of an ordered index and its key.
 //! Code versions are interned: partitions made by the same code share its text.
@@ -67,17 +66,18 @@ impl Materialized {
         self.code_version
     }
 
-    /// The form of its data; none if nobody said.
+    /// The format of its data; none if it was not reported.
     pub fn format(&self) -> Option<DataFormat> {
         self.format
     }
 
-    /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is known.
+    /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is
+    /// known.
     pub fn has_data(&self) -> bool {
         self.format.is_some_and(|format| format != DataFormat::None)
     }
 
-    /// What the worker called it.
+    /// Its id.
     pub fn id(&self) -> MaterializationId {
         MaterializationId::from_u128(u128::from_be_bytes(self.id))
     }
@@ -120,7 +120,7 @@ pub struct LastAttempt {
     pub event_id: EventId,
 }
 
-/// What is known of one partition, or of an asset without partitions.
+/// The status of one partition, or of an asset without partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionStatus(Known);
 
@@ -153,7 +153,7 @@ impl PartitionStatus {
         }
     }
 
-    /// What people are shown.
+    /// The status shown to people.
     pub fn status(&self) -> DataStatus {
         match (self.latest(), self.last_attempt().outcome) {
             (None, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => DataStatus::NeverMaterialized,
@@ -179,12 +179,12 @@ impl PartitionStatus {
     }
 }
 
-/// How many partitions of an asset are in which state. Partitions that nobody ever attempted are not counted.
+/// Number of partitions of an asset by status. Partitions that were never attempted are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionCounts {
     /// Attempted, never materialized.
     pub never: u64,
-    /// Materialized, and the last attempt was good.
+    /// Materialized, and the last attempt succeeded.
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub failing: u64,

@@ -25,7 +25,7 @@ pub struct RestoreError {
     pub table: &'static str,
     /// Primary key of the row.
     pub key: String,
-    /// What does not fit.
+    /// The inconsistency.
     pub problem: String,
 }
 
@@ -62,7 +62,7 @@ impl State {
         rows
     }
 
-    /// The state that [`State::rows`] came from.
+    /// Restores the state that [`State::rows`] was taken from.
     pub fn from_rows(
         tenant: TenantId,
         workspace: WorkspaceId,

@@ -1,4 +1,4 @@
-//! What a selection and a request mean, found by looking at every partition again and again until nothing is added.
+//! A brute-force oracle: resolves a selection and a request by visiting every partition until nothing is added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ fn existing(dim: &Dim, slots: Vec<usize>) -> Option<Vec<usize>> {
     (!there.is_empty()).then_some(there)
 }
 
-/// What a text means to an asset; `Err(true)` if it names other dimensions.
+/// The partitions that a text names for an asset; `Err(true)` if it names other dimensions.
 fn read(asset: &Asset, text: &Text) -> Result<Vec<Part>, bool> {
     let timed = asset.dims.iter().position(|dim| dim.offset.is_some());
     let with = |position: usize, slots: Vec<usize>| {
@@ -174,7 +174,7 @@ fn read(asset: &Asset, text: &Text) -> Result<Vec<Part>, bool> {
     }
 }
 
-/// What an asset that lacks the region understands of a date and a region.
+/// The partitions that a date and a region name for an asset without the region.
 fn read_part(asset: &Asset, text: &Text) -> Option<Vec<Part>> {
     let Text::Both(day, _) = text else { return None };
     let [dim] = asset.dims.as_slice() else { return None };
@@ -191,7 +191,7 @@ fn latest(asset: &Asset) -> Vec<Part> {
     product(&asset.dims.iter().map(along).collect::<Vec<_>>())
 }
 
-/// What is meant of an asset: partitions, and whether partitions led there.
+/// The selected partitions of an asset, and whether partitions led there.
 type Meaning = BTreeMap<usize, (BTreeSet<Part>, bool)>;
 
 pub(crate) struct Brute<'w> {
@@ -251,7 +251,7 @@ impl Brute<'_> {
         Some(tasks)
     }
 
-    /// What is made at once with an asset: all outputs of its function, or those that are wanted.
+    /// The outputs made together with an asset: all of its function, or those that are wanted.
     fn outputs(&self, asset: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<usize> {
         let this = &self.assets[asset];
         let others = (0..self.assets.len()).filter(|other| self.assets[*other].function == this.function);

@@ -82,11 +82,11 @@ pub(crate) struct Sim {
     pub(crate) now: Timestamp,
     plans: Vec<Plan>,
     pub(crate) runs: Vec<RunId>,
-    /// What queues hold, including what was delivered already: they may deliver again.
+    /// Messages in the queues, including delivered ones: they may be delivered again.
     queue: Vec<Attempt>,
-    /// What workers believe they run.
+    /// Attempts that workers believe they run.
     running: Vec<Attempt>,
-    /// Everything sent so far: any of it may come again.
+    /// All inputs sent so far: any of them may be sent again.
     sent: Vec<Input>,
     waiting: Vec<Input>,
     pub(crate) log: Vec<Vec<Event>>,
@@ -95,7 +95,7 @@ pub(crate) struct Sim {
     pub(crate) effects: Vec<Effect>,
     /// The state as it was some steps ago.
     before: State,
-    /// What happened on the way, by name.
+    /// Names of the cases covered so far.
     pub(crate) seen: BTreeSet<String>,
 }
 
@@ -129,7 +129,7 @@ impl Sim {
         }
     }
 
-    /// Plays the story, then lets everything go well until nothing is left to do.
+    /// Plays the history, then continues without faults until nothing is left to do.
     pub(crate) fn play(story: &Story) -> Self {
         let mut sim = Self::new(story);
         for act in &story.acts {
@@ -234,7 +234,7 @@ impl Sim {
         ))
     }
 
-    /// What waits for review is approved or rejected; now and then something that does not wait.
+    /// Approves or rejects a quarantined materialization; now and then one that is not in quarantine.
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
         let waiting: Vec<_> = self.engine.state().quarantine().collect();
         let row = waiting.get(usize::from(whom) % waiting.len().max(1))?;

@@ -1,4 +1,4 @@
-//! The files of a workspace as a whole: what the tables consist of, and what nobody names any more.
+//! The files of a workspace: those that make up the tables, and orphans that no manifest names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

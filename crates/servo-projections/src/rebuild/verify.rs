@@ -13,7 +13,7 @@ use crate::manifest::Manifest;
 use crate::projection::Projection;
 use crate::request_keys::oldest_kept;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Revision of the manifest that was checked; 0 if there is none.
@@ -71,7 +71,7 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
     Ok(report)
 }
 
-/// What the tables should hold: hot rows, and digests of those in history.
+/// The expected tables: hot rows, and digests of those in history.
 async fn replay(
     log: &dyn Log,
     workshop: &Workshop,

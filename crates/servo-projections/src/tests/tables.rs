@@ -1,4 +1,4 @@
-//! What must hold for every table, whichever there are.
+//! Properties of every table, whichever there are.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

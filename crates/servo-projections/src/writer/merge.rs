@@ -135,8 +135,7 @@ impl Writer {
         Ok(merged)
     }
 
-    /// Puts files with these rows in the place of others. Each is stored as soon as it is full, so that memory holds
-    /// one.
+    /// Replaces files by ones with these rows. Each is stored as soon as it is full, so that memory holds one.
     async fn replace<R: StoredRow>(
         &mut self,
         draft: &mut Manifest,

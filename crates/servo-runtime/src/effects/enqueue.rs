@@ -32,7 +32,7 @@ pub(crate) struct Enqueuer {
 const TRIED_AT_ONCE: usize = 16;
 
 impl Enqueuer {
-    /// Does what can be done without waiting; answers the rest.
+    /// Carries out the effects that need not wait; returns the rest.
     pub(super) fn begin(&self, mut dispatches: Vec<Dispatch>) -> Vec<Dispatch> {
         if dispatches.len() <= TRIED_AT_ONCE {
             dispatches.retain(|dispatch| {
@@ -49,7 +49,7 @@ impl Enqueuer {
         engine.try_send(Message::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
     }
 
-    /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
+    /// Runs until the commit thread ends. The queue's answer goes back to the engine as an acknowledgement.
     pub(crate) async fn run(self: Arc<Self>, mut dispatches: UnboundedReceiver<Vec<Dispatch>>) {
         let (requests, waiting) = unbounded_channel();
         let lanes = EnqueueLanes::new(self.queue.clone(), self.ground.clone());
@@ -78,7 +78,7 @@ impl Enqueuer {
         futures::join!(feed, lanes.run(waiting, taken));
     }
 
-    /// Nobody believes an envelope whose token has expired.
+    /// Messages expire with the token of their envelope.
     fn options(&self) -> EnqueueOptions {
         let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
         EnqueueOptions { deadline, ..EnqueueOptions::default() }

@@ -1,8 +1,8 @@
 //! Effects on files of assets, on a thread of their own: whatever a disk or a bucket does, decisions and commits go on.
 //!
-//! Effects gather for a moment, so that a thousand promotions cost one sync of the disk, and of those of one partition only
-//! the newest is carried out. One that fails is tried again and holds up no other. None that tables must not be ahead of is
-//! lost: a [`Barrier`] opens when all before it are done, and never if the process ends first (ADR-074).
+//! Effects gather for a moment, so that a thousand promotions cost one sync of the disk, and of those of one partition
+//! only the newest is carried out. One that fails is tried again and holds up no other. None that tables must not be
+//! ahead of is lost: a [`Barrier`] opens when all before it are done, and never if the process ends first (ADR-074).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -55,7 +55,8 @@ impl FileEffectsHandle {
         }
     }
 
-    /// Opens when everything begun so far is carried out, except what the log will acknowledge: the state remembers that.
+    /// Opens when everything begun so far is carried out, except what the log will acknowledge: the state remembers
+    /// that.
     pub(crate) fn barrier(&self) -> Barrier {
         let (open, opened) = oneshot::channel();
         let _stopping = self.0.send(Request::Barrier(open));

@@ -51,7 +51,7 @@ pub fn secret() -> Arc<[u8]> {
     Arc::from(*b"a secret for tests")
 }
 
-/// What a task does when it runs. A task that is not mentioned succeeds.
+/// The behaviour of a task when it runs. A task that is not mentioned succeeds.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     Succeed,
@@ -65,7 +65,7 @@ pub enum Behaviour {
     Gate(Arc<tokio::sync::Semaphore>),
 }
 
-/// What tasks do, and what they did.
+/// The scripted behaviour of tasks, and a record of their runs.
 #[derive(Debug, Default)]
 pub struct Script {
     behaviours: Mutex<BTreeMap<TaskKey, Behaviour>>,
@@ -155,7 +155,7 @@ impl TaskFunction for Actor {
     }
 }
 
-/// What the workspace has acknowledged to workers.
+/// Events that the workspace has acknowledged to workers.
 #[derive(Debug, Default)]
 pub struct Acknowledged(Mutex<BTreeSet<EventId>>);
 

@@ -1,5 +1,4 @@
-//! What is known of data: the latest of each partition, how its last attempt ended, and what waits for review (ADR-056,
-//! ADR-062).
+//! The status of data: the latest of each partition, how its last attempt ended, and the quarantine (ADR-056, ADR-062).
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use super::{Event, Task, TaskIs};
 /// An asset, and one of its partitions if it has any.
 pub type Place = (String, Option<String>);
 
-/// A materialization that counts.
+/// A current materialization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Made {
@@ -37,7 +36,7 @@ pub struct LastAttempt {
     pub event: EventId,
 }
 
-/// What is known of a partition.
+/// The status of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Status {
@@ -45,7 +44,7 @@ pub struct Status {
     pub last: LastAttempt,
 }
 
-/// What a check has blocked.
+/// A quarantined output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Waiting {
@@ -68,17 +67,17 @@ pub struct Approved {
     pub as_of: Option<EventId>,
 }
 
-/// Something came to count.
+/// A materialization that became current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Promotion {
     pub place: Place,
     pub made: Made,
-    /// By a review, rather than by the end of its task.
+    /// Whether a review made it current, rather than the end of its task.
     pub approved: bool,
 }
 
-/// What is known of all data.
+/// The status of all data.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs)]
 pub struct Data {
@@ -86,11 +85,11 @@ pub struct Data {
     pub quarantine: BTreeMap<Place, Waiting>,
     /// What was approved and is not released, by asset and id.
     pub approved: BTreeMap<(String, String), Approved>,
-    /// Everything that ever came to count, in order.
+    /// All materializations that ever became current, in order.
     pub promotions: Vec<Promotion>,
 }
 
-/// What a report says of an asset.
+/// The reported output state of an asset.
 fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
     let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
     list(report, "outputs").iter().find(about)?.get("state")?.as_str()
@@ -106,7 +105,7 @@ pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
 }
 
 impl Data {
-    /// What a report puts aside, whatever becomes of its task.
+    /// Quarantines reported outputs, whatever the outcome of their task.
     pub(super) fn set_aside(
         &mut self,
         event: &Event,
@@ -165,7 +164,7 @@ impl Data {
         self.statuses.insert(place, Status { latest: made.or(before), last });
     }
 
-    /// Somebody has decided about what waits.
+    /// Applies a review of a quarantined output.
     pub(super) fn reviewed(&mut self, event: &Event, approves: bool) -> Judged {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let mut waiting = self.quarantine.iter();

@@ -1,4 +1,5 @@
-//! What a dispatch records of its attempt, and what the clock does to it (ADR-086, ADR-087, ADR-088).
+//! The provenance that a dispatch records of its attempt, and the effect of clock steps on it (ADR-086, ADR-087,
+//! ADR-088).
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::run::Dispatched;
 use super::{Event, Model, Task};
 
 impl Model {
-    /// What an attempt must be dispatched with. A record that says otherwise is a fault.
+    /// The expected provenance of an attempt. A record that differs is a violation.
     pub(super) fn provenance(&self, event: &Event, task: &Task) -> Result<Dispatched, String> {
         let nothing = Value::Null;
         let told = event.payload.get("provenance").unwrap_or(&nothing);

@@ -1,4 +1,4 @@
-//! One event after the other.
+//! Applies events to the model, one after the other.
 
 use super::log::{number, text, texts};
 use super::{Deployed, Event, Model, Verdict};
@@ -6,9 +6,9 @@ use super::{Deployed, Event, Model, Verdict};
 /// The newest version of an event that is understood.
 const VERSION: u64 = 1;
 
-/// Why an event does not count, or cannot be read.
+/// The reason why an event is not applied, or cannot be read.
 pub(super) enum No {
-    /// It is noted, and comes too late to count.
+    /// It is recorded, but too late to count.
     Late,
     /// It changes nothing.
     Ignored(&'static str),
@@ -22,7 +22,7 @@ impl From<String> for No {
     }
 }
 
-/// Whether an event counts.
+/// Whether an event is applied.
 pub(super) type Judged = Result<(), No>;
 
 /// Ignores the event unless `holds`.
@@ -31,7 +31,7 @@ pub(super) fn only_if(holds: bool, otherwise: &'static str) -> Judged {
 }
 
 impl Model {
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn follow(&mut self, event: &Event) -> Result<Verdict, String> {
         self.last_event = self.last_event.max(event.id);
         self.last_event_at = self.last_event_at.max(event.at);

@@ -1,4 +1,4 @@
-//! What a log must never hold, whatever the fold makes of it.
+//! Rules that every log must satisfy, independent of the fold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use servo_core::EventId;
 use super::log::text;
 use super::{Batch, Event, Model, Rules, Run, TaskIs, Verdict};
 
-/// What a log is to be.
+/// The expectations of a log.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Expected<'a> {
@@ -18,12 +18,12 @@ pub struct Expected<'a> {
     pub leased: bool,
 }
 
-/// What is wrong with a log; nothing, if all is well.
+/// The violations of a log; empty if there are none.
 pub fn check(batches: &[Batch], expected: Expected<'_>) -> Vec<String> {
     follow(batches, expected).map_or_else(|problem| vec![problem], |(_, problems)| problems)
 }
 
-/// What a log amounts to, and what is wrong with it.
+/// The model of a log, and the log's violations.
 pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<String>), String> {
     let mut checks = Checks {
         expected,
@@ -55,7 +55,7 @@ struct Checks<'a> {
     /// The run that each idempotency key had its effect in, by the event that asked for it.
     effects: BTreeMap<&'a str, EventId>,
     run_of_key: BTreeMap<String, String>,
-    /// What was made: request of the run, asset, partition.
+    /// Materialized partitions: request of the run, asset, partition.
     made: BTreeSet<(EventId, String, Option<String>)>,
     first_of_batch: EventId,
 }
@@ -108,7 +108,7 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    /// What must hold when something is begun.
+    /// Checks the preconditions of an event.
     fn before(&mut self, event: &Event) {
         if !matches!(event.kind.as_str(), "DispatchRequested" | "TaskStarted") {
             return;

@@ -10,7 +10,7 @@ use super::tasks::told;
 use super::{Event, Model, Run, RunIs, Task, TaskIs};
 
 impl Model {
-    /// Where the run of an event is, if it is held in memory.
+    /// The index of an event's run, if it is held in memory.
     pub(super) fn held_run(&self, payload: &Value) -> Result<usize, No> {
         let found = self.newest.get(text(payload, "run_id")?).copied();
         found.filter(|index| self.runs[*index].is_in_memory).ok_or(No::Ignored("unknown run"))
@@ -100,7 +100,7 @@ impl Model {
         Ok(())
     }
 
-    /// What nobody has begun is cancelled at once; what somebody holds, only if it is forced and silent (ADR-052).
+    /// Cancels tasks that no worker holds at once, and held ones only if forced and silent (ADR-052).
     fn stop(&mut self, index: usize, event: &Event, timed_out: bool, silent_since: Option<Timestamp>) {
         let run = &mut self.runs[index];
         run.is = RunIs::Cancelling;
@@ -119,7 +119,7 @@ impl Model {
         self.settle(index, event);
     }
 
-    /// A task of a run has ended: what it means for the others, and for the run.
+    /// Applies the end of a task to the other tasks, and to the run.
     pub(super) fn settle(&mut self, index: usize, event: &Event) {
         let run = &mut self.runs[index];
         run.spread(event.at);
@@ -142,8 +142,8 @@ impl Model {
 }
 
 impl Run {
-    /// Looks at every task again until nothing changes: behind a failure everything is skipped, behind a success what
-    /// waits for nothing else is ready (ADR-022, ADR-042).
+    /// Re-evaluates every task until nothing changes: downstream of a failure tasks are skipped, downstream of a
+    /// success they become ready (ADR-022, ADR-042).
     fn spread(&mut self, at: Timestamp) {
         loop {
             let mut changed = false;

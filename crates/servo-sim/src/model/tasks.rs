@@ -15,18 +15,18 @@ use super::{Event, Model, Task, TaskIs};
 enum End<'a> {
     Succeeded(Option<String>),
     Failed(Failure<'a>),
-    /// Its worker went away.
+    /// Its worker was lost.
     Lost,
-    /// Nobody took it.
+    /// No worker took it.
     Untaken,
 }
 
-/// Which attempt an event is about.
+/// The attempt that an event is about.
 fn attempt(payload: &Value) -> Result<(u64, &str), String> {
     Ok((number(payload, "attempt")?, text(payload, "attempt_id")?))
 }
 
-/// What a timer was counted from and when it was due, if it says so.
+/// The start and the due time of a timer, if the event has them.
 pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, String> {
     if payload.get("since").is_none() {
         return Ok(None);
@@ -35,7 +35,7 @@ pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, St
 }
 
 impl Model {
-    /// Where the task of an event is: its run, its position.
+    /// The run index and position of an event's task.
     fn subject(&self, payload: &Value) -> Result<(usize, usize), No> {
         let (run, key) = (self.held_run(payload)?, text(payload, "task_key")?);
         let position = self.runs[run].tasks.iter().position(|task| task.key.as_str() == key);

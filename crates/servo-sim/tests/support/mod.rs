@@ -1,4 +1,4 @@
-//! Random stories: an engine, and everything that may happen to it.
+//! Random histories: an engine, and everything that may happen to it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use servo_engine::{
 };
 use servo_sim::model::Log;
 
-/// What happens, to whom, how.
+/// An action: its kind, its target, its variant.
 pub(crate) type Act = (u8, u16, u8);
 
 #[derive(Debug, Clone)]
@@ -110,7 +110,7 @@ impl World {
         self.engine.state().settings().clone()
     }
 
-    /// The log as bytes say it.
+    /// The log as read from bytes.
     pub(crate) fn log(&self) -> Log {
         log_of(&self.log)
     }
@@ -173,7 +173,7 @@ impl World {
         None
     }
 
-    /// The process ends, and another goes on from the rows.
+    /// The process ends, and another continues from the rows.
     fn restart(&mut self) {
         let (tenant, workspace) = owner();
         self.deltas.push(self.engine.state_mut().take_delta());

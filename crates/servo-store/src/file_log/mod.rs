@@ -44,9 +44,9 @@ pub struct FileLog {
     dir: PathBuf,
     boundary_file: PathBuf,
     options: FileLogOptions,
-    /// Nothing when opened for reading only.
+    /// None when opened read-only.
     writer: Option<Mutex<Writer>>,
-    /// What readers may see. Never held during I/O, so that reading does not wait for an fsync.
+    /// The part that readers may see. Never locked during I/O, so that reading does not wait for an fsync.
     shown: Mutex<Shown>,
     _lock: Option<Box<dyn FileLock>>,
 }
@@ -333,7 +333,7 @@ fn take_lock(files: &dyn FileSystem, path: &Path) -> Result<Box<dyn FileLock>, O
     }
 }
 
-/// Told from the names alone: is the segment that holds the boundary there?
+/// Checks by the names alone that the segment that holds the boundary exists.
 fn refuse_missing(dir: &Path, segments: &[Seq], boundary: Seq) -> Result<(), ReadError> {
     let lost = match segments.first() {
         Some(first) => *first > boundary,

@@ -37,7 +37,7 @@ const SCRIPT: [Step; 11] = [
     Replace("manifests/3", 40),
 ];
 
-/// What a power loss may bring back.
+/// Deleted names that a power loss may bring back.
 const DELETED: [&str; 2] = ["manifests/1", "manifests/2"];
 
 impl Step {
@@ -74,7 +74,7 @@ fn value(len: usize) -> Bytes {
     vec![b'x'; len].into()
 }
 
-/// Somebody who stores blobs.
+/// A client that stores blobs.
 #[derive(Default)]
 struct Keeper {
     /// How many steps were acknowledged.

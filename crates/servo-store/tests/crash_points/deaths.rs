@@ -11,7 +11,7 @@ use servo_store::testing::{MemoryDisk, MemoryFiles, OperationKind, Verdict};
 /// More than a process writes when it starts.
 const WRITES_OF_RECOVERY: u64 = 20;
 
-/// Somebody who goes on in a new process where the last one has died.
+/// A client that continues in a new process after the last one died.
 pub(crate) trait Client: Default {
     /// Checks that what was acknowledged is there, and does what is left to do.
     fn run(&mut self, files: &MemoryFiles) -> Result<(), Box<dyn Error>>;
@@ -27,7 +27,7 @@ pub(crate) struct Crash {
     pub(crate) power: Option<u64>,
 }
 
-/// What is written when nobody dies, and the disk in the end.
+/// The writes of an undisturbed process, and its final disk.
 pub(crate) struct Undisturbed {
     writes: Vec<(OperationKind, usize)>,
     pub(crate) disk: MemoryDisk,

@@ -29,7 +29,7 @@ impl Client for Writer {
     }
 }
 
-/// What is left in the end if the power goes, without what does not matter.
+/// The files left after a power loss, without those that do not matter.
 fn durable(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = disk.durable();
     files.retain(|path, _| !path.ends_with(".lock") && path.extension() != Some("tmp".as_ref()));

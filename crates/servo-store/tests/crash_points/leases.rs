@@ -15,13 +15,13 @@ const TTL: Millis = Millis::from_secs(10);
 /// So many that old records are deleted.
 const RENEWALS: u32 = 22;
 
-/// Whoever is alive takes the lease, renews it often and gives it up, then another does so once more.
+/// Two holders: the live one takes the lease, renews it often and releases it, then the other does so once more.
 #[derive(Default)]
 struct Holders {
     /// How many processes there have been; each is a holder of its own.
     processes: u64,
     now: i64,
-    /// The last lease that somebody was told to have.
+    /// The last acknowledged lease.
     told: Option<Lease>,
     /// Whether the one who had it may have given it up.
     released: bool,

@@ -9,24 +9,24 @@ use tokio::time::timeout;
 
 use super::{AtWork, Executor, STOP_LIMIT};
 
-/// How long the last reports may take to be heard.
+/// How long the last reports may take to be acknowledged.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Tasks being taken and run. Dropped, those at work are stopped, and nobody is told.
+/// Running slots of an executor. Dropping it stops running tasks without reports.
 #[derive(Debug)]
 pub struct Slots {
     tasks: JoinSet<()>,
     phase: watch::Sender<Phase>,
 }
 
-/// What slots still do.
+/// The phase of a pool of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Everything.
+    /// Slots take tasks and run them.
     Open,
-    /// They end their task and take no other.
+    /// Slots finish their task and take no other.
     Draining,
-    /// They stop their task.
+    /// Slots stop their task.
     Stopping,
 }
 
@@ -50,8 +50,8 @@ impl Slots {
         Self { tasks, phase }
     }
 
-    /// Takes no more tasks, gives those at work time to end, then stops them: they are interrupted, and will be tried again
-    /// without having used up an attempt.
+    /// Takes no more tasks, gives running ones time to end, then interrupts them: they will be retried without having
+    /// used up an attempt.
     pub async fn shutdown(mut self, drain: Duration) {
         self.phase.send_replace(Phase::Draining);
         if timeout(drain, self.ended()).await.is_err() {
@@ -62,7 +62,7 @@ impl Slots {
         }
     }
 
-    /// Ends at once and reports nothing, as if this process had ended.
+    /// Stops at once and reports nothing, as if this process had ended.
     pub async fn abort(mut self) {
         self.tasks.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! Processes that wait for a task: taken, given back, replaced.
+//! Idle processes: taken, given back, replaced.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 pub(super) struct Pool {
     settings: RunnerSettings,
     clock: Arc<dyn Clock>,
-    /// One permit per process that is started or at work.
+    /// One permit per process that is starting or running.
     slots: Arc<Semaphore>,
     idle: Mutex<Idle>,
 }
@@ -30,7 +30,7 @@ struct Idle {
     is_closed: bool,
 }
 
-/// A runner that somebody uses. Dropped, its process is killed.
+/// A runner in use. Dropping it kills its process.
 pub(super) struct Lease {
     pub(super) runner: Runner,
     generation: u64,
@@ -93,7 +93,7 @@ impl Pool {
         self.replace(lease);
     }
 
-    /// Starts another in the place of a runner that is gone or has to go.
+    /// Starts a process to replace a dead or worn-out runner.
     pub(super) fn replace(self: &Arc<Self>, lease: Lease) {
         let Lease { runner, slot, .. } = lease;
         let is_wanted = {

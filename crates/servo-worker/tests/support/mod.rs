@@ -73,7 +73,7 @@ impl Stage {
         self.run(&envelope(function)).await
     }
 
-    /// What an attempt printed.
+    /// The log of an attempt.
     pub async fn log(&self, envelope: &Envelope) -> Vec<LogLine> {
         self.logs.read(&log_name(envelope), 0, usize::MAX >> 1).await.unwrap().lines().collect()
     }

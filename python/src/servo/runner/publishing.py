@@ -1,4 +1,4 @@
-"""What becomes of a value that was made: staged, checked, and committed, put aside or thrown away."""
+"""Publishes a value: staged, checked, and committed, quarantined or discarded."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ use super::missing::{Gaps, Kind};
 use super::overlap::Overlap;
 use super::shift::Shift;
 
-/// Where the indexes along a dimension of the asset depended on come from.
+/// Source of the indexes along a dimension of the upstream asset.
 #[derive(Debug, Clone)]
 pub(super) enum Axis {
     /// Not from the partition that reads them.
@@ -30,7 +30,7 @@ pub(super) enum Axis {
 pub(super) enum How {
     /// Neighbours by number: the same key, and windows.
     Shift(Shift),
-    /// What overlaps in time.
+    /// By overlap in time.
     Overlap(Box<Overlap>),
     /// By key.
     Keyed(Keyed),
@@ -96,7 +96,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What is read along a dimension, and what is not there to be read.
+/// The indexes read along a dimension, and those that do not exist.
 pub(super) struct Read<'g> {
     /// Indexes that exist, in any order.
     pub(super) ranges: Vec<Range<u64>>,

@@ -75,7 +75,7 @@ impl MappingDef {
         }
     }
 
-    /// What to write in Python for this mapping.
+    /// The Python expression for this mapping.
     fn in_python(&self) -> String {
         match self {
             Self::Same => "servo.same()".to_owned(),

@@ -102,7 +102,7 @@ fn same(name: &str, down: &Dimension, up: &Dimension, problems: &mut Collector) 
     Some(How::Keyed(Keyed::Same))
 }
 
-/// What to add to an index to get that of the same value, where both sides have the same values in the same order.
+/// The offset between indexes of the same value, where both sides have the same values in the same order.
 fn counted_alike(name: &str, down: &Dimension, up: &Dimension, problems: &mut Collector) -> Option<i64> {
     match (down, up) {
         (Dimension::Time(down), Dimension::Time(up)) => shift(name, down, up, problems),

@@ -41,7 +41,7 @@ pub enum MappingDef {
         /// Keys of the asset itself, with the keys they read. A key that is not here reads none.
         map: BTreeMap<String, Vec<String>>,
     },
-    /// Those that overlap in time, of any grain and zone; those that never exist are left out.
+    /// Upstream partitions that overlap in time, of any grain and zone; those that never exist are left out.
     Time,
     /// Each dimension of the asset depended on by itself.
     Dims {

@@ -1,14 +1,14 @@
-//! What is read whichever partition reads it: all, the last, or always the same.
+//! Mappings that read the same upstream values for every downstream partition: all, the last, or a fixed one.
 
 use std::ops::Range;
 
 use super::axis::{Read, Side};
 use super::missing::Kind;
 
-/// What is read along a dimension by every partition.
+/// The upstream values of a dimension that every downstream partition reads.
 #[derive(Debug, Clone)]
 pub(super) enum Free {
-    /// Whatever exists.
+    /// All that exist.
     All,
     /// The last that exists.
     Last,

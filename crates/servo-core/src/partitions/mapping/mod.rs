@@ -49,7 +49,7 @@ use super::partition_set::PartitionSet;
 pub struct Mapping {
     down: Arc<[(String, Dimension)]>,
     up: Arc<[(String, Dimension)]>,
-    /// What is read is what any of these gives.
+    /// The result is the union of these products.
     products: Vec<Product>,
 }
 

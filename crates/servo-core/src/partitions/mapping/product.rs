@@ -1,7 +1,7 @@
 //! A mapping at a moment: ranges of one asset's partitions to ranges of the other's.
 //!
-//! A mapping is a union of products: each has one axis for every dimension of the asset depended on. A block maps
-//! by mapping the range of each axis by itself. Only where two axes follow from the same dimension, its indexes are gone
+//! A mapping is a union of products: each has one axis for every dimension of the asset depended on. A block maps by
+//! mapping the range of each axis by itself. Only where two axes follow from the same dimension, its indexes are gone
 //! through one by one, since what they read lies on a diagonal.
 
 use std::ops::Range;
@@ -98,7 +98,7 @@ fn combine(lists: &[Vec<Range<u64>>], before: &mut Vec<Range<u64>>, blocks: &mut
     }
 }
 
-/// What was found so far.
+/// Results collected so far.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) blocks: Vec<Block>,
@@ -113,7 +113,7 @@ impl Found {
     }
 }
 
-/// What a mapping gives.
+/// The result of applying a mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// The partitions, all of which exist.

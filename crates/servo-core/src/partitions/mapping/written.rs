@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::def::{DimMapping, MappingDef};
 
-/// What [`MappingDef`] is read as.
+/// The serialized form of [`MappingDef`].
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Written {

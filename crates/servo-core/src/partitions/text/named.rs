@@ -12,7 +12,7 @@ use super::words::{self, Entry, Token, Word};
 use super::{clock, value};
 use crate::parse_error::shorten;
 
-/// What a text is.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
     /// A key, in which `..` has no meaning.
@@ -26,7 +26,7 @@ pub enum Wording {
 pub(super) enum Scope {
     /// All of it.
     Whole,
-    /// What it says of dimensions that there are.
+    /// The dimensions that exist.
     KnownDimensions,
 }
 
@@ -95,7 +95,7 @@ fn ends(partitions: &Partitions, bounds: Vec<Bounds>) -> Result<Vec<(Option<Word
     Ok(ends)
 }
 
-/// What exists from the first that `from` names to the last that `to` names; an absent end is open.
+/// The existing indexes from the first that `from` names to the last that `to` names; an absent end is open.
 fn along(
     (name, dimension): &(String, Dimension),
     from: Option<&Word>,

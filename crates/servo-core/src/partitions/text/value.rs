@@ -81,7 +81,7 @@ pub(super) fn numbers(
     })
 }
 
-/// Those of a range of numbers that exist along a dimension, or why none does.
+/// The existing indexes of a range along a dimension, or why there are none.
 pub(super) fn existing(
     dimension: &Dimension,
     numbers: &Range<i64>,
@@ -100,7 +100,7 @@ pub(in super::super) fn unlisted(name: &str, keys: &Static, key: &str) -> Reason
     Reason::Unlisted { dim: name.to_owned(), value: key.to_owned(), count: keys.count(), near }
 }
 
-/// What values of a dimension look like.
+/// Examples of the values of a dimension.
 pub(super) fn example(dimension: &Dimension) -> String {
     match dimension {
         Dimension::Static(keys) => {
@@ -113,7 +113,7 @@ pub(super) fn example(dimension: &Dimension) -> String {
     }
 }
 
-/// What one value of a dimension looks like.
+/// An example of one value of a dimension.
 pub(super) fn one_example(dimension: &Dimension) -> String {
     match dimension {
         Dimension::Time(windows) => windows.value(0).to_string(),
