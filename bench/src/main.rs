@@ -5,11 +5,11 @@
 mod execution;
 mod fold;
 mod graphs;
+mod harness;
 mod history;
 mod partitions;
 mod planning;
 mod results;
-mod stage;
 
 use std::path::PathBuf;
 

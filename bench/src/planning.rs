@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use servo_core::partitions::{MappingDef, Moment, PartitionSet, Span};
+use servo_core::partitions::{MappingDef, PartitionContext, PartitionSet, Span};
 use servo_core::selection::Selection;
 use servo_core::{
     AssetKey, MaterializationId, PartitionKey, PartitionsDef, TenantId, Timestamp, WorkspaceId,
@@ -140,7 +140,7 @@ fn plan(
     let request =
         PlanRequest { selection: Selection::parse(selection)?, partitions, config: BTreeMap::new() };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
-    let at = Moment::from(Timestamp::MAX);
+    let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {
         tenant: &tenant,
         workspace: &workspace,

@@ -8,7 +8,7 @@ use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
-use crate::answers::Answers;
+use crate::idempotency::ResponseCache;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -59,8 +59,8 @@ impl std::fmt::Debug for Api {
 /// State shared by all requests.
 pub(crate) struct App {
     pub(crate) api: Api,
-    /// Answers to requests that may be made again.
-    pub(crate) answers: Answers,
+    /// Cached responses of idempotent requests.
+    pub(crate) answers: ResponseCache,
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
@@ -72,7 +72,7 @@ impl App {
     pub(crate) fn new(api: Api) -> Shared {
         Arc::new(Self {
             api,
-            answers: Answers::default(),
+            answers: ResponseCache::default(),
             leases: Leases::default(),
             closing: watch::Sender::new(false),
         })

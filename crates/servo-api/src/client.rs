@@ -21,9 +21,9 @@
 mod error;
 mod lists;
 mod logs;
-mod messages;
 mod partitions;
 mod runs;
+mod sse;
 mod streams;
 mod worker;
 mod workspace;

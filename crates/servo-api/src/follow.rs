@@ -24,7 +24,7 @@ const PACE: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A position in the order of the stream: by version, then the run before its tasks.
-type Place = (EventId, u32);
+type StreamPosition = (EventId, u32);
 
 enum Row {
     Run(Box<RunRow>),
@@ -34,7 +34,7 @@ enum Row {
 /// Rows that were not sent yet.
 struct Newer {
     /// Rows with their position, and whether each is the last of its version.
-    rows: Vec<(Place, bool, Row)>,
+    rows: Vec<(StreamPosition, bool, Row)>,
     /// Whether there are more.
     more: bool,
     state: RunState,
@@ -45,7 +45,7 @@ pub(crate) struct RunFollower {
     run: RunId,
     events: broadcast::Receiver<Arc<[Event]>>,
     /// The position of the last row that was sent.
-    told: Place,
+    told: StreamPosition,
     /// When rows were last read.
     last: Option<Instant>,
     /// Whether an event arrived since the last read.
@@ -107,14 +107,14 @@ impl RunFollower {
                     continue;
                 }
             };
-            let text = self.tell(newer);
+            let text = self.render(newer);
             if !text.is_empty() {
                 return Some(text);
             }
         }
     }
 
-    fn tell(&mut self, newer: Newer) -> String {
+    fn render(&mut self, newer: Newer) -> String {
         let mut text = String::new();
         for (place, is_last, row) in newer.rows {
             self.told = place;
@@ -182,11 +182,11 @@ impl RunFollower {
     }
 }
 
-fn hot(state: &State, id: RunId, told: Place) -> Option<Newer> {
+fn hot(state: &State, id: RunId, told: StreamPosition) -> Option<Newer> {
     let run = state.run(id)?;
     let own = std::iter::once((run.version, 0));
     let tasks = (1u32..).zip(&run.tasks).map(|(position, task)| (task.version, position));
-    let mut places: Vec<Place> = own.chain(tasks).filter(|place| *place > told).collect();
+    let mut places: Vec<StreamPosition> = own.chain(tasks).filter(|place| *place > told).collect();
     places.sort_unstable();
     let more = places.len() > AT_ONCE;
     let is_last = |at: usize| places.get(at + 1).is_none_or(|next| next.0 != places[at].0);
@@ -200,13 +200,13 @@ fn hot(state: &State, id: RunId, told: Place) -> Option<Newer> {
 }
 
 /// The rows of a run that left memory: it has ended, so these are all.
-fn old(detail: RunDetail, told: Place) -> Newer {
+fn old(detail: RunDetail, told: StreamPosition) -> Newer {
     let RunDetail { run, tasks, .. } = detail;
     let state = run.state;
     let own = std::iter::once(((run.row_version, 0), Row::Run(Box::new(run))));
     let tasks =
         (1u32..).zip(tasks).map(|(position, task)| ((task.row_version, position), Row::Task(Box::new(task))));
-    let mut rows: Vec<(Place, Row)> = own.chain(tasks).filter(|(place, _)| *place > told).collect();
+    let mut rows: Vec<(StreamPosition, Row)> = own.chain(tasks).filter(|(place, _)| *place > told).collect();
     rows.sort_unstable_by_key(|(place, _)| *place);
     let versions: Vec<EventId> = rows.iter().map(|(place, _)| place.0).collect();
     let is_last = |at: usize| versions.get(at + 1) != Some(&versions[at]);

@@ -7,12 +7,12 @@
 
 mod access;
 mod answer;
-mod answers;
 mod app;
 pub mod client;
 mod extract;
 mod follow;
 mod guard;
+mod idempotency;
 mod logs;
 mod pages;
 mod problem;
@@ -26,6 +26,6 @@ pub mod views;
 pub use access::{Access, Permission, ROUTES};
 pub use app::Api;
 pub use pages::Page;
-pub use problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 pub use routes::{Health, Version, openapi, router, worker_keyring};
 pub use server::serve;

@@ -85,7 +85,7 @@ codes! {
     /// The run has ended.
     RunEnded = "run_ended", CONFLICT, "Run has ended";
     /// The run has not ended.
-    RunActive = "run_active", CONFLICT, "Run is at work";
+    RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
     /// No task has been silent for long enough.
@@ -178,7 +178,7 @@ pub struct QuotaFigures {
 pub struct DefinitionProblem {
     /// Where it was declared; absent if it is one of the manifest as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub location: Option<Place>,
+    pub location: Option<SourceLocation>,
     /// The subject of the problem: `asset analytics.delays`.
     pub subject: String,
     /// The problem.
@@ -190,7 +190,7 @@ pub struct DefinitionProblem {
 /// A location in the code of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct SourceLocation {
     pub file: String,
     pub line: u32,
 }
@@ -231,7 +231,7 @@ impl std::fmt::Display for Problem {
         f.write_str(&self.detail)?;
         for problem in &self.problems {
             f.write_str("\n  ")?;
-            if let Some(Place { file, line }) = &problem.location {
+            if let Some(SourceLocation { file, line }) = &problem.location {
                 write!(f, "{file}:{line}: ")?;
             }
             write!(f, "{}: {}; {}", problem.subject, problem.message, problem.fix)?;

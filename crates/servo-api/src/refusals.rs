@@ -6,7 +6,7 @@ use servo_queue::AuthError;
 use servo_runtime::{Error, ErrorKind};
 use servo_store::AppendError;
 
-use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+use crate::problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
@@ -115,7 +115,10 @@ impl From<DefinitionProblems> for Problem {
         problem.problems = found
             .iter()
             .map(|found| DefinitionProblem {
-                location: found.location.as_ref().map(|at| Place { file: at.file.clone(), line: at.line }),
+                location: found
+                    .location
+                    .as_ref()
+                    .map(|at| SourceLocation { file: at.file.clone(), line: at.line }),
                 subject: found.subject.clone(),
                 message: found.message.clone(),
                 fix: found.fix.clone(),

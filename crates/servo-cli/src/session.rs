@@ -12,7 +12,7 @@ use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{Executor, LogFiles, Places, RunnerSettings, Runners, Slots};
+use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
 use crate::location::Location;
@@ -36,7 +36,7 @@ impl Session {
         mut stores: Stores,
         project: Project,
         slots: usize,
-        reach: Reach,
+        reach: WorkerScope,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = Keyring::new("local", &secret);
@@ -46,11 +46,11 @@ impl Session {
             stores.data = Some(data);
         }
         let data = stores.data.clone().context("the directory of data cannot be found")?;
-        let places = Places::new(data, stores.layout.clone());
+        let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
-        let runners = Runners::new(project, places, logs.clone(), clock.clone(), settings);
+        let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
         let scan = tokio::spawn({
             let runners = runners.clone();
@@ -136,7 +136,7 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
 
 /// The workers that run the tasks of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum WorkerScope {
     /// This process alone.
     Alone,
     /// Workers of other processes too; they are abandoned after being silent for so long.
@@ -145,15 +145,15 @@ pub(crate) enum Reach {
 
 /// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of
 /// these slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
-fn engine_settings(slots: usize, reach: Reach) -> Settings {
+fn engine_settings(slots: usize, reach: WorkerScope) -> Settings {
     let settings = Settings {
         max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
         dispatch_ack_timeout: Millis::from_hours(24),
         ..Settings::default()
     };
     match reach {
-        Reach::Alone => settings,
-        Reach::Shared(silence) => {
+        WorkerScope::Alone => settings,
+        WorkerScope::Shared(silence) => {
             let grace = Millis::new(silence.get() / 3);
             Settings {
                 dispatch_ack_timeout: Millis::from_minutes(5),

@@ -26,7 +26,7 @@ pub(crate) struct Detail {
 pub(crate) type Details = BTreeMap<TaskKey, Detail>;
 
 /// The tasks whose errors and output help to understand why a run failed.
-pub(crate) fn told_in_full(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+pub(crate) fn shown_in_full(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| task.state == TaskState::Failed).take(FAILURES)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn name(task: &TaskKey) -> String {
 /// Prints the summary of a run.
 pub(crate) fn print(run: &RunWithTasks, details: &Details) {
     let paint = Paint::for_stdout();
-    for task in told_in_full(&run.tasks) {
+    for task in shown_in_full(&run.tasks) {
         failure(task, details.get(&task.task_key), paint);
     }
     let id = run.run.run_id;

@@ -7,7 +7,7 @@ use anyhow::Context;
 use servo_api::client::Client;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
-use servo_worker::{Executor, Places, RunnerSettings, Runners};
+use servo_worker::{DataLocations, Executor, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
@@ -57,7 +57,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };
     let logs = Arc::new(client.log_sink());
-    let runners = Runners::new(project, Places::new(data, layout), logs, clock.clone(), settings);
+    let runners = Runners::new(project, DataLocations::new(data, layout), logs, clock.clone(), settings);
     runners.warm().await?;
     let working = Executor {
         source: Arc::new(client.tasks_for(name.as_str())),

@@ -7,7 +7,9 @@ mod declared;
 
 use std::collections::BTreeMap;
 
-use servo_core::partitions::{Block, Mapping, MappingDef, Moment, PartitionSet, Partitions, Reason, Span};
+use servo_core::partitions::{
+    Block, Mapping, MappingDef, PartitionContext, PartitionSet, Partitions, Reason, Span,
+};
 use servo_core::{PartitionsDef, Timestamp};
 
 use declared::{daily, dims, dynamic, hourly, keys, monthly, multi, utc, valid, weekly, window};
@@ -282,7 +284,7 @@ fn dynamic_keys_are_those_of_the_moment() {
     let down = valid(&dynamic("customers"));
     let mapping = MappingDef::Same.between(Some(&down), Some(&valid(&keys(&["zeta", "acme"])))).unwrap();
     let known = BTreeMap::from([("customers".to_owned(), vec!["acme".to_owned(), "new".to_owned()])]);
-    let now = Moment::new(FOREVER, &known);
+    let now = PartitionContext::new(FOREVER, &known);
     let mapped = mapping.upstream(&down.all(now), now);
     assert_eq!(mapped.set, PartitionSet::one(&[1]));
     assert_eq!(mapped.missing.len(), 1);

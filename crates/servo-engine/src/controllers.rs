@@ -19,7 +19,7 @@ pub enum Freshness {
     Current,
     /// The newest state, but this node could not receive heartbeats for a while. Missing heartbeats prove nothing until
     /// workers have had the time to send them (ADR-071).
-    Unheard,
+    HeartbeatsUnreliable,
     /// The state lags behind the log. An overdue task may have reported meanwhile, so timers wait (INV-9).
     Lagging,
 }
@@ -29,7 +29,7 @@ impl Freshness {
     pub(crate) fn allows(self, timer: TimerKind) -> bool {
         match self {
             Self::Current => true,
-            Self::Unheard => timer != TimerKind::HeartbeatCheck,
+            Self::HeartbeatsUnreliable => timer != TimerKind::HeartbeatCheck,
             Self::Lagging => false,
         }
     }

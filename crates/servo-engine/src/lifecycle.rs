@@ -189,7 +189,7 @@ named_enum! {
         Created = "CREATED",
         /// A worker has it.
         Acked = "ACKED",
-        /// Given up: cancelled, or never started.
+        /// Abandoned: cancelled, or never started.
         Failed = "FAILED",
     }
 }

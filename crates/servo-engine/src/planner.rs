@@ -18,7 +18,7 @@ mod stages;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::partitions::{Moment, PartitionSet};
+use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
 
@@ -80,7 +80,7 @@ pub struct PlanContext<'a> {
     /// The workspace, for the fingerprint.
     pub workspace: &'a WorkspaceId,
     /// Time, and keys of dynamic partitions.
-    pub at: Moment<'a>,
+    pub at: PartitionContext<'a>,
     /// Existing materializations.
     pub materializations: &'a dyn Materializations,
     /// The most tasks that a run may have.

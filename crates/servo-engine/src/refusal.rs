@@ -23,7 +23,9 @@ pub enum RefusalKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Refusal {
-    #[error("there is no run {run_id} at work or recently ended; `servo run list` shows what there is")]
+    #[error(
+        "there is no run {run_id} that is active or ended recently; `servo run list` shows what there is"
+    )]
     UnknownRun { run_id: RunId },
     #[error("run {run_id} has no task {task_key}")]
     UnknownTask { run_id: RunId, task_key: TaskKey },

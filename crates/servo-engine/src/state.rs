@@ -196,7 +196,7 @@ impl State {
         self.quarantine.approved()
     }
 
-    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
+    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::PartitionContext`] reads.
     pub fn dynamic_partitions(&self) -> &BTreeMap<String, Vec<String>> {
         self.dynamic.keys()
     }

@@ -57,7 +57,7 @@ impl Engine {
         let first = self.state.next_deadline();
         match self.freshness {
             Freshness::Current => first,
-            Freshness::Unheard | Freshness::Lagging => self.state.next_deadline_after(now),
+            Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         }
     }
 
@@ -87,7 +87,7 @@ impl Engine {
         for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
             self.react(data, now, &mut step);
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
@@ -121,12 +121,12 @@ impl Engine {
                 step.effects.extend(effect::abandoned(&self.state));
             }
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
     /// Runs the controllers until they add nothing, and closes the batch.
-    fn settle(&mut self, now: Timestamp, step: &mut Step) {
+    fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         for _ in 0..MAX_ROUNDS {
             let wanted = controllers::reconcile(&self.state, now, self.freshness);
             if wanted.is_empty() {

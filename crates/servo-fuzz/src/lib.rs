@@ -25,7 +25,7 @@ mod runner;
 mod runtime;
 mod table_files;
 mod tables;
-mod words;
+mod user_texts;
 
 pub use definitions::definitions;
 pub use events::event_batch;
@@ -37,7 +37,7 @@ pub use manifest::manifest;
 pub use messages::{envelope, sealed_text, task_token};
 pub use runner::{printed_lines, runner_frames, scan_answer};
 pub use table_files::{parquet_file, parquet_guard};
-pub use words::{cron, selection};
+pub use user_texts::{cron, selection};
 
 /// Reads bytes, and panics if something that must hold does not.
 pub type Target = fn(&[u8]);

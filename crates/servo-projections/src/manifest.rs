@@ -216,8 +216,8 @@ impl Manifest {
         self.files().map(|(_, file)| file.path.as_str()).collect()
     }
 
-    /// Files of settled rows of a table, oldest first.
-    pub(crate) fn settled(&self, table: &str) -> &[FileRef] {
+    /// Files of immutable rows of a table, oldest first.
+    pub(crate) fn immutable(&self, table: &str) -> &[FileRef] {
         self.history.get(table).map_or(&[], Vec::as_slice)
     }
 }

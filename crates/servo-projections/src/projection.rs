@@ -10,10 +10,10 @@ use tokio::runtime::Handle;
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::hot;
+use crate::immutable::Cursor;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
-use crate::settled::Cursor;
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Projection {
     /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
         let mut rows = Vec::new();
-        for file in self.manifest.settled(MaterializationRow::TABLE) {
+        for file in self.manifest.immutable(MaterializationRow::TABLE) {
             let mut cursor = Cursor::<MaterializationRow>::open(&self.files, file).await?;
             while let Some(row) = cursor.next().await? {
                 rows.push(row);

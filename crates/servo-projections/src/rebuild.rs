@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
-use crate::manifests::{Manifests, Published};
+use crate::manifests::{Manifests, PublishOutcome};
 use crate::projection::Projection;
 use crate::writer::Writer;
 use replay::Shadow;
@@ -77,7 +77,7 @@ impl Default for RebuildOptions {
 
 /// Where and with what a rebuild works.
 #[derive(Clone)]
-pub struct Workshop {
+pub struct RebuildContext {
     /// The files.
     pub blobs: Arc<dyn Blobs>,
     /// The workspace.
@@ -90,7 +90,7 @@ pub struct Workshop {
     pub clock: Arc<dyn Clock>,
 }
 
-impl Workshop {
+impl RebuildContext {
     fn manifests(&self) -> Manifests {
         Manifests { blobs: Arc::clone(&self.blobs), layout: self.layout.clone() }
     }
@@ -113,14 +113,14 @@ pub(crate) fn refused(reason: impl Into<String>) -> Error {
 /// Replays the log into new files and swaps them in.
 pub async fn rebuild(
     log: &dyn Log,
-    workshop: &Workshop,
+    context: &RebuildContext,
     options: &RebuildOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<RebuildReport, Error> {
     whole_log(log, "rebuild").await?;
-    let manifests = workshop.manifests();
+    let manifests = context.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let mut shadow = Shadow::start(workshop, old_revision, old.as_ref(), options).await?;
+    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), options).await?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;
@@ -143,22 +143,22 @@ pub async fn rebuild(
             ));
         }
         progress(shadow.progress(Phase::Swapping));
-        let manifest = shadow.manifest_after(revision, newest.as_ref(), workshop.now());
+        let manifest = shadow.manifest_after(revision, newest.as_ref(), context.now());
         match manifests.publish(&manifest).await? {
-            Published::Mine => {
+            PublishOutcome::Won => {
                 shadow.done().await?;
-                let swept = sweep(workshop).await?;
+                let swept = sweep(context).await?;
                 return Ok(shadow.report(&manifest, resumed_from, swap_tries, swept));
             }
-            Published::Theirs if options.mode == Mode::Online => {}
-            Published::Theirs => {
+            PublishOutcome::Lost if options.mode == Mode::Online => {}
+            PublishOutcome::Lost => {
                 return Err(refused(
                     "somebody published a manifest meanwhile; stop the server, or rebuild online",
                 ));
             }
         }
     }
-    Err(refused(format!("somebody else published first {SWAP_TRIES} times; try again when it is quieter")))
+    Err(refused(format!("another writer published first {SWAP_TRIES} times; try again later")))
 }
 
 async fn whole_log(log: &dyn Log, what: &'static str) -> Result<(), Error> {

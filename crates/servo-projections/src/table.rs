@@ -64,7 +64,7 @@ pub(crate) enum Shape {
     /// Rows that may be tombstones.
     Hot,
     /// Rows that never change.
-    Settled,
+    Immutable,
 }
 
 /// The Arrow schema of a table's files. Everything but the names of the owners may be null, because in a tombstone

@@ -7,7 +7,7 @@ use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Repor
 use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
 
 use crate::error::Error;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
 use crate::workspace::Workspace;
 
 impl Workspace {
@@ -22,7 +22,7 @@ impl Workspace {
     pub async fn started_here(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
         let attempt = self.attempt(token)?;
         let started = Started { attempt, worker: worker.into() };
-        Ok(started_reply(self.ask_by(started, Message::Early).await?))
+        Ok(started_reply(self.ask_by(started, EngineMessage::Early).await?))
     }
 
     /// Reports a heartbeat; the reply says whether to continue.

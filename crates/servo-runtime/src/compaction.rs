@@ -8,18 +8,18 @@ use std::time::Duration;
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
 use servo_engine::{Delta, Effect, Promotion};
-use servo_projections::rebuild::{Workshop, sweep};
+use servo_projections::rebuild::{RebuildContext, sweep};
 use servo_projections::{Compactor, Manifest, Projection};
 use servo_store::{Blobs, ErrorKind, Log};
 
 use crate::effects::{Barrier, FileEffectsHandle};
-use crate::ground::Ground;
 use crate::log_retention::log_boundary;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
+use crate::spawner::Spawner;
 
 /// Tracks which batches the tables already contain.
 #[derive(Debug, Default)]
-pub(crate) struct Published {
+pub(crate) struct FlushTracker {
     /// Number of taken deltas whose flush has not ended.
     under_way: AtomicUsize,
     /// Set when no more changes can be written until the workspace is opened again.
@@ -43,7 +43,7 @@ pub(crate) struct InFlight {
     pub(crate) edges: Vec<EdgeRow>,
 }
 
-impl Published {
+impl FlushTracker {
     /// Whether a flush is in progress; changes accumulate meanwhile.
     pub(crate) fn is_busy(&self) -> bool {
         self.under_way.load(Ordering::Acquire) > 0
@@ -112,7 +112,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
 /// An asset's partition; none for an asset without partitions.
-type Place = (AssetKey, Option<PartitionKey>);
+type AssetPartition = (AssetKey, Option<PartitionKey>);
 
 /// Changes for the tables, to be written once effects of the batches in them are carried out.
 pub(crate) struct Flush {
@@ -128,16 +128,16 @@ pub(crate) struct Compaction {
     pub(crate) seed: u64,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ground: Arc<dyn Ground>,
-    pub(crate) published: Arc<Published>,
+    pub(crate) spawner: Arc<dyn Spawner>,
+    pub(crate) flushes: Arc<FlushTracker>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
     /// Whether other nodes may write as well, with no lease that says which one should.
     pub(crate) shared: bool,
     /// To wake the engine thread when a flush has ended.
-    pub(crate) engine: flume::WeakSender<Message>,
+    pub(crate) engine: flume::WeakSender<EngineMessage>,
     /// Set until files that crashes left beside the tables were swept, once.
-    pub(crate) unswept: Option<Workshop>,
+    pub(crate) unswept: Option<RebuildContext>,
 }
 
 impl Compaction {
@@ -147,7 +147,7 @@ impl Compaction {
         while let Ok(Flush { delta, effects }) = flushes.recv_async().await {
             // The tables stay behind what was not carried out, so that the next start does it again.
             if !effects.opened().await {
-                self.published.broken.store(true, Ordering::Release);
+                self.flushes.broken.store(true, Ordering::Release);
                 return;
             }
             backoff.reset();
@@ -162,10 +162,10 @@ impl Compaction {
                 match flushed {
                     Ok(manifest) => {
                         let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
-                        let before = self.published.manifest().map_or(0, |before| before.revision);
-                        self.published.end(manifest.clone());
+                        let before = self.flushes.manifest().map_or(0, |before| before.revision);
+                        self.flushes.end(manifest.clone());
                         self.wake();
-                        if self.compactor.met_others() {
+                        if self.compactor.lost_publish_race() {
                             self.promote_again(&manifest, &pointed, &mut backoff).await;
                         }
                         self.truncate_log(seq).await;
@@ -175,16 +175,16 @@ impl Compaction {
                         break;
                     }
                     Err(error) if error.kind() == ErrorKind::Fenced && self.shared => {
-                        self.compactor.join_others();
+                        self.compactor.adopt_epoch();
                     }
                     Err(error) => {
                         let hopeless = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
                         tracing::error!(%error, "projections.flush failed");
                         if hopeless || self.stopping.load(Ordering::Acquire) {
-                            self.published.broken.store(true, Ordering::Release);
+                            self.flushes.broken.store(true, Ordering::Release);
                             return;
                         }
-                        self.ground.sleep(backoff.next_delay()).await;
+                        self.spawner.sleep(backoff.next_delay()).await;
                     }
                 }
             }
@@ -194,7 +194,7 @@ impl Compaction {
     /// Wakes the engine thread. If its queue is full it is about to look anyway.
     fn wake(&self) {
         if let Some(engine) = self.engine.upgrade() {
-            let _full = engine.try_send(Message::Wake);
+            let _full = engine.try_send(EngineMessage::Wake);
         }
     }
 
@@ -203,7 +203,7 @@ impl Compaction {
     async fn promote_again(
         &self,
         manifest: &Arc<Manifest>,
-        pointed: &BTreeSet<Place>,
+        pointed: &BTreeSet<AssetPartition>,
         backoff: &mut Backoff,
     ) {
         if pointed.is_empty() {
@@ -231,15 +231,15 @@ impl Compaction {
             if self.stopping.load(Ordering::Acquire) {
                 return;
             }
-            self.ground.sleep(backoff.next_delay()).await;
+            self.spawner.sleep(backoff.next_delay()).await;
         }
     }
 
     /// Removes table files that a killed process wrote for the next revision and never published. Once that revision
     /// was published without them, they are orphans.
     async fn sweep_tables(&mut self) {
-        let Some(workshop) = self.unswept.take() else { return };
-        match sweep(&workshop).await {
+        let Some(context) = self.unswept.take() else { return };
+        match sweep(&context).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "files of tables that no manifest names were removed"),
             Err(error) => {

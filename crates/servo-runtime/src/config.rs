@@ -11,7 +11,7 @@ use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::clock::SystemClock;
-use crate::ground::{Ground, Threads};
+use crate::spawner::{Spawner, ThreadSpawner};
 
 /// The stores of a workspace.
 #[derive(Clone)]
@@ -82,7 +82,7 @@ pub struct Config {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The executor that spawns the workspace's tasks.
-    pub ground: Arc<dyn Ground>,
+    pub spawner: Arc<dyn Spawner>,
     /// Source of put ids.
     pub put_ids: Arc<dyn PutIds>,
     /// The ownership of the workspace.
@@ -118,7 +118,7 @@ impl Config {
             keys,
             queue,
             clock: Arc::new(SystemClock),
-            ground: Arc::new(Threads::default()),
+            spawner: Arc::new(ThreadSpawner::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),

@@ -10,16 +10,16 @@ use tokio::sync::oneshot;
 use crate::error::Error;
 
 /// A callback that runs once everything before it is durable.
-pub(crate) type Deliver = Box<dyn FnOnce() + Send>;
+pub(crate) type OnDurable = Box<dyn FnOnce() + Send>;
 
 /// Reads the state on the engine thread; the result is delivered when it is durable.
-pub(crate) type Query = Box<dyn FnOnce(&State) -> Deliver + Send>;
+pub(crate) type Query = Box<dyn FnOnce(&State) -> OnDurable + Send>;
 
 /// The channel of a reply.
 pub(crate) type ReplyTo = oneshot::Sender<Result<Reply, Error>>;
 
 /// A message to the engine thread.
-pub(crate) enum Message {
+pub(crate) enum EngineMessage {
     /// An input to decide; the reply is optional.
     Input(Input, Option<ReplyTo>),
     /// An input to decide and answer at once, before it is durable. Only for callers that end with this process: their
@@ -42,7 +42,7 @@ pub(crate) struct Commit {
     pub(crate) events: Vec<Event>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) replies: Vec<(ReplyTo, Result<Reply, Refusal>)>,
-    pub(crate) deliveries: Vec<Deliver>,
+    pub(crate) deliveries: Vec<OnDurable>,
     /// The state with these events, for readers; none if nothing changed.
     pub(crate) snapshot: Option<Arc<Snapshot>>,
     /// Changes up to `seq`, for the tables.

@@ -11,31 +11,31 @@ use servo_store::{ErrorKind, Leases, Record};
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
-use crate::ground::{Ground, within};
+use crate::spawner::{Spawner, within};
 
 const LEASE_NAME: &str = "engine";
 
 /// Proof that this node owns the workspace.
-pub(crate) struct Held {
+pub(crate) struct OwnershipGuard {
     leases: Option<(Leases, Millis)>,
     workspace: String,
 }
 
 /// Acquires the lease, if the workspace is owned by one. Comes before everything else: a standby node asks often, and
 /// must not read the whole state each time.
-pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<Held, Error> {
+pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<OwnershipGuard, Error> {
     let workspace = stores.layout.prefix();
     let Ownership::ByLease { node, ttl } = &config.ownership else {
-        return Ok(Held { leases: None, workspace });
+        return Ok(OwnershipGuard { leases: None, workspace });
     };
     let leases = Leases::new(stores.blobs.clone(), LEASE_NAME, node.clone(), *ttl);
     match leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))? {
-        Some(_) => Ok(Held { leases: Some((leases, *ttl)), workspace }),
+        Some(_) => Ok(OwnershipGuard { leases: Some((leases, *ttl)), workspace }),
         None => Err(Error::NotLeader { workspace, ttl: *ttl }),
     }
 }
 
-impl Held {
+impl OwnershipGuard {
     /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that the next
     /// holder has a higher one: refused if the lease was taken while the log was read.
     pub(crate) async fn epoch_after(&self, seen: u64, clock: &dyn Clock) -> Result<u64, Error> {
@@ -74,7 +74,7 @@ impl Held {
     }
 
     /// Releases the lease, so that another node can take it at once.
-    pub(crate) async fn give_up(self, clock: &dyn Clock) {
+    pub(crate) async fn release(self, clock: &dyn Clock) {
         let Some((leases, _)) = self.leases else { return };
         if let Err(error) = leases.release(clock.now()).await {
             tracing::warn!(%error, "lease.release failed, it will run out by itself");
@@ -87,15 +87,15 @@ impl Held {
     pub(crate) async fn keep(
         self,
         clock: Arc<dyn Clock>,
-        ground: Arc<dyn Ground>,
+        spawner: Arc<dyn Spawner>,
         working: flume::Receiver<()>,
         deposed: impl FnOnce(),
     ) {
         let Some((leases, ttl)) = &self.leases else { return };
         let period = Duration::from_millis((ttl.get() / 3).max(1));
         loop {
-            if within(ground.as_ref(), period, working.recv_async()).await.is_some() {
-                self.give_up(clock.as_ref()).await;
+            if within(spawner.as_ref(), period, working.recv_async()).await.is_some() {
+                self.release(clock.as_ref()).await;
                 return;
             }
             match leases.renew(clock.now()).await {

@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use servo_core::planted::{self, Mistake};
 use servo_engine::event::decode_batch;
 use servo_engine::{Settings, State};
-use servo_projections::rebuild::{RebuildOptions, Workshop, rebuild};
+use servo_projections::rebuild::{RebuildContext, RebuildOptions, rebuild};
 use servo_projections::{Manifest, Projection};
 use servo_store::{ErrorKind, Log};
 
@@ -27,8 +27,13 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
     match from_tables(stores, settings).await {
         Err(Error::Projection(error)) if error.kind() == ErrorKind::Corrupt => {
             tracing::warn!(%error, "tables are damaged, rebuilding them from the log");
-            rebuild(stores.log.as_ref(), &workshop(stores, config), &RebuildOptions::default(), &mut |_| {})
-                .await?;
+            rebuild(
+                stores.log.as_ref(),
+                &rebuild_context(stores, config),
+                &RebuildOptions::default(),
+                &mut |_| {},
+            )
+            .await?;
             from_tables(stores, settings).await
         }
         other => other,
@@ -36,8 +41,8 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
 }
 
 /// The context for building and sweeping tables.
-pub(crate) fn workshop(stores: &Stores, config: &Config) -> Workshop {
-    Workshop {
+pub(crate) fn rebuild_context(stores: &Stores, config: &Config) -> RebuildContext {
+    RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
         settings: config.settings.clone(),

@@ -109,17 +109,18 @@ fn deadly_files(kill_at: u64) -> FaultyFiles {
 }
 
 /// Runs one plan to its end and prints acknowledged events at once.
-async fn run_and_tell(stage: &Stage, key: &str, plan: Plan) {
+async fn run_and_tell(harness: &Harness, key: &str, plan: Plan) {
     let request = servo_engine::TriggerRun::new(key, plan, "test");
     // A torn write is an error before it is a death: nobody is told that it was accepted.
-    let Ok(servo_engine::RunReply { run_id: run, accepted }) = stage.workspace.trigger(request).await else {
+    let Ok(servo_engine::RunReply { run_id: run, accepted }) = harness.workspace.trigger(request).await
+    else {
         return;
     };
     say(&format!("run {key}"));
     if let Some(event) = accepted {
         say(&format!("event {event}"));
     }
-    let detail = stage.ended(run).await;
+    let detail = harness.ended(run).await;
     let tasks: Vec<String> =
         task_states(&detail).into_iter().map(|(name, state)| format!("{name}={state}")).collect();
     say(&format!("final {key}: {} {}", detail.run.state, tasks.join(" ")));
@@ -142,25 +143,25 @@ fn the_process_that_is_killed() {
             layout: layout(),
             data: None,
         };
-        let stage = Stage::open(stores, |config| {
+        let harness = Harness::open(stores, |config| {
             config.settings = settings();
             // Many small flushes where it is to be killed among them, few where it only has to come to an end.
             config.flush_every = Duration::from_millis(if kill_at == 0 { 10 } else { 2 });
         })
         .await
         .unwrap();
-        stage.script.let_task("chain_3", Behaviour::Fail(2));
-        stage.script.let_task("bad", Behaviour::Fail(u32::MAX));
+        harness.script.let_task("chain_3", Behaviour::Fail(2));
+        harness.script.let_task("bad", Behaviour::Fail(u32::MAX));
         for wave in script() {
-            let runs = wave.into_iter().map(|(key, plan)| run_and_tell(&stage, key, plan));
+            let runs = wave.into_iter().map(|(key, plan)| run_and_tell(&harness, key, plan));
             futures::future::join_all(runs).await;
             eventually("the tables have it all", async || {
-                let next = stage.stores.log.next_seq().await.unwrap();
-                stage.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
+                let next = harness.stores.log.next_seq().await.unwrap();
+                harness.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
             })
             .await;
         }
-        stage.close().await;
+        harness.close().await;
         say(&format!("writes {}", files.calls()));
     });
 }

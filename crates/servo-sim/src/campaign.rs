@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use servo_core::planted::Mistake;
 
-use crate::faults::{Fault, Struck};
+use crate::faults::{Fault, FaultCounts};
 use crate::scenario::Scenario;
 use crate::seed::{How, Outcome, run};
 
@@ -24,7 +24,7 @@ pub struct Report {
     /// Total number of steps.
     pub steps: u64,
     /// How often each fault took effect.
-    pub struck: Struck,
+    pub injected: FaultCounts,
     /// Seeds that were run twice.
     pub twice: u64,
     /// Seeds that were also run beside a second workspace.
@@ -35,8 +35,8 @@ pub struct Report {
 
 impl Report {
     /// Faults that never took effect: the campaign says nothing about them.
-    pub fn idle_faults(&self) -> Vec<Fault> {
-        Fault::ALL.into_iter().filter(|fault| !self.struck.contains_key(fault)).collect()
+    pub fn unused_faults(&self) -> Vec<Fault> {
+        Fault::ALL.into_iter().filter(|fault| !self.injected.contains_key(fault)).collect()
     }
 }
 
@@ -63,8 +63,8 @@ pub fn campaign(
             report.steps += outcome.steps;
             report.twice += u64::from(outcome.how.twice);
             report.beside += u64::from(outcome.how.neighbour);
-            for (fault, times) in &outcome.struck {
-                *report.struck.entry(*fault).or_insert(0) += times;
+            for (fault, times) in &outcome.injected {
+                *report.injected.entry(*fault).or_insert(0) += times;
             }
             if !outcome.wrong.is_empty() {
                 report.failed.push(outcome);

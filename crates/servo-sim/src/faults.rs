@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dice::Dice;
-use crate::world::{Lane, World};
+use crate::rng::Rng;
+use crate::world::{Domain, World};
 
 /// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub enum Fault {
     /// The store answers after seconds.
     SlowStore,
     /// Most requests are answered 503 for a while.
-    Storm,
+    Throttling,
     /// No request is answered, for minutes or for hours; counted from the first hour on.
     Outage,
     /// The clock of a node is wrong.
@@ -71,7 +71,7 @@ impl Fault {
         Self::TornTail,
         Self::Crash,
         Self::SlowStore,
-        Self::Storm,
+        Self::Throttling,
         Self::Outage,
         Self::ClockSkew,
         Self::ClockJump,
@@ -100,12 +100,12 @@ pub struct FaultSet(u64);
 
 impl FaultSet {
     /// Chooses a random subset.
-    pub fn choose(dice: &mut Dice) -> Self {
+    pub fn choose(rng: &mut Rng) -> Self {
         // Quiet worlds, wild worlds, and everything between: each finds what the others hide.
-        let chance = *dice.pick(&[0, 60, 150, 150, 300, 300, 500, 800]);
+        let chance = *rng.pick(&[0, 60, 150, 150, 300, 300, 500, 800]);
         let mut chosen = Self::default();
         for fault in Fault::ALL {
-            if dice.chance(chance) {
+            if rng.chance(chance) {
                 chosen.0 |= fault.bit();
             }
         }
@@ -140,7 +140,7 @@ impl FaultSet {
 }
 
 /// How often each fault took effect.
-pub type Struck = BTreeMap<Fault, u64>;
+pub type FaultCounts = BTreeMap<Fault, u64>;
 
 /// Decides when faults occur. Cheap to clone.
 #[derive(Clone)]
@@ -148,7 +148,7 @@ pub struct Faults {
     world: World,
     enabled: Arc<AtomicU64>,
     healed: Arc<AtomicBool>,
-    struck: Arc<Mutex<Struck>>,
+    injected: Arc<Mutex<FaultCounts>>,
     /// Times of late events.
     late: Arc<Mutex<BTreeSet<u64>>>,
 }
@@ -160,7 +160,7 @@ impl Faults {
             world: world.clone(),
             enabled: Arc::new(AtomicU64::new(enabled.0)),
             healed: Arc::default(),
-            struck: Arc::default(),
+            injected: Arc::default(),
             late: Arc::default(),
         }
     }
@@ -171,8 +171,8 @@ impl Faults {
     }
 
     /// Whether a fault occurs now: so many times in a thousand, if enabled.
-    pub fn strikes(&self, lane: Lane, fault: Fault, per_mille: u32) -> bool {
-        if !self.may(fault) || !self.world.roll(lane, |dice| dice.chance(per_mille)) {
+    pub fn injects(&self, domain: Domain, fault: Fault, per_mille: u32) -> bool {
+        if !self.may(fault) || !self.world.roll(domain, |rng| rng.chance(per_mille)) {
             return false;
         }
         self.count(fault);
@@ -181,7 +181,7 @@ impl Faults {
 
     /// Counts a fault that took effect.
     pub fn count(&self, fault: Fault) {
-        *lock(&self.struck).entry(fault).or_insert(0) += 1;
+        *lock(&self.injected).entry(fault).or_insert(0) += 1;
         self.world.note("fault", || format!("{fault:?}"));
     }
 
@@ -198,15 +198,15 @@ impl Faults {
     }
 
     /// How often each fault took effect.
-    pub fn struck(&self) -> Struck {
-        lock(&self.struck).clone()
+    pub fn injected(&self) -> FaultCounts {
+        lock(&self.injected).clone()
     }
 
     /// Schedules an event, perhaps long after all faults were healed: the world runs until then.
-    pub fn later(&self, lane: Lane, micros: u64, happening: impl FnOnce() + Send + 'static) {
+    pub fn later(&self, domain: Domain, micros: u64, happening: impl FnOnce() + Send + 'static) {
         let (late, at) = (Arc::clone(&self.late), self.world.now() + micros);
         lock(&late).insert(at);
-        self.world.after(lane, micros, move |_| {
+        self.world.after(domain, micros, move |_| {
             lock(&late).remove(&at);
             happening();
         });

@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_core::{Clock, Timestamp};
-use servo_runtime::Ground;
+use servo_runtime::Spawner;
 use servo_store::Timers;
 
-use crate::world::{Lane, ProcessId, World, micros};
+use crate::world::{Domain, ProcessId, World, micros};
 
 /// The simulation begins at this time: 2025-01-15.
 pub const START: i64 = 1_736_899_200_000;
@@ -48,32 +48,32 @@ impl Clock for MachineClock {
 
 /// The spawner of a simulated process: its tasks end with the process.
 #[derive(Clone)]
-pub struct Footing {
+pub struct ProcessSpawner {
     /// The world.
     pub world: World,
-    /// Its lane.
-    pub lane: Lane,
+    /// Its domain.
+    pub domain: Domain,
     /// The process.
     pub process: ProcessId,
 }
 
-impl fmt::Debug for Footing {
+impl fmt::Debug for ProcessSpawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Footing").field("process", &self.process).finish_non_exhaustive()
+        f.debug_struct("ProcessSpawner").field("process", &self.process).finish_non_exhaustive()
     }
 }
 
-impl Timers for Footing {
+impl Timers for ProcessSpawner {
     fn elapsed(&self) -> Duration {
         Duration::from_micros(self.world.now())
     }
 
     fn sleep(&self, how_long: Duration) -> BoxFuture<'static, ()> {
-        self.world.sleep(self.lane, micros(how_long)).boxed()
+        self.world.sleep(self.domain, micros(how_long)).boxed()
     }
 }
 
-impl Ground for Footing {
+impl Spawner for ProcessSpawner {
     fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
         self.world.spawn(self.process, name, work);
     }
@@ -82,7 +82,7 @@ impl Ground for Footing {
         self.world.spawn(self.process, "spawned", work);
     }
 
-    fn look_around(&self) -> Duration {
+    fn spin_time(&self) -> Duration {
         Duration::ZERO
     }
 }

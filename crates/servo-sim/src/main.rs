@@ -47,10 +47,10 @@ enum Command {
         plant: Option<String>,
         /// Leave out these user requests.
         #[arg(long, value_delimiter = ',')]
-        without_wishes: Vec<usize>,
+        without_requests: Vec<usize>,
         /// Leave out these scheduled faults.
         #[arg(long, value_delimiter = ',')]
-        without_blows: Vec<usize>,
+        without_scheduled_faults: Vec<usize>,
         /// Show the events of the log.
         #[arg(long)]
         log: bool,
@@ -75,9 +75,21 @@ enum Command {
 fn main() {
     let well = match Arguments::parse().command {
         Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
-        Command::Replay { seed, plant, log, without_wishes, without_blows, faults, twice, neighbour } => {
-            let cut =
-                Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
+        Command::Replay {
+            seed,
+            plant,
+            log,
+            without_requests,
+            without_scheduled_faults,
+            faults,
+            twice,
+            neighbour,
+        } => {
+            let cut = Cut {
+                requests: without_requests,
+                scheduled_faults: without_scheduled_faults,
+                faults: faults.map(FaultSet::from_bits),
+            };
             let planted = plant.as_deref().map(mistake);
             replay(seed, How { planted, traced: true, twice, neighbour, ..How::default() }, &cut, log)
         }
@@ -101,7 +113,7 @@ fn run_many(from: u64, seeds: u64, jobs: Option<usize>) -> bool {
     let report = campaign(from..from + seeds, jobs, ENOUGH, &tell);
     summarize(&report, start.elapsed().as_secs_f64(), jobs);
     report.failed.iter().for_each(explain);
-    report.failed.is_empty() && report.idle_faults().is_empty()
+    report.failed.is_empty() && report.unused_faults().is_empty()
 }
 
 fn summarize(report: &Report, took: f64, jobs: usize) {
@@ -115,11 +127,11 @@ fn summarize(report: &Report, took: f64, jobs: usize) {
         report.beside,
         report.failed.len()
     );
-    for (fault, times) in &report.struck {
+    for (fault, times) in &report.injected {
         println!("  {:<20} {times:>10}", format!("{fault:?}"));
     }
-    for fault in report.idle_faults() {
-        println!("  {:<20} never struck", format!("{fault:?}"));
+    for fault in report.unused_faults() {
+        println!("  {:<20} never took effect", format!("{fault:?}"));
     }
 }
 

@@ -19,7 +19,7 @@ mod runs;
 mod tables;
 mod tasks;
 
-pub use data::{Data, LastAttempt, Made, Place, Promotion, Status, Waiting};
+pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
 pub use run::{Run, RunIs, Task, TaskIs};

@@ -1,7 +1,7 @@
 //! The simulated scheduler: one thread, one clock, and a random generator that decides which task is next.
 //!
 //! Everything that happens is either a task that was woken or an event whose time has come. Tasks belong to a
-//! process, which can be killed or frozen. Processes belong to a lane: lanes share the clock and nothing else, so
+//! process, which can be killed or frozen. Processes belong to a domain: domains share the clock and nothing else, so
 //! what happens in one does not depend on whether the other is there.
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A part of the world that shares nothing but the clock with the others.
-pub type Lane = u8;
+pub type Domain = u8;
 
 const LANES: usize = 4;
 
@@ -43,8 +43,8 @@ struct Inner {
     free: Vec<u32>,
     processes: BTreeMap<ProcessId, Process>,
     next_process: ProcessId,
-    dice: [Dice; LANES],
-    turns: Dice,
+    rng: [Rng; LANES],
+    turns: Rng,
     steps: u64,
     hash: u64,
     trace: Option<Vec<String>>,
@@ -63,18 +63,18 @@ struct Task {
 
 struct Process {
     name: String,
-    lane: Lane,
+    domain: Domain,
     frozen: bool,
     /// Tasks that were woken while the process was paused.
     waiting: Vec<u32>,
     /// A planned event after so many more turns of its tasks.
-    doom: Option<(u64, Happening)>,
+    interrupt_after: Option<(u64, Happening)>,
 }
 
 /// Wakes a task once, however often it is called before the task's turn.
 struct Signal {
     task: u32,
-    lane: Lane,
+    domain: Domain,
     queued: AtomicBool,
     woken: Arc<Mutex<Woken>>,
 }
@@ -90,7 +90,7 @@ impl Signal {
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, Ordering::Relaxed) {
-            lock(&self.woken).0[usize::from(self.lane)].push(self.task);
+            lock(&self.woken).0[usize::from(self.domain)].push(self.task);
         }
     }
 }
@@ -104,7 +104,7 @@ enum What {
 
 struct Due {
     at: u64,
-    /// A random number of the lane, then the order of arrival: two events of one moment come in any order.
+    /// A random number of the domain, then the order of arrival: two events of one moment come in any order.
     tie: u32,
     order: u64,
     what: What,
@@ -146,8 +146,8 @@ impl World {
             free: Vec::new(),
             processes: BTreeMap::new(),
             next_process: 1,
-            dice: std::array::from_fn(|lane| Dice::fork(seed, 100 + lane as u64)),
-            turns: Dice::fork(seed, 99),
+            rng: std::array::from_fn(|domain| Rng::fork(seed, 100 + domain as u64)),
+            turns: Rng::fork(seed, 99),
             steps: 0,
             hash: seed,
             trace: traced.then(Vec::new),
@@ -170,9 +170,9 @@ impl World {
         lock(&self.inner).hash
     }
 
-    /// Draws from the random generator of a lane.
-    pub fn roll<T>(&self, lane: Lane, throw: impl FnOnce(&mut Dice) -> T) -> T {
-        throw(&mut lock(&self.inner).dice[usize::from(lane)])
+    /// Draws from the random generator of a domain.
+    pub fn roll<T>(&self, domain: Domain, throw: impl FnOnce(&mut Rng) -> T) -> T {
+        throw(&mut lock(&self.inner).rng[usize::from(domain)])
     }
 
     /// Records an event: into the hash always, into the trace if enabled.
@@ -196,11 +196,12 @@ impl World {
     }
 
     /// A new process.
-    pub fn process(&self, lane: Lane, name: impl Into<String>) -> ProcessId {
+    pub fn process(&self, domain: Domain, name: impl Into<String>) -> ProcessId {
         let mut inner = lock(&self.inner);
         let id = inner.next_process;
         inner.next_process += 1;
-        let process = Process { name: name.into(), lane, frozen: false, waiting: Vec::new(), doom: None };
+        let process =
+            Process { name: name.into(), domain, frozen: false, waiting: Vec::new(), interrupt_after: None };
         inner.processes.insert(id, process);
         id
     }
@@ -219,14 +220,14 @@ impl World {
     /// Spawns a task. Does nothing if its process is dead.
     pub fn spawn(&self, process: ProcessId, name: &'static str, future: BoxFuture<'static, ()>) {
         let mut inner = lock(&self.inner);
-        let Some(lane) = inner.processes.get(&process).map(|process| process.lane) else {
+        let Some(domain) = inner.processes.get(&process).map(|process| process.domain) else {
             drop(inner);
             drop(future);
             return;
         };
         let number = inner.free.pop().unwrap_or(inner.tasks.len() as u32);
         let woken = Arc::clone(&self.woken);
-        let signal = Arc::new(Signal { task: number, lane, queued: AtomicBool::new(true), woken });
+        let signal = Arc::new(Signal { task: number, domain, queued: AtomicBool::new(true), woken });
         let waker = Waker::from(Arc::clone(&signal));
         let born = inner.next_order;
         inner.next_order += 1;
@@ -236,29 +237,29 @@ impl World {
             None => inner.tasks.push(task),
         }
         drop(inner);
-        lock(&self.woken).0[usize::from(lane)].push(number);
+        lock(&self.woken).0[usize::from(domain)].push(number);
     }
 
     /// Kills a process at once, as `kill -9` does.
     pub fn kill(&self, process: ProcessId) {
         let mut inner = lock(&self.inner);
         let Some(dead) = inner.processes.remove(&process) else { return };
-        let mut remains = Vec::new();
+        let mut leak_check = Vec::new();
         for (number, slot) in inner.tasks.iter_mut().enumerate() {
             if let Some(task) = slot.take_if(|task| task.process == process) {
                 // A number that is queued to be woken is given away only when its turn has passed.
-                remains.push((number as u32, task));
+                leak_check.push((number as u32, task));
             }
         }
         // Whoever hears of their end hears of it in this order. Numbers depend on who else lives in this world.
-        remains.sort_by_key(|(_, task)| task.born);
-        for (number, task) in &remains {
+        leak_check.sort_by_key(|(_, task)| task.born);
+        for (number, task) in &leak_check {
             if task.signal.silence() {
                 inner.free.push(*number);
             }
         }
         drop(inner);
-        drop(remains);
+        drop(leak_check);
         self.note("killed", || dead.name);
     }
 
@@ -272,8 +273,8 @@ impl World {
     }
 
     /// Returns a handle that tells whether the world was freed.
-    pub fn remains(&self) -> Remains {
-        Remains(Arc::downgrade(&self.inner))
+    pub fn leak_check(&self) -> LeakCheck {
+        LeakCheck(Arc::downgrade(&self.inner))
     }
 
     /// Pauses a process as SIGSTOP does, until it is resumed.
@@ -285,31 +286,36 @@ impl World {
 
     /// Schedules an event for a process after so many turns of its tasks, at whatever time that is. Dropped if the
     /// process ends before.
-    pub fn doom(&self, process: ProcessId, turns: u64, happening: impl FnOnce(&World) + Send + 'static) {
+    pub fn interrupt_after(
+        &self,
+        process: ProcessId,
+        turns: u64,
+        happening: impl FnOnce(&World) + Send + 'static,
+    ) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
-            process.doom = Some((turns, Box::new(happening)));
+            process.interrupt_after = Some((turns, Box::new(happening)));
         }
     }
 
     /// Resumes a paused process.
     pub fn thaw(&self, process: ProcessId) {
-        let (lane, waiting) = {
+        let (domain, waiting) = {
             let mut inner = lock(&self.inner);
             let Some(process) = inner.processes.get_mut(&process) else { return };
             process.frozen = false;
-            (process.lane, std::mem::take(&mut process.waiting))
+            (process.domain, std::mem::take(&mut process.waiting))
         };
-        lock(&self.woken).0[usize::from(lane)].extend(waiting);
+        lock(&self.woken).0[usize::from(domain)].extend(waiting);
     }
 
     /// Schedules an event.
-    pub fn after(&self, lane: Lane, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
-        lock(&self.inner).schedule(lane, micros, What::Happen(Box::new(happening)));
+    pub fn after(&self, domain: Domain, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
+        lock(&self.inner).schedule(domain, micros, What::Happen(Box::new(happening)));
     }
 
     /// Ready when this much time has passed.
-    pub fn sleep(&self, lane: Lane, micros: u64) -> Sleep {
-        Sleep { world: self.clone(), lane, micros, state: None }
+    pub fn sleep(&self, domain: Domain, micros: u64) -> Sleep {
+        Sleep { world: self.clone(), domain, micros, state: None }
     }
 
     /// Runs one turn of one task, or one event; false if there is nothing left to run.
@@ -343,14 +349,14 @@ impl World {
     /// Steps until a future is ready; none if there is nothing left to do, or too much.
     pub fn run_until<T>(
         &self,
-        lane: Lane,
+        domain: Domain,
         most_steps: u64,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T>
     where
         T: Send + 'static,
     {
-        let process = self.process(lane, "until");
+        let process = self.process(domain, "until");
         let answer = Arc::new(Mutex::new(None));
         let put = Arc::clone(&answer);
         self.spawn(
@@ -374,18 +380,18 @@ impl World {
         }
     }
 
-    /// A random woken task of some lane.
+    /// A random woken task of some domain.
     fn next_woken(&self) -> Option<u32> {
         let mut woken = lock(&self.woken);
-        let lanes: usize = woken.0.iter().filter(|lane| !lane.is_empty()).count();
-        if lanes == 0 {
+        let domains: usize = woken.0.iter().filter(|domain| !domain.is_empty()).count();
+        if domains == 0 {
             return None;
         }
         let mut inner = lock(&self.inner);
-        let chosen = if lanes == 1 { 0 } else { inner.turns.below(lanes) };
-        let lane = (0..LANES).filter(|lane| !woken.0[*lane].is_empty()).nth(chosen)?;
-        let queue = &mut woken.0[lane];
-        let at = if queue.len() == 1 { 0 } else { inner.dice[lane].below(queue.len()) };
+        let chosen = if domains == 1 { 0 } else { inner.turns.below(domains) };
+        let domain = (0..LANES).filter(|domain| !woken.0[*domain].is_empty()).nth(chosen)?;
+        let queue = &mut woken.0[domain];
+        let at = if queue.len() == 1 { 0 } else { inner.rng[domain].below(queue.len()) };
         Some(queue.swap_remove(at))
     }
 
@@ -443,18 +449,18 @@ impl World {
 impl Process {
     /// Counts a turn of one of its tasks; returns the event scheduled after it.
     fn take_turn(&mut self) -> Option<Happening> {
-        let (turns, happening) = self.doom.take()?;
+        let (turns, happening) = self.interrupt_after.take()?;
         if turns <= 1 {
             return Some(happening);
         }
-        self.doom = Some((turns - 1, happening));
+        self.interrupt_after = Some((turns - 1, happening));
         None
     }
 }
 
 impl Inner {
-    fn schedule(&mut self, lane: Lane, micros: u64, what: What) {
-        let tie = self.dice[usize::from(lane)].draw() as u32;
+    fn schedule(&mut self, domain: Domain, micros: u64, what: What) {
+        let tie = self.rng[usize::from(domain)].draw() as u32;
         let order = self.next_order;
         self.next_order += 1;
         self.events.push(Due { at: self.now.saturating_add(micros), tie, order, what });
@@ -474,7 +480,7 @@ impl Inner {
 /// Ready when its time has come.
 pub struct Sleep {
     world: World,
-    lane: Lane,
+    domain: Domain,
     micros: u64,
     state: Option<(u64, Arc<AtomicBool>)>,
 }
@@ -490,9 +496,9 @@ impl Future for Sleep {
             Some(_) => Poll::Pending,
             None => {
                 let cancelled = Arc::new(AtomicBool::new(false));
-                let (lane, micros) = (self.lane, self.micros);
+                let (domain, micros) = (self.domain, self.micros);
                 self.state = Some((inner.now.saturating_add(micros), Arc::clone(&cancelled)));
-                inner.schedule(lane, micros, What::Wake(context.waker().clone(), cancelled));
+                inner.schedule(domain, micros, What::Wake(context.waker().clone(), cancelled));
                 Poll::Pending
             }
         }
@@ -508,9 +514,9 @@ impl Drop for Sleep {
 }
 
 /// Detects leaks after a world has ended: empty, unless a part of it holds itself.
-pub struct Remains(Weak<Mutex<Inner>>);
+pub struct LeakCheck(Weak<Mutex<Inner>>);
 
-impl Remains {
+impl LeakCheck {
     /// Whether its memory was freed.
     pub fn are_gone(&self) -> bool {
         self.0.strong_count() == 0

@@ -12,7 +12,7 @@ use servo_engine::{Applied, Event, EventKind, RunState, State, TaskState};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_sim::model::{Log, Model, Rules, Tables, Verdict, history};
 use servo_store::{Blobs, CountingPutIds, Layout, MemoryBlobs};
-use support::{Story, World, empty, log_of, owner, stories};
+use support::{History, World, empty, log_of, owner, stories};
 
 const CASES: u32 = 256;
 
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-async fn differences_of_tables(story: &Story) -> Vec<String> {
+async fn differences_of_tables(story: &History) -> Vec<String> {
     let mut world = World::play(story);
     let (settings, (tenant, workspace)) = (world.settings(), owner());
     let layout = Layout::new(tenant, workspace);

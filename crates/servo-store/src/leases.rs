@@ -204,18 +204,18 @@ impl Leases {
             }
         }
         if probe::is_overtaken(number, |number| self.record_exists(number)).await? {
-            self.take_back(number).await?;
+            self.retract(number).await?;
             *seen = None;
             return Ok(None);
         }
         let lease = record.lease();
         *seen = Some(Seen { number, record });
-        self.forget_old(number).await;
+        self.delete_old(number).await;
         Ok(Some(lease))
     }
 
     /// Deletes a record that was created behind the newest, by a party that slept while its number was deleted.
-    async fn take_back(&self, number: u64) -> Result<(), LeaseError> {
+    async fn retract(&self, number: u64) -> Result<(), LeaseError> {
         let newest = probe::last_anchored(|number| self.record_exists(number)).await?;
         if !probe::anchors(newest, WINDOW).contains(&number) {
             self.blobs.delete(&layout::lease(&self.name, number)).await?;
@@ -224,7 +224,7 @@ impl Leases {
     }
 
     /// Deletes what the step to `number` made superfluous. Failing costs a few bytes.
-    async fn forget_old(&self, number: u64) {
+    async fn delete_old(&self, number: u64) {
         let kept = probe::anchors(number, WINDOW);
         for dead in probe::anchors(number - 1, WINDOW).difference(&kept) {
             if let Err(error) = self.blobs.delete(&layout::lease(&self.name, *dead)).await {

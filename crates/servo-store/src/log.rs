@@ -51,7 +51,11 @@ pub trait Log: Send + Sync + 'static {
 }
 
 /// Decides what a number that is taken means for the record that wanted it.
-pub(crate) fn settle(mine: &Record, existing: Option<&Record>, location: String) -> Result<(), AppendError> {
+pub(crate) fn resolve_append(
+    mine: &Record,
+    existing: Option<&Record>,
+    location: String,
+) -> Result<(), AppendError> {
     let seq = mine.seq;
     match existing {
         Some(record)

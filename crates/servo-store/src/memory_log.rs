@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 use servo_core::PutId;
 
-use crate::log::settle;
+use crate::log::resolve_append;
 use crate::{AppendError, Log, ReadError, Record, Seq, line};
 
 /// A fault injected into one append.
@@ -101,7 +101,7 @@ impl Shared {
             return Err(AppendError::Fenced { seq, location, reason });
         }
         if seq < self.next() {
-            settle(&record, self.records.get(&seq), location)?;
+            resolve_append(&record, self.records.get(&seq), location)?;
         } else if seq > self.next() {
             let reason = format!("the next batch is {}", self.next());
             return Err(AppendError::Conflict { seq, location, reason });

@@ -74,7 +74,7 @@ fn redact(url: &str) -> String {
 
 /// The meaning of an object store's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ErrorClass {
     NotFound,
     Full,
     /// Worth another try.
@@ -83,23 +83,23 @@ pub(crate) enum Trouble {
     Lasting,
 }
 
-pub(crate) fn trouble(error: &Error) -> Trouble {
+pub(crate) fn classify(error: &Error) -> ErrorClass {
     match error {
-        Error::NotFound { .. } => Trouble::NotFound,
+        Error::NotFound { .. } => ErrorClass::NotFound,
         Error::InvalidPath { .. }
         | Error::NotSupported { .. }
         | Error::NotImplemented { .. }
         | Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
-        | Error::UnknownConfigurationKey { .. } => Trouble::Lasting,
+        | Error::UnknownConfigurationKey { .. } => ErrorClass::Lasting,
         // S3's 409 arrives as "already exists"; if the name is then not there, it meant "try again".
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-            Trouble::Passing
+            ErrorClass::Passing
         }
         other @ (Error::Generic { .. } | Error::JoinError { .. } | _) => match io_cause(other) {
-            Some(cause) if is_full(cause) => Trouble::Full,
-            Some(cause) if is_lasting(cause) => Trouble::Lasting,
-            Some(_) | None => Trouble::Passing,
+            Some(cause) if is_full(cause) => ErrorClass::Full,
+            Some(cause) if is_lasting(cause) => ErrorClass::Lasting,
+            Some(_) | None => ErrorClass::Passing,
         },
     }
 }
@@ -164,7 +164,7 @@ pub(crate) async fn create(
             Err(error) => error,
         };
         attempt += 1;
-        if trouble(&error) != Trouble::Passing || attempt >= retry.attempts {
+        if classify(&error) != ErrorClass::Passing || attempt >= retry.attempts {
             return Err(error);
         }
         tracing::debug!(object = %path, attempt, error = %error, "creating an object again");

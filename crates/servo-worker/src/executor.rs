@@ -75,7 +75,7 @@ impl Executor {
 
     /// Takes tasks one after another, until the slots close. The next begins while the report of the one before is on
     /// its way.
-    async fn serve(self: Arc<Self>, at_work: AtWork, mut phase: watch::Receiver<Phase>) {
+    async fn serve(self: Arc<Self>, active: ActiveAttempts, mut phase: watch::Receiver<Phase>) {
         let mut reports = JoinSet::new();
         loop {
             let delivery = tokio::select! {
@@ -83,9 +83,9 @@ impl Executor {
                 () = Phase::Draining.reached(&mut phase) => break,
                 delivery = self.receive() => delivery,
             };
-            if let Some(done) = self.handle(delivery, &at_work, &mut phase).await {
+            if let Some(done) = self.handle(delivery, &active, &mut phase).await {
                 reports.join_next().await;
-                reports.spawn(self.clone().tell(done));
+                reports.spawn(self.clone().report_outcome(done));
             }
         }
         while reports.join_next().await.is_some() {}
@@ -118,19 +118,19 @@ impl Executor {
     async fn handle(
         &self,
         delivery: Delivery,
-        at_work: &AtWork,
+        active: &ActiveAttempts,
         phase: &mut watch::Receiver<Phase>,
     ) -> Option<Done> {
         let envelope = match self.keys.open(&delivery.envelope, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
-                tracing::warn!(%error, "worker refused a message");
+                tracing::warn!(%error, "worker rejected an invalid message");
                 settled(delivery.ack().await);
                 return None;
             }
         };
-        let mine = match at_work.take(envelope.attempt_id) {
-            Ok(mine) => mine,
+        let guard = match active.take(envelope.attempt_id) {
+            Ok(guard) => guard,
             Err(phase) => {
                 tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
                 settled(match phase {
@@ -147,16 +147,16 @@ impl Executor {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
             return None;
         }
-        mine.begun();
+        guard.begun();
         let report = self.work(&envelope, phase).await;
-        Some(Done { envelope, report, _mine: mine })
+        Some(Done { envelope, report, _guard: guard })
     }
 
-    async fn tell(self: Arc<Self>, done: Done) {
-        let Done { envelope, report, _mine } = done;
+    async fn report_outcome(self: Arc<Self>, done: Done) {
+        let Done { envelope, report, _guard } = done;
         let token = envelope.task_token.as_str();
         if let Err(error) = retry_until_heard(|| self.callbacks.finished(token, report.clone())).await {
-            tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
+            tracing::debug!(%error, task = envelope.task_key.as_str(), "result was refused");
         }
     }
 
@@ -212,13 +212,13 @@ impl Executor {
 struct Done {
     envelope: Envelope,
     report: Report,
-    _mine: Mine,
+    _guard: AttemptGuard,
 }
 
 /// Attempts held by some slot. The control plane knows the worker by its name alone, so a duplicate message must be
 /// noticed here.
 #[derive(Debug, Clone, Default)]
-struct AtWork(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
+struct ActiveAttempts(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
 
 /// How far a slot is with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,14 +229,14 @@ enum AttemptPhase {
     Begun,
 }
 
-impl AtWork {
+impl ActiveAttempts {
     /// Gives an attempt to a slot, unless another has it.
-    fn take(&self, attempt: AttemptId) -> Result<Mine, AttemptPhase> {
+    fn take(&self, attempt: AttemptId) -> Result<AttemptGuard, AttemptPhase> {
         match self.lock().entry(attempt) {
             Entry::Occupied(taken) => Err(*taken.get()),
             Entry::Vacant(free) => {
                 free.insert(AttemptPhase::Asked);
-                Ok(Mine { at_work: self.clone(), attempt })
+                Ok(AttemptGuard { active: self.clone(), attempt })
             }
         }
     }
@@ -247,20 +247,20 @@ impl AtWork {
 }
 
 /// Guard that assigns an attempt to one slot until it is dropped.
-struct Mine {
-    at_work: AtWork,
+struct AttemptGuard {
+    active: ActiveAttempts,
     attempt: AttemptId,
 }
 
-impl Mine {
+impl AttemptGuard {
     fn begun(&self) {
-        self.at_work.lock().insert(self.attempt, AttemptPhase::Begun);
+        self.active.lock().insert(self.attempt, AttemptPhase::Begun);
     }
 }
 
-impl Drop for Mine {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
-        self.at_work.lock().remove(&self.attempt);
+        self.active.lock().remove(&self.attempt);
     }
 }
 

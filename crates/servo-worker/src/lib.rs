@@ -2,7 +2,8 @@
 //!
 //! **Owns** the executor that keeps the worker's side of the contract ([`servo_queue::Callbacks`]) and watches over
 //! tasks ([`Executor`]), and everything that starts Python: projects and their interpreter ([`project`]), the processes
-//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
+//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies
+//! ([`DataLocations`]).
 //!
 //! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work
 //! whatever it does (P9).
@@ -20,7 +21,7 @@ mod runners;
 mod staging;
 mod work;
 
-pub use data::Places;
+pub use data::DataLocations;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
 #[cfg(feature = "testing")]

@@ -76,10 +76,10 @@ impl Runner {
             broken: Vec::new(),
             tasks: 0,
         };
-        match runner.greet(project.root()).await {
+        match runner.handshake(project.root()).await {
             Ok(broken) => runner.broken = broken,
-            Err(Mute::Other(error)) => return Err(error),
-            Err(Mute::Crashed(error)) => {
+            Err(RunnerError::Other(error)) => return Err(error),
+            Err(RunnerError::Crashed(error)) => {
                 let (project, interpreter) = (project.clone(), python.clone());
                 let probe = tokio::task::spawn_blocking(move || has_sdk(&interpreter, project.root()));
                 return Err(if probe.await.unwrap_or(true) {
@@ -92,14 +92,14 @@ impl Runner {
         Ok(runner)
     }
 
-    async fn greet(&mut self, root: &Path) -> Result<Vec<BrokenModule>, Mute> {
-        let reply = self.hear().await?;
+    async fn handshake(&mut self, root: &Path) -> Result<Vec<BrokenModule>, RunnerError> {
+        let reply = self.receive().await?;
         let Reply::Hello(hello) = reply else { return Err(unexpected(&reply)) };
         if hello.protocol != PROTOCOL {
             let error = StartError::Protocol { found: hello.protocol, expected: PROTOCOL };
-            return Err(Mute::Other(error));
+            return Err(RunnerError::Other(error));
         }
-        let reply = self.ask(&Request::Load { project: &root.to_string_lossy() }).await?;
+        let reply = self.request(&Request::Load { project: &root.to_string_lossy() }).await?;
         let Reply::Loaded(loaded) = reply else { return Err(unexpected(&reply)) };
         Ok(loaded.errors)
     }
@@ -115,10 +115,10 @@ impl Runner {
             return Err(ScanError::Broken(self.broken.clone()));
         }
         let failed = |mute| match mute {
-            Mute::Crashed(error) => ScanError::Start(StartError::Crashed(Box::new(error))),
-            Mute::Other(error) => ScanError::Start(error),
+            RunnerError::Crashed(error) => ScanError::Start(StartError::Crashed(Box::new(error))),
+            RunnerError::Other(error) => ScanError::Start(error),
         };
-        let reply = self.ask(&Request::Scan).await.map_err(failed)?;
+        let reply = self.request(&Request::Scan).await.map_err(failed)?;
         let Reply::Scanned(answer) = reply else { return Err(failed(unexpected(&reply))) };
         answer.understand()
     }
@@ -171,14 +171,14 @@ impl Runner {
                 Ended::Finished(finished)
             }
             Some(Err(error)) => {
-                let error = self.autopsy(error).await;
-                self.say(LogLevel::Error, error.message.clone()).await;
+                let error = self.diagnose_exit(error).await;
+                self.log(LogLevel::Error, error.message.clone()).await;
                 Ended::Crashed(error)
             }
             None => {
                 self.process.end(grace).await;
                 self.capture.ended().await;
-                self.say(LogLevel::Warning, "the process was stopped".to_owned()).await;
+                self.log(LogLevel::Warning, "the process was stopped".to_owned()).await;
                 Ended::Stopped
             }
         };
@@ -233,7 +233,7 @@ impl Runner {
     }
 
     /// Explains why the process did not answer. Nothing of it is left afterwards, and its output was read.
-    async fn autopsy(&mut self, error: FrameError) -> TaskError {
+    async fn diagnose_exit(&mut self, error: FrameError) -> TaskError {
         let hung_up = matches!(error, FrameError::Io(_));
         let exited = if hung_up { timeout(PATIENCE, self.process.exited()).await.ok() } else { None };
         self.process.end(Duration::ZERO).await;
@@ -252,32 +252,35 @@ impl Runner {
         }
     }
 
-    async fn say(&self, level: LogLevel, text: String) {
+    async fn log(&self, level: LogLevel, text: String) {
         let line = LogLine { level: Some(level), ..LogLine::new(self.clock.now(), LogStream::Servo, text) };
         self.capture.add(line).await;
     }
 
-    async fn ask(&mut self, request: &Request<'_>) -> Result<Reply, Mute> {
+    async fn request(&mut self, request: &Request<'_>) -> Result<Reply, RunnerError> {
         if let Err(error) = self.frames.send(request).await {
-            return Err(Mute::Crashed(self.autopsy(error).await));
+            return Err(RunnerError::Crashed(self.diagnose_exit(error).await));
         }
-        self.hear().await
+        self.receive().await
     }
 
-    async fn hear(&mut self) -> Result<Reply, Mute> {
+    async fn receive(&mut self) -> Result<Reply, RunnerError> {
         match self.next().await {
             Ok(reply) => Ok(reply),
-            Err(error) => Err(Mute::Crashed(self.autopsy(error).await)),
+            Err(error) => Err(RunnerError::Crashed(self.diagnose_exit(error).await)),
         }
     }
 }
 
 /// The reason why a runner does not answer.
-enum Mute {
+enum RunnerError {
     Crashed(TaskError),
     Other(StartError),
 }
 
-fn unexpected(reply: &Reply) -> Mute {
-    Mute::Crashed(TaskError::new(ErrorCode::InternalError, format!("the runner answered with {reply:?}")))
+fn unexpected(reply: &Reply) -> RunnerError {
+    RunnerError::Crashed(TaskError::new(
+        ErrorCode::InternalError,
+        format!("the runner answered with {reply:?}"),
+    ))
 }

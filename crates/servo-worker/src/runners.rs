@@ -12,7 +12,7 @@ use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use tokio::sync::watch;
 
-use crate::data::Places;
+use crate::data::DataLocations;
 use crate::executor::TaskFunction;
 use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
 use crate::project::{Project, ScanError, Scanned, StartError};
@@ -54,7 +54,7 @@ pub struct Runners {
 
 struct Shared {
     pool: Arc<Pool>,
-    data: Places,
+    data: DataLocations,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
     staging: Arc<Staging>,
@@ -65,7 +65,7 @@ impl Runners {
     /// Runners of a project, of which none is started yet.
     pub fn new(
         project: Project,
-        data: Places,
+        data: DataLocations,
         logs: Arc<dyn LogSink>,
         clock: Arc<dyn Clock>,
         settings: RunnerSettings,
@@ -128,10 +128,10 @@ impl TaskFunction for Runners {
 
 impl Shared {
     /// Registers an attempt until the guard is dropped, which stops it if it has not ended.
-    fn begin(&self, attempt: AttemptId) -> (AtWork<'_>, watch::Receiver<bool>) {
+    fn begin(&self, attempt: AttemptId) -> (AttemptGuard<'_>, watch::Receiver<bool>) {
         let (sender, receiver) = watch::channel(false);
         self.lock().insert(attempt, sender);
-        (AtWork { shared: self, attempt }, receiver)
+        (AttemptGuard { shared: self, attempt }, receiver)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, watch::Sender<bool>>> {
@@ -139,12 +139,12 @@ impl Shared {
     }
 }
 
-struct AtWork<'a> {
+struct AttemptGuard<'a> {
     shared: &'a Shared,
     attempt: AttemptId,
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for AttemptGuard<'_> {
     fn drop(&mut self) {
         if let Some(stop) = self.shared.lock().remove(&self.attempt) {
             stop.send_replace(true);
@@ -192,7 +192,7 @@ impl Attempt {
         let pool = &self.shared.pool;
         let taken = tokio::select! {
             taken = pool.take() => Some(taken),
-            () = asked(stop) => None,
+            () = stop_requested(stop) => None,
         };
         let mut lease = match taken {
             Some(Ok(lease)) => lease,
@@ -212,7 +212,7 @@ impl Attempt {
                 is_new
             });
         };
-        match lease.runner.run(task, log, progress, asked(stop), pool.grace()).await {
+        match lease.runner.run(task, log, progress, stop_requested(stop), pool.grace()).await {
             Ended::Finished(finished) => {
                 pool.give_back(lease);
                 work::report_of(finished, &self.envelope, task)
@@ -230,7 +230,7 @@ impl Attempt {
 }
 
 /// Waits until the attempt is to stop, or its caller is gone.
-async fn asked(stop: &mut watch::Receiver<bool>) {
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _dropped = stop.wait_for(|stop| *stop).await;
 }
 

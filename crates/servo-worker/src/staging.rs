@@ -68,7 +68,7 @@ impl Drop for Staged {
 fn remove(directory: &Path) {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, directory = %directory.display(), "what was staged cannot be removed");
+            tracing::warn!(%error, directory = %directory.display(), "staged files cannot be removed");
         }
         Ok(()) | Err(_) => {
             let _in_use = directory.parent().map(fs::remove_dir);

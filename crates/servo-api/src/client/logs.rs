@@ -117,7 +117,7 @@ impl LogSink for RemoteLogs {
 
     async fn end(&self, target: &LogTarget) {
         if let Err(error) = self.send(target, Vec::new(), true).await {
-            tracing::debug!(%error, "the end of a log is not told");
+            tracing::debug!(%error, "the end of a log could not be reported");
         }
         self.with(|offsets| offsets.remove(&target.name));
     }

@@ -7,7 +7,7 @@ use reqwest::{Response, Url};
 use serde::de::DeserializeOwned;
 use servo_core::{Backoff, EventId, RunId};
 
-use super::messages::{Message, Messages};
+use super::sse::{SseEvent, SseParser};
 use super::{Client, ClientError, seed};
 use crate::views::{Run, RunEnd, Task};
 
@@ -54,7 +54,7 @@ impl RunStream {
     }
 }
 
-/// Messages of a stream that ends with `end`.
+/// The events of a stream that ends with `end`.
 #[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
@@ -62,8 +62,8 @@ pub(super) struct Stream {
     /// The id to resume after.
     seen: Option<String>,
     response: Option<Response>,
-    messages: Messages,
-    waiting: std::collections::VecDeque<Message>,
+    messages: SseParser,
+    waiting: std::collections::VecDeque<SseEvent>,
     backoff: Backoff,
     ended: bool,
 }
@@ -75,14 +75,14 @@ impl Stream {
             url,
             seen,
             response: None,
-            messages: Messages::default(),
+            messages: SseParser::default(),
             waiting: std::collections::VecDeque::new(),
             backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed()),
             ended: false,
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Message>, ClientError> {
+    pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 if let Some(id) = &message.id {
@@ -105,14 +105,14 @@ impl Stream {
                 }
                 Ok(None) | Err(_) => {
                     // Half a message is told again from where it begins.
-                    (self.response, self.messages) = (None, Messages::default());
+                    (self.response, self.messages) = (None, SseParser::default());
                     tokio::time::sleep(self.backoff.next_delay()).await;
                 }
             }
         }
     }
 
-    pub(super) fn read<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {
+    pub(super) fn read<T: DeserializeOwned>(&self, message: &SseEvent) -> Result<T, ClientError> {
         serde_json::from_str(&message.data).map_err(|error| self.client.malformed(error.to_string()))
     }
 

@@ -13,8 +13,8 @@ use servo_engine::Caller;
 
 use super::violation;
 use crate::access::Actor;
-use crate::answers::Once;
 use crate::app::Shared;
+use crate::idempotency::RequestIdentity;
 use crate::problem::{Code, Problem};
 
 /// Size limit of an ordinary body.
@@ -33,14 +33,14 @@ pub(crate) struct Json<T, const MOST: usize = LIMIT>(pub(crate) T);
 pub(crate) struct Command<T> {
     pub(crate) body: T,
     pub(crate) caller: Caller,
-    pub(crate) once: Once,
+    pub(crate) once: RequestIdentity,
 }
 
 /// The text of a manifest, and the identity of the request.
 pub(crate) struct Manifest {
     pub(crate) text: Bytes,
     pub(crate) caller: Caller,
-    pub(crate) once: Once,
+    pub(crate) once: RequestIdentity,
 }
 
 /// The body of a request that changes something.
@@ -167,9 +167,11 @@ fn checked(key: &str, field: &str) -> Result<String, Problem> {
 }
 
 /// The identity of a request: the order of fields does not matter.
-fn once(caller: &Caller, method: &Method, path: &str, text: &[u8]) -> Result<Once, Problem> {
-    let Some(key) = &caller.request_id else { return Ok(Once { key: None, fingerprint: String::new() }) };
+fn once(caller: &Caller, method: &Method, path: &str, text: &[u8]) -> Result<RequestIdentity, Problem> {
+    let Some(key) = &caller.request_id else {
+        return Ok(RequestIdentity { key: None, fingerprint: String::new() });
+    };
     let value: serde_json::Value = parse(text)?;
     let fingerprint = sha256_hex(format!("{method} {path}\n{value}").as_bytes());
-    Ok(Once { key: Some((caller.principal.to_string().into(), key.to_string())), fingerprint })
+    Ok(RequestIdentity { key: Some((caller.principal.to_string().into(), key.to_string())), fingerprint })
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use serde::Deserialize;
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_core::selection::{Selection, similar_assets};
 use servo_core::{AssetKey, PartitionKey, Timestamp};
 use servo_engine::definitions::{Asset as Checked, Definitions};
@@ -159,7 +159,7 @@ fn some_partitions(
         let whole = Partition::new(None, state.partition_status(asset, None));
         return (Some(whole).filter(is_wanted).into_iter().collect(), None);
     };
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let count = partitions.count(at);
     let place: Option<u128> = after.and_then(|after| {
         // The key says where to go on, also if there are new ones before it; its index does if it is gone.
@@ -212,7 +212,7 @@ fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
 /// None of an asset that is not deployed, although the definitions have it.
 fn view(state: &EngineState, definitions: &Definitions, asset: &Checked, now: Timestamp) -> Option<Asset> {
     let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
     let totals = PartitionTotals::new(total, state.partition_counts(key));
     let mut upstream: Vec<AssetKey> =
@@ -231,7 +231,7 @@ fn detail(
     let checked = definitions.asset(position);
     let key = |position: u32| definitions.asset(position).key.clone();
     let asset = view(state, definitions, checked, now).ok_or_else(|| unknown(&checked.key, None))?;
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let ends = checked.partitions.as_ref().and_then(|partitions| {
         let last = partitions.count(at).checked_sub(1)?;
         partitions.key(0, at).zip(partitions.key(last, at))

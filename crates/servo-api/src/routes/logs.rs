@@ -125,7 +125,7 @@ pub(super) async fn write(
         is_ours && task.is_some_and(|task| claims.attempt <= task.attempt)
     });
     if !is_known.await? {
-        return Err(Problem::new(Code::AttemptEnded, "the run ended long ago; nobody reads what it says"));
+        return Err(Problem::new(Code::AttemptEnded, "the run ended long ago; its log takes no more lines"));
     }
     let known = match body.offset {
         Some(offset) => !app.read_log(&name, offset, 1).await?.bytes.is_empty(),

@@ -1,7 +1,7 @@
 //! Plans: what would run.
 
 use serde::{Deserialize, Serialize};
-use servo_core::partitions::{Moment, PartitionSet};
+use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
 use servo_engine::planner::{self, Why};
@@ -98,7 +98,7 @@ pub struct PlannedInput {
 impl From<Preview> for Plan {
     fn from(Preview { run, dynamic, at }: Preview) -> Self {
         let PlannedRun { planned, definitions, .. } = run;
-        let at = Moment::new(at, &dynamic);
+        let at = PartitionContext::new(at, &dynamic);
         let key = |position: &u32| definitions.asset(*position).key.clone();
         let why = |reason: &planner::PlannedReason| PlannedReason::new(&reason.why, &definitions);
         let mut warnings = Warnings::default();
@@ -131,7 +131,7 @@ impl From<Preview> for Plan {
 }
 
 impl PlannedInput {
-    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
+    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: PartitionContext<'_>) -> Self {
         let asset = definitions.asset(input.asset);
         let ends = asset.partitions.as_ref().map(|partitions| {
             let digits = |end: Option<Vec<u64>>| {

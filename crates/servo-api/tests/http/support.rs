@@ -65,7 +65,7 @@ impl Default for Setting {
 }
 
 /// A running server.
-pub struct Stage {
+pub struct Harness {
     pub workspace: Workspace,
     pub queue: Arc<LocalQueue>,
     pub logs: Arc<LogFiles>,
@@ -79,7 +79,7 @@ pub struct Stage {
     server: JoinHandle<std::io::Result<()>>,
 }
 
-impl Stage {
+impl Harness {
     pub async fn on(root: &Path) -> Self {
         Self::with(root, Setting::default()).await
     }
@@ -113,7 +113,7 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());
         let client = Client::new(&format!("http://{address}")).unwrap();
-        let stage = Self {
+        let harness = Self {
             workspace,
             queue,
             logs,
@@ -127,9 +127,9 @@ impl Stage {
             server,
         };
         if setting.deploy {
-            stage.post("deployments", &project()).await.accepted();
+            harness.post("deployments", &project()).await.accepted();
         }
-        stage
+        harness
     }
 
     /// The next message of a queue, acknowledged.

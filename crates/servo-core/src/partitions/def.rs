@@ -65,7 +65,7 @@ pub enum PartitionsDef {
     },
     /// Keys that are added and removed at run time; dimension `partition`.
     Dynamic {
-        /// The name under which a [`Moment`](super::Moment) holds the keys.
+        /// The name under which a [`PartitionContext`](super::PartitionContext) holds the keys.
         name: String,
     },
     /// Every combination of the values of any number of dimensions.

@@ -49,11 +49,11 @@ pub enum Expr {
     /// The assets with a matching attribute.
     Attribute(Attribute),
     /// The assets of a part, and what is upstream and downstream of them.
-    Reach {
+    Neighbours {
         /// How far to follow what they depend on.
-        upstream: Option<Reach>,
+        upstream: Option<Depth>,
         /// How far to follow what depends on them.
-        downstream: Option<Reach>,
+        downstream: Option<Depth>,
         /// Where to start.
         of: Box<Expr>,
     },
@@ -90,7 +90,7 @@ pub enum Attribute {
 
 /// How many dependencies `+` follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Depth {
     /// To the end.
     All,
     /// At most so many dependencies away.
@@ -132,7 +132,7 @@ impl Expr {
             Self::Or(_) => 0,
             Self::And(_) => 1,
             Self::Not(_) => 2,
-            Self::Reach { .. } => 3,
+            Self::Neighbours { .. } => 3,
             Self::Name(_) | Self::Attribute(_) => 4,
         }
     }
@@ -160,16 +160,16 @@ impl fmt::Display for Expr {
         match self {
             Self::Name(name) => write!(f, "{name}"),
             Self::Attribute(attribute) => write!(f, "{attribute}"),
-            Self::Reach { upstream, downstream, of } => {
+            Self::Neighbours { upstream, downstream, of } => {
                 match upstream {
-                    Some(Reach::All) => f.write_str("+")?,
-                    Some(Reach::Steps(steps)) => write!(f, "{steps}+")?,
+                    Some(Depth::All) => f.write_str("+")?,
+                    Some(Depth::Steps(steps)) => write!(f, "{steps}+")?,
                     None => {}
                 }
                 write!(f, "{}", Operand(of, 4))?;
                 match downstream {
-                    Some(Reach::All) => f.write_str("+"),
-                    Some(Reach::Steps(steps)) => write!(f, "+{steps}"),
+                    Some(Depth::All) => f.write_str("+"),
+                    Some(Depth::Steps(steps)) => write!(f, "+{steps}"),
                     None => Ok(()),
                 }
             }

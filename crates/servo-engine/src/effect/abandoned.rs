@@ -25,7 +25,7 @@ fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
         past.filter(|past| ended_in_silence(past.reason)).map(|past| (past.attempt, past.attempt_id));
     // One that ended before the task did is among the past attempts, and may have left something for review.
     let ended_before = task.past_attempts.last().is_some_and(|past| past.attempt == task.attempt);
-    let newest = task.attempt_id.filter(|_| !ended_before && was_given_up(task));
+    let newest = task.attempt_id.filter(|_| !ended_before && was_abandoned(task));
     let attempts = silent.chain(newest.map(|attempt_id| (task.attempt, attempt_id)));
     let discard = |(attempt, attempt_id)| Discard {
         run_id: run.id,
@@ -37,7 +37,7 @@ fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
     attempts.map(discard).collect()
 }
 
-fn was_given_up(task: &Task) -> bool {
+fn was_abandoned(task: &Task) -> bool {
     match task.state {
         TaskState::Failed => ended_in_silence(task.reason),
         // Reports in a cancelled run leave nothing for review.

@@ -95,12 +95,12 @@ fn quarantine(state: &mut State, row: QuarantineRow) {
     state.changes.quarantine.insert((row.asset_key.clone(), row.materialization_id));
     if let Some(passed_over) = state.quarantine.insert(row) {
         state.changes.quarantine.insert((passed_over.asset_key.clone(), passed_over.materialization_id));
-        throw_away(state, passed_over);
+        drop_quarantined(state, passed_over);
     }
 }
 
 /// Drops a quarantined materialization for good.
-pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
+pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
     state.changes.effect(Effect::Discard(Discard {
         run_id: row.run_id,
         task_key: row.task_key,

@@ -64,7 +64,7 @@ pub(super) fn rejected(state: &mut State, payload: &MaterializationRejected) -> 
         return Applied::No(Ignored::Duplicate);
     }
     if let Some(thrown_away) = take(state, &payload.asset_key, payload.materialization_id) {
-        outputs::throw_away(state, thrown_away);
+        outputs::drop_quarantined(state, thrown_away);
     }
     Applied::Yes
 }

@@ -114,7 +114,7 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
             };
             let error = TaskError::new(
                 ErrorCode::HeartbeatLost,
-                format!("worker {worker} was not heard of for {silence}"),
+                format!("no heartbeat from worker {worker} for {silence}"),
             );
             let lost = tasks::End::Failed(Some(Arc::new(error)), TransitionReason::HeartbeatTimeout);
             tasks::end_attempt(state, at, payload.run_id, position, lost);

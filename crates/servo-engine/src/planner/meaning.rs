@@ -94,7 +94,7 @@ impl Evaluation<'_> {
             Expr::Or(parts) => parts.iter().map(|part| self.meaning(part)).fold(Meaning::new(), united),
             Expr::And(parts) if has_reach(expr) => self.all_of(parts),
             Expr::Name(_) | Expr::Attribute(_) | Expr::Not(_) | Expr::And(_) => self.matching(expr),
-            Expr::Reach { upstream, downstream, of } => {
+            Expr::Neighbours { upstream, downstream, of } => {
                 let start = self.meaning(of);
                 let text: Arc<str> = of.to_string().into();
                 let mut all = start.clone();
@@ -145,7 +145,7 @@ impl Evaluation<'_> {
 fn has_reach(expr: &Expr) -> bool {
     match expr {
         Expr::Name(_) | Expr::Attribute(_) | Expr::Not(_) => false,
-        Expr::Reach { .. } => true,
+        Expr::Neighbours { .. } => true,
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(has_reach),
     }
 }

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::partitions::{Block, PartitionSet};
-use servo_core::selection::Reach;
+use servo_core::selection::Depth;
 
 use super::PlanContext;
 use super::meaning::{Meaning, Member};
@@ -58,7 +58,7 @@ impl<'a> Follower<'a> {
     }
 
     /// The upstream partitions of a part, following dependencies up to the depth.
-    pub(super) fn upstream(&self, start: &Meaning, reach: Reach) -> Vec<Reached> {
+    pub(super) fn upstream(&self, start: &Meaning, reach: Depth) -> Vec<Reached> {
         let mut walk = Walk::new(self, start, reach, Direction::Upstream);
         for unit in walk.units().into_iter().rev() {
             let (set, is_told) = unit.iter().fold((PartitionSet::EMPTY, false), |(set, is_told), asset| {
@@ -92,7 +92,7 @@ impl<'a> Follower<'a> {
     }
 
     /// The downstream partitions of a part, following dependents up to the depth.
-    pub(super) fn downstream(&self, start: &Meaning, reach: Reach) -> Vec<Reached> {
+    pub(super) fn downstream(&self, start: &Meaning, reach: Depth) -> Vec<Reached> {
         let mut walk = Walk::new(self, start, reach, Direction::Downstream);
         for unit in walk.units() {
             // Outputs of one function may read each other in any order.
@@ -183,13 +183,13 @@ struct Walk<'w> {
 
 impl<'w> Walk<'w> {
     /// Finds the assets within reach.
-    fn new(follower: &Follower<'w>, start: &'w Meaning, reach: Reach, direction: Direction) -> Self {
+    fn new(follower: &Follower<'w>, start: &'w Meaning, reach: Depth, direction: Direction) -> Self {
         let definitions = follower.definitions;
         let mut within: BTreeSet<u32> = start.keys().copied().collect();
         let mut level: Vec<u32> = start.keys().copied().collect();
         let mut steps = match reach {
-            Reach::All => u32::MAX,
-            Reach::Steps(steps) => steps.get(),
+            Depth::All => u32::MAX,
+            Depth::Steps(steps) => steps.get(),
         };
         while steps > 0 && !level.is_empty() {
             steps -= 1;

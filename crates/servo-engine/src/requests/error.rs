@@ -15,7 +15,7 @@ pub enum RequestError {
     Planning(#[from] PlanningError),
     #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
     NothingDeployed,
-    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
+    #[error("run {run_id} is still active; cancel it first, or wait until it has ended")]
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::partitions::{Moment, PartitionsDef};
+use servo_core::partitions::{PartitionContext, PartitionsDef};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, Timestamp};
 
@@ -81,7 +81,7 @@ pub fn plan_with(
     let context = PlanContext {
         tenant: state.tenant(),
         workspace: state.workspace(),
-        at: Moment::new(at, state.dynamic_partitions()),
+        at: PartitionContext::new(at, state.dynamic_partitions()),
         materializations: state,
         max_tasks: state.settings().max_tasks_per_run,
     };

@@ -41,7 +41,7 @@ macro_rules! declare {
         /// Keys of removed hot rows.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub struct GoneKeys {
+        pub struct RemovedKeys {
             $(pub $history: Vec<<super::$history_row as Row>::Key>,)*
             $(pub $hot: Vec<<super::$hot_row as Row>::Key>,)*
         }
@@ -74,7 +74,7 @@ macro_rules! declare {
                 pub $hot: Vec<super::$hot_row>,
             )*
             /// Hot rows that left memory. A key here is never in the lists above.
-            pub gone: GoneKeys,
+            pub gone: RemovedKeys,
             /// Final rows of what has ended and left memory.
             pub ended: EndedRows,
             /// New rows of tables whose rows are written once.
@@ -101,7 +101,7 @@ macro_rules! declare {
                     head,
                     $($history: Vec::new(),)*
                     $($hot: Vec::new(),)*
-                    gone: GoneKeys::default(),
+                    gone: RemovedKeys::default(),
                     ended: EndedRows::default(),
                     appended: AppendedRows::default(),
                 }
@@ -112,7 +112,7 @@ macro_rules! declare {
                 let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
-                *gone == GoneKeys::default()
+                *gone == RemovedKeys::default()
                     && *ended == EndedRows::default()
                     && *appended == AppendedRows::default()
             }

@@ -122,10 +122,10 @@ pub struct LastAttempt {
 
 /// The status of one partition, or of an asset without partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionStatus(Known);
+pub struct PartitionStatus(Facts);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Known {
+enum Facts {
     /// Attempted, never materialized.
     Attempted(Box<LastAttempt>),
     /// The last attempt is the materialization.
@@ -138,18 +138,18 @@ impl PartitionStatus {
     /// The newest good materialization.
     pub fn latest(&self) -> Option<&Materialized> {
         match &self.0 {
-            Known::Attempted(_) => None,
-            Known::Materialized(latest) => Some(latest),
-            Known::Since(known) => Some(&known.0),
+            Facts::Attempted(_) => None,
+            Facts::Materialized(latest) => Some(latest),
+            Facts::Since(known) => Some(&known.0),
         }
     }
 
     /// How the last attempt ended.
     pub fn last_attempt(&self) -> LastAttempt {
         match &self.0 {
-            Known::Attempted(last) => **last,
-            Known::Materialized(latest) => latest.attempt(),
-            Known::Since(known) => known.1,
+            Facts::Attempted(last) => **last,
+            Facts::Materialized(latest) => latest.attempt(),
+            Facts::Since(known) => known.1,
         }
     }
 
@@ -172,9 +172,9 @@ impl PartitionStatus {
 
     pub(super) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
         Self(match latest {
-            None => Known::Attempted(Box::new(last)),
-            Some(latest) if latest.attempt() == last => Known::Materialized(latest),
-            Some(latest) => Known::Since(Box::new((latest, last))),
+            None => Facts::Attempted(Box::new(last)),
+            Some(latest) if latest.attempt() == last => Facts::Materialized(latest),
+            Some(latest) => Facts::Since(Box::new((latest, last))),
         })
     }
 }

@@ -10,7 +10,7 @@ pub(crate) enum Select {
     One(usize),
     All,
     Tagged,
-    Reach { up: Option<u32>, down: Option<u32>, of: Box<Select> },
+    Neighbours { up: Option<u32>, down: Option<u32>, of: Box<Select> },
     Not(Box<Select>),
     And(Vec<Select>),
     Or(Vec<Select>),
@@ -26,7 +26,7 @@ impl Select {
             Self::One(asset) => format!("n.{}", name(*asset)),
             Self::All => "*".to_owned(),
             Self::Tagged => "tag:t".to_owned(),
-            Self::Reach { up, down, of } => {
+            Self::Neighbours { up, down, of } => {
                 let up = up.as_ref().map_or_else(String::new, |up| format!("{}+", steps(up)));
                 let down = down.as_ref().map_or_else(String::new, |down| format!("+{}", steps(down)));
                 format!("{up}({}){down}", of.text())
@@ -42,7 +42,9 @@ impl Select {
         let turned = |parts: &[Self]| parts.iter().rev().map(Self::turned).collect();
         match self {
             Self::One(_) | Self::All | Self::Tagged => self.clone(),
-            Self::Reach { up, down, of } => Self::Reach { up: *up, down: *down, of: Box::new(of.turned()) },
+            Self::Neighbours { up, down, of } => {
+                Self::Neighbours { up: *up, down: *down, of: Box::new(of.turned()) }
+            }
             Self::Not(part) => Self::Not(Box::new(part.turned())),
             Self::And(parts) => Self::And(turned(parts)),
             Self::Or(parts) => Self::Or(turned(parts)),
@@ -52,7 +54,7 @@ impl Select {
     fn has_reach(&self) -> bool {
         match self {
             Self::One(_) | Self::All | Self::Tagged | Self::Not(_) => false,
-            Self::Reach { .. } => true,
+            Self::Neighbours { .. } => true,
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::has_reach),
         }
     }
@@ -304,7 +306,7 @@ impl Brute<'_> {
                 let parts: Vec<_> = parts.iter().map(|part| self.matching(part)).collect();
                 all().filter(|asset| parts.iter().all(|part| part.contains(asset))).collect()
             }
-            Select::Reach { up, down, of } => {
+            Select::Neighbours { up, down, of } => {
                 let start = self.matching(of);
                 let reads = |from: usize, to: usize| self.assets[from].deps.iter().any(|dep| dep.of == to);
                 let up = up.map(|steps| self.within(&start, steps, reads)).unwrap_or_default();
@@ -356,7 +358,7 @@ impl Brute<'_> {
                 all.retain(|asset, _| keep.contains(asset));
                 all
             }
-            Select::Reach { up, down, of } => {
+            Select::Neighbours { up, down, of } => {
                 let start = self.meaning(of, asked, spoken_of);
                 let mut all = start.clone();
                 if let Some(steps) = up {

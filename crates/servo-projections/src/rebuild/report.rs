@@ -54,7 +54,7 @@ pub struct TableStatus {
     pub base_files: u64,
     /// Files in deltas.
     pub l0_files: u64,
-    /// Files of settled rows, by level.
+    /// Files of immutable rows, by level.
     pub history_files: Vec<(u32, u64)>,
     /// Rows in all of them, tombstones and superseded rows included.
     pub rows: u64,

@@ -36,7 +36,7 @@ fn sql_type(data_type: &DataType) -> &'static str {
 
 /// The SDK's description of a table. Rows that never change are not merged by their key.
 fn described<R: StoredRow>(is_hot: bool) -> String {
-    let schema = schema::<R>(Shape::Settled);
+    let schema = schema::<R>(Shape::Immutable);
     let columns: Vec<String> = schema
         .fields()
         .iter()

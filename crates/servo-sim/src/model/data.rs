@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use servo_core::{EventId, Operation, TaskKey, Timestamp};
 
-use super::follow::{Judged, No};
+use super::follow::{Judged, Rejection};
 use super::log::{list, text};
 use super::run::Dispatched;
 use super::{Event, Task, TaskIs};
 
 /// An asset, and one of its partitions if it has any.
-pub type Place = (String, Option<String>);
+pub type AssetPartition = (String, Option<String>);
 
 /// A current materialization.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Approved {
-    pub place: Place,
+    pub place: AssetPartition,
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
@@ -71,7 +71,7 @@ pub struct Approved {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Promotion {
-    pub place: Place,
+    pub place: AssetPartition,
     pub made: Made,
     /// Whether a review made it current, rather than the end of its task.
     pub approved: bool,
@@ -81,8 +81,8 @@ pub struct Promotion {
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs)]
 pub struct Data {
-    pub statuses: BTreeMap<Place, Status>,
-    pub quarantine: BTreeMap<Place, Waiting>,
+    pub statuses: BTreeMap<AssetPartition, Status>,
+    pub quarantine: BTreeMap<AssetPartition, Waiting>,
     /// What was approved and is not released, by asset and id.
     pub approved: BTreeMap<(String, String), Approved>,
     /// All materializations that ever became current, in order.
@@ -150,7 +150,7 @@ impl Data {
 
     fn ended(
         &mut self,
-        place: Place,
+        place: AssetPartition,
         id: Option<&str>,
         last: LastAttempt,
         (code, as_of): (Option<String>, Option<EventId>),
@@ -169,8 +169,10 @@ impl Data {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let mut waiting = self.quarantine.iter();
         let found = waiting.find(|((of, _), waiting)| of == asset && waiting.id == id);
-        let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
-        let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
+        let place = found.map(|(place, _)| place.clone()).ok_or(Rejection::Ignored("duplicate"))?;
+        let Some(waiting) = self.quarantine.remove(&place) else {
+            return Err(Rejection::Ignored("duplicate"));
+        };
         if approves {
             let Waiting { run, code, as_of, .. } = waiting;
             let approved = Approved { place, run, at: event.at, event: event.id, code, as_of };
@@ -184,7 +186,7 @@ impl Data {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let Some(approved) = self.approved.remove(&(asset.to_owned(), id.to_owned())) else {
             let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
-            return Err(No::Ignored(if waits { "not in that state" } else { "duplicate" }));
+            return Err(Rejection::Ignored(if waits { "not in that state" } else { "duplicate" }));
         };
         let Approved { place, run, at, event: by, code, as_of } = approved;
         let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };

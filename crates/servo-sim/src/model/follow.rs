@@ -7,7 +7,7 @@ use super::{Deployed, Event, Model, Verdict};
 const VERSION: u64 = 1;
 
 /// The reason why an event is not applied, or cannot be read.
-pub(super) enum No {
+pub(super) enum Rejection {
     /// It is recorded, but too late to count.
     Late,
     /// It changes nothing.
@@ -16,18 +16,18 @@ pub(super) enum No {
     Unreadable(String),
 }
 
-impl From<String> for No {
+impl From<String> for Rejection {
     fn from(problem: String) -> Self {
-        No::Unreadable(problem)
+        Rejection::Unreadable(problem)
     }
 }
 
 /// Whether an event is applied.
-pub(super) type Judged = Result<(), No>;
+pub(super) type Judged = Result<(), Rejection>;
 
 /// Ignores the event unless `holds`.
 pub(super) fn only_if(holds: bool, otherwise: &'static str) -> Judged {
-    if holds { Ok(()) } else { Err(No::Ignored(otherwise)) }
+    if holds { Ok(()) } else { Err(Rejection::Ignored(otherwise)) }
 }
 
 impl Model {
@@ -37,9 +37,9 @@ impl Model {
         self.last_event_at = self.last_event_at.max(event.at);
         let verdict = match self.judge(event) {
             Ok(()) => Verdict::Accepted,
-            Err(No::Late) => Verdict::Late,
-            Err(No::Ignored(why)) => Verdict::Ignored(why),
-            Err(No::Unreadable(problem)) => {
+            Err(Rejection::Late) => Verdict::Late,
+            Err(Rejection::Ignored(why)) => Verdict::Ignored(why),
+            Err(Rejection::Unreadable(problem)) => {
                 return Err(format!("event {} ({}): {problem}", event.id, event.kind));
             }
         };
@@ -70,7 +70,7 @@ impl Model {
             "MaterializationReleased" => self.data.released(event),
             _ => {
                 self.unknown_events += 1;
-                Err(No::Ignored("unknown event"))
+                Err(Rejection::Ignored("unknown event"))
             }
         }
     }
@@ -80,7 +80,7 @@ impl Model {
         let before = self.deployed.take().unwrap_or_default();
         if deployment <= before.number {
             self.deployed = Some(before);
-            return Err(No::Ignored("duplicate"));
+            return Err(Rejection::Ignored("duplicate"));
         }
         let digest = text(&event.payload, "digest")?.to_owned();
         let mut deployed =

@@ -61,7 +61,7 @@ struct Checks<'a> {
 }
 
 impl<'a> Checks<'a> {
-    fn complain(&mut self, event: &Event, problem: impl std::fmt::Display) {
+    fn report(&mut self, event: &Event, problem: impl std::fmt::Display) {
         self.problems.push(format!("{} {}: {problem}", event.kind, event.id));
     }
 
@@ -95,10 +95,10 @@ impl<'a> Checks<'a> {
     fn event(&mut self, event: &'a Event) -> Result<(), String> {
         let last = self.model.last_event;
         if event.id <= last {
-            self.complain(event, format_args!("its id is not greater than {last}"));
+            self.report(event, format_args!("its id is not greater than {last}"));
         }
         if (&*event.tenant, &*event.workspace) != (self.expected.tenant, self.expected.workspace) {
-            self.complain(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
+            self.report(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
         }
         self.before(event);
         let promoted = self.model.data.promotions.len();
@@ -122,7 +122,7 @@ impl<'a> Checks<'a> {
             task.upstream.iter().map(|up| &run.tasks[*up]).find(|task| task.is != TaskIs::Succeeded);
         if let Some(missing) = missing {
             let (key, is) = (missing.key.clone(), missing.is.name());
-            self.complain(event, format_args!("it begins before {key}, which is {is}"));
+            self.report(event, format_args!("it begins before {key}, which is {is}"));
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Checks<'a> {
             Verdict::Accepted => self.effect(event),
             Verdict::Late => {}
             // An engine that knows the whole log does not write these.
-            Verdict::Ignored("not due") => self.complain(event, "it fires before it is due"),
+            Verdict::Ignored("not due") => self.report(event, "it fires before it is due"),
             Verdict::Ignored(why) => self.ignored(event, why),
         }
     }
@@ -141,16 +141,16 @@ impl<'a> Checks<'a> {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
         if self.effects.insert(&event.key, requested) == Some(requested) {
-            self.complain(event, format_args!("{} has a second effect", event.key));
+            self.report(event, format_args!("{} has a second effect", event.key));
         }
         if event.kind == "TaskStarted" && stopped.is_some() {
-            self.complain(event, "it begins in a run that was stopped");
+            self.report(event, "it begins in a run that was stopped");
         }
         if event.kind == "RunRequested"
             && let (Ok(key), Ok(id)) = (text(&event.payload, "run_key"), text(&event.payload, "run_id"))
             && self.run_of_key.insert(key.to_owned(), id.to_owned()).is_some_and(|known| known != id)
         {
-            self.complain(event, format_args!("run key {key} has a second run"));
+            self.report(event, format_args!("run key {key} has a second run"));
         }
     }
 
@@ -158,12 +158,12 @@ impl<'a> Checks<'a> {
     fn ignored(&mut self, event: &Event, why: &'static str) {
         match event.kind.as_str() {
             "PlanCreated" | "RunTriggered" => {
-                self.complain(event, format_args!("a second run was begun: {why}"))
+                self.report(event, format_args!("a second run was begun: {why}"))
             }
             "DispatchRequested" => {
                 let stopped = self.run_of(event).and_then(|run| run.stopped);
                 if stopped.is_none_or(|(by, _)| by < self.first_of_batch) {
-                    self.complain(event, format_args!("an attempt too many: {why}"));
+                    self.report(event, format_args!("an attempt too many: {why}"));
                 }
             }
             _ => {}
@@ -177,7 +177,7 @@ impl<'a> Checks<'a> {
             let requested = self.run_of(event).map_or(EventId::NIL, |run| run.requested);
             let (asset, partition) = promotion.place;
             if !self.made.insert((requested, asset.clone(), partition.clone())) {
-                self.complain(event, format_args!("{asset} {partition:?} is made twice by one run"));
+                self.report(event, format_args!("{asset} {partition:?} is made twice by one run"));
             }
         }
     }

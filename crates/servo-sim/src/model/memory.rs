@@ -29,7 +29,7 @@ impl Keys {
         self.known.keys().map(String::as_str)
     }
 
-    fn forget(&mut self, before: Timestamp, most: usize) {
+    fn evict(&mut self, before: Timestamp, most: usize) {
         while let Some((at, _)) = self.order.first()
             && (*at < before || self.order.len() > most)
         {
@@ -72,14 +72,14 @@ impl Memory {
     pub(super) fn remember(&mut self, key: &str, at: Timestamp, newest: Timestamp, rules: &Rules) {
         if !self.knows(key) {
             self.requests.insert(&Self::hash(key), at, "");
-            self.forget(newest, rules);
+            self.evict(newest, rules);
         }
     }
 
-    pub(super) fn forget(&mut self, newest: Timestamp, rules: &Rules) {
+    pub(super) fn evict(&mut self, newest: Timestamp, rules: &Rules) {
         let before = newest.saturating_sub(rules.dedup_window);
-        self.runs.forget(before, rules.dedup_entries);
-        self.requests.forget(before, rules.dedup_entries);
+        self.runs.evict(before, rules.dedup_entries);
+        self.requests.evict(before, rules.dedup_entries);
     }
 
     /// A run has ended; gives those that leave memory for it. The newest always stays.

@@ -3,17 +3,17 @@
 use serde_json::Value;
 use servo_core::{Millis, Timestamp};
 
-use super::follow::{Judged, No, only_if};
+use super::follow::{Judged, Rejection, only_if};
 use super::log::{list, text, time};
 use super::memory::Memory;
-use super::tasks::told;
+use super::tasks::timer_times;
 use super::{Event, Model, Run, RunIs, Task, TaskIs};
 
 impl Model {
     /// The index of an event's run, if it is held in memory.
-    pub(super) fn held_run(&self, payload: &Value) -> Result<usize, No> {
+    pub(super) fn held_run(&self, payload: &Value) -> Result<usize, Rejection> {
         let found = self.newest.get(text(payload, "run_id")?).copied();
-        found.filter(|index| self.runs[*index].is_in_memory).ok_or(No::Ignored("unknown run"))
+        found.filter(|index| self.runs[*index].is_in_memory).ok_or(Rejection::Ignored("unknown run"))
     }
 
     pub(super) fn run_requested(&mut self, event: &Event) -> Judged {
@@ -24,10 +24,10 @@ impl Model {
         if let Some(known) = self.memory.runs.note(&bits).or(held) {
             only_if(known != fingerprint && !self.memory.knows(&event.key), "duplicate")?;
             self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
-            return Err(No::Ignored("run key conflict"));
+            return Err(Rejection::Ignored("run key conflict"));
         }
         self.memory.runs.insert(&bits, event.at, fingerprint);
-        self.memory.forget(self.last_event_at, &self.rules);
+        self.memory.evict(self.last_event_at, &self.rules);
         self.newest.insert(id.to_owned(), self.runs.len());
         self.runs.push(Run {
             id: id.to_owned(),
@@ -92,9 +92,9 @@ impl Model {
         let index = self.held_run(&event.payload)?;
         let run = &self.runs[index];
         only_if(!run.is.has_ended() && run.stopped.is_none(), "not in that state")?;
-        let Some(started) = run.started_at else { return Err(No::Ignored("not in that state")) };
+        let Some(started) = run.started_at else { return Err(Rejection::Ignored("not in that state")) };
         let limit = run.timeout.unwrap_or(self.rules.max_run_duration).min(self.rules.max_run_duration);
-        let due = told(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
+        let due = timer_times(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
         only_if(event.at >= due, "not due")?;
         self.stop(index, event, true, None);
         Ok(())

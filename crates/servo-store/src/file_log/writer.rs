@@ -104,7 +104,7 @@ impl Writer {
                 self.verify()?;
             }
         }
-        tracing::info!(file = %self.path().display(), offset = self.len, "removed what a failed append left behind");
+        tracing::info!(file = %self.path().display(), offset = self.len, "removed the rest of a failed append");
         self.end = End::Clean;
         Ok(())
     }

@@ -9,7 +9,7 @@ use servo_store::conformance::layout;
 use servo_store::testing::MemoryFiles;
 use servo_store::{FileBlobs, Lease, Leases};
 
-use crate::deaths::{Client, Undisturbed, survive_all};
+use crate::crashes::{Client, CrashFreeRun, survive_all};
 
 const TTL: Millis = Millis::from_secs(10);
 /// So many that old records are deleted.
@@ -79,7 +79,7 @@ impl Client for Holders {
 
 #[test]
 fn a_lease_is_respected_and_passed_on_wherever_its_holder_dies() {
-    let undisturbed = Undisturbed::run::<Holders>();
+    let undisturbed = CrashFreeRun::run::<Holders>();
     let mut cases = undisturbed.once();
     cases.extend(undisturbed.once_with_power(0));
     let points = survive_all::<Holders>(cases, |_| {});

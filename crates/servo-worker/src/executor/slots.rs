@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{AtWork, Executor, STOP_LIMIT};
+use super::{ActiveAttempts, Executor, STOP_LIMIT};
 
 /// How long the last reports may take to be acknowledged.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -42,10 +42,10 @@ impl Phase {
 impl Slots {
     pub(super) fn start(executor: Executor) -> Self {
         let phase = watch::Sender::new(Phase::Open);
-        let (executor, at_work) = (Arc::new(executor), AtWork::default());
+        let (executor, active) = (Arc::new(executor), ActiveAttempts::default());
         let mut tasks = JoinSet::new();
         for _ in 0..executor.slots {
-            tasks.spawn(executor.clone().serve(at_work.clone(), phase.subscribe()));
+            tasks.spawn(executor.clone().serve(active.clone(), phase.subscribe()));
         }
         Self { tasks, phase }
     }
@@ -57,7 +57,7 @@ impl Slots {
         if timeout(drain, self.ended()).await.is_err() {
             self.phase.send_replace(Phase::Stopping);
             if timeout(STOP_LIMIT + LAST_WORDS, self.ended()).await.is_err() {
-                tracing::warn!("the control plane was not told what became of the last tasks");
+                tracing::warn!("the outcome of the last tasks could not be reported to the control plane");
             }
         }
     }

@@ -125,7 +125,7 @@ pub(super) enum Reply {
     /// Progress of a task.
     Progress(Progress),
     /// A log record of the task.
-    Log(Said),
+    Log(LogMessage),
     /// The end of a task.
     Finished(Finished),
     /// A message of a newer runner.
@@ -149,7 +149,7 @@ pub(super) struct MaskValues {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct LogMessage {
     pub(super) level: LogLevel,
     pub(super) message: String,
     #[serde(default)]

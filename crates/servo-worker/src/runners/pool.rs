@@ -12,7 +12,7 @@ use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Runner;
 
 /// How long a runner may take to tear down its resources.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Pool {
     settings: RunnerSettings,
@@ -113,7 +113,7 @@ impl Pool {
                     Err(error) => tracing::debug!(%error, "a runner was not replaced"),
                 }
             };
-            tokio::join!(successor, runner.exit(FAREWELL));
+            tokio::join!(successor, runner.exit(SHUTDOWN_GRACE));
         });
     }
 
@@ -149,7 +149,7 @@ impl Pool {
         let pool = self.clone();
         tokio::spawn(async move {
             let more = old.len().saturating_sub(1);
-            let farewell = join_all(old.into_iter().map(|runner| runner.exit(FAREWELL)));
+            let farewell = join_all(old.into_iter().map(|runner| runner.exit(SHUTDOWN_GRACE)));
             let (added, _) = tokio::join!(pool.add(more), farewell);
             if let Err(error) = added {
                 tracing::debug!(%error, "runners were not replaced");
@@ -165,7 +165,7 @@ impl Pool {
             idle.is_closed = true;
             std::mem::take(&mut idle.runners)
         };
-        join_all(idle.into_iter().map(|runner| runner.exit(FAREWELL))).await;
+        join_all(idle.into_iter().map(|runner| runner.exit(SHUTDOWN_GRACE))).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
-use super::super::moment::Moment;
 use super::super::ranges::{clipped, overlap};
-use super::free::Free;
+use super::independent::Independent;
 use super::keyed::Keyed;
 use super::missing::{Gaps, Kind};
 use super::overlap::Overlap;
@@ -15,7 +15,7 @@ use super::shift::Shift;
 #[derive(Debug, Clone)]
 pub(super) enum Axis {
     /// Not from the partition that reads them.
-    Free(Free),
+    Independent(Independent),
     /// From the index along one dimension of the partition that reads them.
     From {
         /// The dimension.
@@ -40,7 +40,7 @@ impl Axis {
     /// The dimension that decides, if one does.
     pub(super) fn source(&self) -> Option<usize> {
         match self {
-            Self::Free(_) => None,
+            Self::Independent(_) => None,
             Self::From { source, .. } => Some(*source),
         }
     }
@@ -76,11 +76,11 @@ pub(super) struct Side<'a> {
     pub(super) count: u64,
     /// How many can ever exist.
     pub(super) limit: u64,
-    pub(super) moment: Moment<'a>,
+    pub(super) moment: PartitionContext<'a>,
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn new(position: usize, dimension: &'a Dimension, moment: Moment<'a>) -> Self {
+    pub(super) fn new(position: usize, dimension: &'a Dimension, moment: PartitionContext<'a>) -> Self {
         let (count, limit) = (dimension.count(moment), dimension.limit(moment));
         Self { position, dimension, count, limit, moment }
     }

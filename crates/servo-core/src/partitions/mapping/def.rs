@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::written::Written;
+use super::serialized::SerializedMapping;
 
 /// How the partitions of an asset map to those of an asset it depends on. Nothing is checked before
 /// [`MappingDef::between`].
@@ -16,7 +16,7 @@ use super::written::Written;
 /// # Ok::<(), servo_core::canonical::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "SerializedMapping")]
 pub enum MappingDef {
     /// The partition with the same key.
     Same,

@@ -54,7 +54,7 @@ impl Gaps {
     }
 
     /// The first missing keys, and how many more there are.
-    pub(super) fn told(self, sides: &Sides<'_>) -> (Vec<Missing>, u64) {
+    pub(super) fn into_report(self, sides: &Sides<'_>) -> (Vec<Missing>, u64) {
         let (mut told, mut more) = (Vec::new(), 0_u64);
         for ((dimension, kind), ranges) in self.indexes {
             for range in joined(ranges) {

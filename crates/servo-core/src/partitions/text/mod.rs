@@ -32,9 +32,9 @@ use std::collections::BTreeMap;
 
 use self::named::Scope;
 use self::words::{Entry, Word};
+use super::context::PartitionContext;
 use super::dimension::Dimension;
 use super::error::{KeyError, Reason};
-use super::moment::Moment;
 use super::partition_set::PartitionSet;
 use super::set::Partitions;
 use crate::parse_error::shorten;
@@ -62,13 +62,21 @@ impl Partitions {
     /// assert_eq!(hours.parse_named("2024-03-31", Timestamp::MAX)?.len(), 23);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn parse_named<'m>(&self, text: &str, at: impl Into<Moment<'m>>) -> Result<PartitionSet, KeyError> {
+    pub fn parse_named<'m>(
+        &self,
+        text: &str,
+        at: impl Into<PartitionContext<'m>>,
+    ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, Wording::Key, Scope::Whole, at.into())
     }
 
     /// Reads a range of keys, or a key, as the partitions there are: along every dimension from the first that `A`
     /// names to the last that `B` names.
-    pub fn parse_range<'m>(&self, text: &str, at: impl Into<Moment<'m>>) -> Result<PartitionSet, KeyError> {
+    pub fn parse_range<'m>(
+        &self,
+        text: &str,
+        at: impl Into<PartitionContext<'m>>,
+    ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, Wording::Range, Scope::Whole, at.into())
     }
 
@@ -85,7 +93,7 @@ impl Partitions {
         &self,
         text: &str,
         wording: Wording,
-        at: impl Into<Moment<'m>>,
+        at: impl Into<PartitionContext<'m>>,
     ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, wording, Scope::KnownDimensions, at.into())
     }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::super::block::Block;
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
 use super::super::error::{KeyError, Reason};
-use super::super::moment::Moment;
 use super::super::partition_set::PartitionSet;
 use super::super::set::Partitions;
 use super::words::{self, Entry, Token, Word};
@@ -42,7 +42,7 @@ pub(super) fn read(
     text: &str,
     wording: Wording,
     scope: Scope,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<PartitionSet, KeyError> {
     let bounds = match wording {
         Wording::Key => key(text),
@@ -100,7 +100,7 @@ fn along(
     (name, dimension): &(String, Dimension),
     from: Option<&Word>,
     to: Option<&Word>,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<u64>, KeyError> {
     let numbers = |word: &Word| {
         value::numbers(name, dimension, word, moment).map_err(|reason| wrong(&word.text, reason))

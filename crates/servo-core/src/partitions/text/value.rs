@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
 use super::super::error::Reason;
 use super::super::listed::Static;
-use super::super::moment::Moment;
 use super::super::ranges::clipped;
 use super::clock::{self, Unnamed};
 use super::words::Word;
 use crate::PartitionValue;
-use crate::near::near;
+use crate::edit_distance::near;
 
 /// How many keys an example shows.
 const SHOWN_KEYS: usize = 3;
@@ -64,7 +64,7 @@ pub(super) fn numbers(
     name: &str,
     dimension: &Dimension,
     word: &Word,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<i64>, Reason> {
     let one = |number: i64| number..number + 1;
     let Dimension::Time(windows) = dimension else {
@@ -85,7 +85,7 @@ pub(super) fn numbers(
 pub(super) fn existing(
     dimension: &Dimension,
     numbers: &Range<i64>,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<u64>, Reason> {
     match dimension {
         Dimension::Time(windows) => windows.existing(numbers, moment),
