@@ -63,7 +63,7 @@ pub(crate) struct Committer {
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) generations: Arc<CommitGenerations>,
     pub(crate) effects: Effects,
-    pub(crate) flushes: flume::Sender<Flush>,
+    pub(crate) compactor: flume::Sender<Flush>,
     pub(crate) flushes: Arc<FlushTracker>,
     /// To wake the engine thread after a failure.
     pub(crate) engine: flume::WeakSender<EngineMessage>,
@@ -178,7 +178,7 @@ impl Committer {
             deliver();
         }
         if let Some(delta) = commit.delta {
-            let _stopping = self.flushes.send(Flush { delta, effects: self.effects.barrier() });
+            let _stopping = self.compactor.send(Flush { delta, effects: self.effects.barrier() });
         }
         if !commit.events.is_empty() {
             self.publish(commit.events);

@@ -59,7 +59,7 @@ impl Workspace {
         Ok(Self {
             inner: Arc::new(Inner {
                 inputs,
-                published,
+                flushes,
                 cache: Arc::default(),
                 clock: config.clock,
                 spawner: config.spawner,

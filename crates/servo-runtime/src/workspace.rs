@@ -143,7 +143,7 @@ impl Workspace {
         let stopping = Arc::new(AtomicBool::new(false));
         let generations = Arc::new(CommitGenerations::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (flushes, flush_queue) = flume::unbounded();
+        let (compactor_queue, flush_queue) = flume::unbounded();
         let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
         let followers = broadcast::Sender::new(SUBSCRIBER_LAG);
         let (snapshots, newest) = watch::channel(Arc::new(state.snapshot()));
@@ -180,7 +180,7 @@ impl Workspace {
             spawner: spawner.clone(),
             generations: generations.clone(),
             effects: Effects { enqueuer, waiting, files: files.clone() },
-            flushes,
+            compactor: compactor_queue,
             flushes: flushes.clone(),
             engine: inputs.downgrade(),
             snapshots,
