@@ -11,9 +11,9 @@ use servo_engine::{Effect, Engine, Input, Report, Settings, State, TaskOptions, 
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{Blobs, FileBlobs, Layout, SystemPutIds};
 
+use crate::harness::{plan, settings, tenant, workspace_id};
 use crate::history::rss_mb;
 use crate::results::{Better, Results};
-use crate::stage::{plan, settings, tenant, workspace_id};
 
 const PARTITIONS: usize = 1_000_000;
 const PER_RUN: usize = 10_000;

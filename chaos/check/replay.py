@@ -245,7 +245,9 @@ class _Replay:
 
     def approved(self, event: Event) -> None:
         if (made := self.reviewed(event)) is not None:
-            approved = Made(made.asset, made.partition, made.id, made.output, made.task_key, made.run_id, event.at)
+            approved = Made(
+                made.asset, made.partition, made.id, made.output, made.task_key, made.run_id, event.at
+            )
             self.model.approved[made.asset, made.id] = approved
             self.approvals[made.asset, made.id] = len(self.model.made)
 

@@ -1,4 +1,4 @@
-//! Who may do what: every route is in the table here, and nothing is answered that is not.
+//! Authorization: every route is in the table here, and a request to any other route is refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 
-/// What somebody may be allowed to do.
+/// A permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Permission {
@@ -30,20 +30,20 @@ pub enum Permission {
     QuarantineReview,
 }
 
-/// What a route asks of a caller.
+/// The access that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: it says nothing about a workspace.
+    /// No authentication: the response says nothing about a workspace.
     Public,
-    /// To be somebody who has this permission.
+    /// A caller with this permission.
     Needs(Permission),
-    /// The key of a worker.
+    /// The worker key.
     WorkerKey,
-    /// The token of the attempt that it is about.
+    /// The task token of the attempt.
     TaskToken,
 }
 
-/// Every route with what it asks for.
+/// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -93,13 +93,13 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
 ];
 
-/// What a route asks for; none if it is not in the table.
+/// The access that a route requires; none if it is not in the table.
 fn access(method: &Method, path: &str) -> Option<Access> {
     let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
     found.map(|(_, _, access)| *access)
 }
 
-/// Where a request came from. A server that does not say so serves nobody but holders of keys and tokens.
+/// The address of the client. Without it, only holders of keys and tokens are served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer {
     /// The process that serves.
@@ -126,7 +126,7 @@ pub(crate) struct Actor(pub(crate) Principal);
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
 
-/// Lets a request through to its route, as somebody.
+/// Authenticates and authorizes a request.
 pub(crate) async fn authorize(
     State(app): State<Shared>,
     matched: MatchedPath,

@@ -1,4 +1,4 @@
-//! What the workspace refuses, as problems. The one place where errors become statuses.
+//! Maps refusals and errors of the workspace to problems. The one place where errors become statuses.
 
 use servo_engine::definitions::DefinitionProblems;
 use servo_engine::{Refusal, RequestError};
@@ -6,7 +6,7 @@ use servo_queue::AuthError;
 use servo_runtime::{Error, ErrorKind};
 use servo_store::AppendError;
 
-use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+use crate::problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
@@ -99,7 +99,7 @@ impl From<RequestError> for Problem {
     }
 }
 
-/// Says that a credential is not believed, and never what was expected.
+/// An error about a credential; it never says what was expected.
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
         Problem::new(Code::Unauthenticated, error.to_string())
@@ -115,7 +115,10 @@ impl From<DefinitionProblems> for Problem {
         problem.problems = found
             .iter()
             .map(|found| DefinitionProblem {
-                location: found.location.as_ref().map(|at| Place { file: at.file.clone(), line: at.line }),
+                location: found
+                    .location
+                    .as_ref()
+                    .map(|at| SourceLocation { file: at.file.clone(), line: at.line }),
                 subject: found.subject.clone(),
                 message: found.message.clone(),
                 fix: found.fix.clone(),

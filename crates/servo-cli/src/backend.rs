@@ -1,7 +1,7 @@
 //! Who answers for a workspace: a process that has it, or this one.
 //!
-//! Both are asked through the same routes with the same client, so that commands say the same in the same JSON. A command
-//! says what it needs, and [`through`] finds who can do it.
+//! Both are asked through the same routes with the same client, so that commands say the same in the same JSON. A
+//! command says what it needs, and [`through`] finds who can do it.
 
 mod local;
 mod server;

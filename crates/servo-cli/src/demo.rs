@@ -1,4 +1,4 @@
-//! `servo demo`: the whole engine at work on a small graph, without anything to install.
+//! `servo demo`: runs a small graph through the whole engine, without anything to install.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::output::Format;
 use crate::owner::{self, Kind};
 use crate::{follow, runs};
 
-/// What to run.
+/// Options of `servo demo`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Tasks between the first and the last.

@@ -86,10 +86,10 @@ enum Command {
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
-    /// Look at runs, follow them, stop them, try them again.
+    /// List, follow, cancel and retry runs.
     #[command(subcommand)]
     Run(runs::Command),
-    /// Look at what checks have blocked, and decide about it.
+    /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
@@ -110,7 +110,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Admin {
-    /// The tables: what there is, whether it is right, and how to make it anew.
+    /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
 }

@@ -1,4 +1,5 @@
-//! Which time zone database this process follows: a directory, the `tzdata` package of the project, or the compiled one.
+//! Which time zone database this process follows: a directory, the `tzdata` package of the project, or the compiled
+//! one.
 
 use std::path::{Path, PathBuf};
 

@@ -21,7 +21,7 @@ fn servo(directory: &Path, arguments: &[&str]) -> Output {
     command(directory, arguments).output().unwrap()
 }
 
-/// Exit code, stdout and stderr, with what changes from run to run blotted out.
+/// Exit code, stdout and stderr, with variable parts redacted.
 fn shown(directory: &Path, output: &Output) -> String {
     let text = format!(
         "exit {}\n--- stdout\n{}--- stderr\n{}",
@@ -34,7 +34,7 @@ fn shown(directory: &Path, output: &Output) -> String {
     words.concat().lines().map(|line| columns(line) + "\n").collect()
 }
 
-/// Columns are as wide as what was blotted out of them: two blanks between them will do.
+/// Collapses runs of blanks: columns are as wide as the redacted text.
 fn columns(line: &str) -> String {
     let indent = &line[..line.len() - line.trim_start().len()];
     let cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());

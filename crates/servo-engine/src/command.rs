@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::principal::Caller;
 use crate::requests::{PlanBasis, RunRequest};
 
-/// Something for the engine to decide about.
+/// An input that the engine decides about.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// Start a run.
@@ -37,11 +37,11 @@ pub enum Input {
     Released(Release),
     /// A worker is about to begin an attempt.
     Started(Attempt, Arc<str>),
-    /// A worker is still at it.
+    /// A heartbeat of a running attempt.
     Heartbeat(Attempt, Timestamp, Option<Progress>),
     /// A worker ended an attempt.
     Finished(Attempt, Report),
-    /// Workers whose id starts with this are gone, and what they ran with them.
+    /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
     /// The clock does not show the time that has passed.
     ClockStepped {
@@ -50,7 +50,7 @@ pub enum Input {
         /// By how many milliseconds it differs; negative if it went back.
         by_ms: i64,
     },
-    /// Look at everything, not only at what the indexes say (anti-entropy).
+    /// Check every row, not only those in the indexes (anti-entropy).
     Sweep,
 }
 
@@ -159,7 +159,8 @@ impl TriggerRun {
         Self { run_key, request, plan, fingerprint }
     }
 
-    /// Hash of what was asked for: it does not depend on the order of anything, on the process, nor on what is deployed.
+    /// Hash of what was asked for: it does not depend on the order of anything, on the process, nor on what is
+    /// deployed.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
@@ -215,7 +216,7 @@ pub struct Review {
     pub reason: String,
 }
 
-/// What a review comes to.
+/// The outcome of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It counts after all.

@@ -253,8 +253,8 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
     Decision::change(event, principal)
 }
 
-/// Workers ask often, to be told soon that they must stop. Only what changes something goes into the log: progress, and
-/// the news that a worker is alive once the last such news has grown old.
+/// Workers send heartbeats often, to learn soon that they must stop. Only changes go into the log: progress, and a sign
+/// of life once the last one has grown old.
 fn heartbeat(
     state: &State,
     run: &Run,

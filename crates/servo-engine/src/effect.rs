@@ -1,10 +1,10 @@
-//! Effects: acts in the outside world that follow from a batch, as data (P4). The runtime carries each out once the batch is
-//! durable, and again after a crash; every one of them is idempotent (INV-4).
+//! Effects: acts in the outside world that follow from a batch, as data (P4). The runtime carries each out once the
+//! batch is durable, and again after a crash; every one of them is idempotent (INV-4).
 //!
 //! Some effects are acknowledged by an event: [`Effect::Enqueue`] by `DispatchEnqueued`, [`Effect::Release`] by
-//! `MaterializationReleased`. Until then the state remembers them as rows, and [`unfinished`] finds them there. The others
-//! follow from events that are folded: the tables must not advance past a batch before its effects are carried out, so that
-//! folding the tail of the log after a crash brings back every one that may be missing (ADR-074).
+//! `MaterializationReleased`. Until then the state remembers them as rows, and [`unfinished`] finds them there. The
+//! others follow from events that are folded: the tables must not advance past a batch before its effects are carried
+//! out, so that folding the tail of the log after a crash brings back every one that may be missing (ADR-074).
 
 mod abandoned;
 mod unfinished;
@@ -58,7 +58,7 @@ pub struct Dispatch {
     pub queue: Arc<str>,
     /// Longest it may run.
     pub timeout: Option<Millis>,
-    /// What it does; none if what it makes is not deployed.
+    /// The resolved work; none if the asset is no longer deployed.
     pub work: Option<Arc<Work>>,
 }
 
@@ -100,7 +100,7 @@ impl Promotion {
     }
 }
 
-/// Files that do not count, and will not: of an attempt that came to nothing, or of a review that threw them away.
+/// Files that do not count and never will: of a failed attempt, or of a rejected review.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Discard {

@@ -48,7 +48,7 @@ pub struct Event {
     pub idempotency_key: String,
     /// The event or request that caused it.
     pub causation: Option<Causation>,
-    /// What happened.
+    /// The payload.
     pub data: EventData,
 }
 
@@ -100,7 +100,7 @@ macro_rules! events {
             }
         }
 
-        /// What an event says.
+        /// The payload of an event.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[allow(missing_docs)]
         pub enum EventData {
@@ -147,7 +147,7 @@ macro_rules! events {
 }
 
 events! {
-    /// Somebody or something asked for a run.
+    /// A run was requested.
     RunRequested = 1,
     /// The tasks and edges of a run.
     PlanCreated = 2,
@@ -169,7 +169,7 @@ events! {
     ClockStepped = 15,
     /// A worker began an attempt.
     TaskStarted = 20,
-    /// A worker is still at it.
+    /// A heartbeat of a running attempt.
     TaskHeartbeat = 21,
     /// A worker ended an attempt.
     TaskFinished = 22,
@@ -179,7 +179,7 @@ events! {
     DynamicPartitionsChanged = 31,
     /// Intent: what a check had blocked is moved out of quarantine and counts from then on.
     MaterializationApproved = 40,
-    /// What a check had blocked is thrown away.
+    /// A quarantined materialization was rejected.
     MaterializationRejected = 41,
     /// Acknowledgement: what was approved is where readers look for it, and counts.
     MaterializationReleased = 42,

@@ -25,7 +25,7 @@ use servo_core::planted::{self, Mistake};
 use crate::event::{Event, EventData};
 use crate::state::State;
 
-/// What the fold did with an event.
+/// Outcome of folding one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// It changed the state.

@@ -26,7 +26,7 @@ use crate::principal::Caller;
 pub struct RunRequest {
     /// Which assets, as a selection; empty if the tasks were given one by one, or are those of another run.
     pub selection: String,
-    /// Which of their partitions.
+    /// Partitions of the assets.
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field or by `namespace.name:field`.
     pub config: BTreeMap<String, String>,

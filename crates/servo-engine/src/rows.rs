@@ -28,7 +28,7 @@ mod timers;
 
 pub use asset_definitions::AssetDefinitionRow;
 pub use check_results::CheckResultRow;
-pub use delta::{AppendedRows, Delta, EndedRows, GoneKeys, Head, HotRows};
+pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, RemovedKeys};
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;

@@ -1,4 +1,4 @@
-//! What the workspace looks like after folding a prefix of its log.
+//! The state of a workspace after folding a prefix of its log.
 //!
 //! State is hot: runs at work, ended runs that are recent, and indexes over them. It is bounded by active work, not
 //! by history (ADR-039). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
@@ -65,7 +65,7 @@ pub struct State {
     pub(crate) definitions: Arc<Deployed>,
     pub(crate) dynamic: Arc<DynamicPartitions>,
     pub(crate) statuses: Statuses,
-    /// What waits for review.
+    /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
@@ -100,7 +100,7 @@ impl State {
         }
     }
 
-    /// How far the fold has come.
+    /// Position of the fold in the log.
     pub fn head(&self) -> Head {
         self.head
     }
@@ -120,7 +120,7 @@ impl State {
         &self.workspace
     }
 
-    /// A run that is at work or ended recently.
+    /// A run that is active or ended recently.
     pub fn run(&self, id: RunId) -> Option<&Run> {
         self.runs.get(&id).map(|run| &**run)
     }
@@ -150,7 +150,7 @@ impl State {
         self.index.ready.len()
     }
 
-    /// When the engine must look again if nothing happens before.
+    /// The time of the next deadline.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.index.deadlines.first().map(|(at, _)| *at)
     }
@@ -186,7 +186,7 @@ impl State {
         self.definitions.checked()
     }
 
-    /// What waits for review, by asset and materialization: at most one for each partition.
+    /// Materializations that wait for review, by asset and materialization: at most one for each partition.
     pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
         self.quarantine.rows().filter(|row| row.approved_event_id.is_none())
     }
@@ -196,7 +196,7 @@ impl State {
         self.quarantine.approved()
     }
 
-    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
+    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::PartitionContext`] reads.
     pub fn dynamic_partitions(&self) -> &BTreeMap<String, Vec<String>> {
         self.dynamic.keys()
     }
@@ -211,7 +211,7 @@ impl State {
         self.partition_status(asset, partition)?.latest()
     }
 
-    /// What is known of a partition; none if nobody ever tried to materialize it.
+    /// The status of a partition; none if it was never attempted.
     pub fn partition_status(
         &self,
         asset: &AssetKey,
@@ -229,8 +229,8 @@ impl State {
         self.statuses.row(asset, partition)
     }
 
-    /// What is known of the partitions of an asset, by the canonical text of their keys, in its order; none stands for
-    /// an asset without partitions.
+    /// The statuses of the partitions of an asset, in the order of the canonical text of their keys; an asset without
+    /// partitions has one entry without a key.
     pub fn partition_statuses(
         &self,
         asset: &AssetKey,

@@ -14,10 +14,10 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Controllers react to each other at most this often within a step; what is left comes with the next one.
+/// Most rounds of controllers within a step; the rest comes with the next one.
 const MAX_ROUNDS: usize = 8;
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Step {
     /// To append as one batch; may be empty.
@@ -52,18 +52,18 @@ impl Engine {
         self.freshness = freshness;
     }
 
-    /// When to look again if nothing happens before. What may not fire yet does not count.
+    /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
         match self.freshness {
             Freshness::Current => first,
-            Freshness::Unheard | Freshness::Lagging => self.state.next_deadline_after(now),
+            Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         }
     }
 
-    /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that follow
-    /// from the part of the log that was folded, and removals of what abandoned attempts may have left since. To be carried
-    /// out once, before anything that follows.
+    /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
+    /// follow from the part of the log that was folded, and removals of what abandoned attempts may have left since. To
+    /// be carried out once, before anything that follows.
     pub fn recovered_effects(&mut self) -> Vec<Effect> {
         let mut effects = effect::unfinished(&self.state);
         effects.extend(self.state.changes.take_effects());
@@ -81,17 +81,17 @@ impl Engine {
         &mut self.state
     }
 
-    /// What the controllers want when nothing comes in: for a state that was read from projections and may lag.
+    /// The events that the controllers want without any input: for a state that was read from projections and may lag.
     pub fn reconcile(&mut self, now: Timestamp) -> Step {
         let mut step = Step::default();
         for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
             self.react(data, now, &mut step);
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
-    /// Decides about `inputs`, lets the controllers react, and folds what was decided.
+    /// Decides `inputs`, runs the controllers, and folds the resulting events.
     ///
     /// The state moves on at once; if the batch cannot be appended, throw the engine away and load it again (ADR-040).
     pub fn step(&mut self, inputs: &[Input], now: Timestamp) -> Step {
@@ -121,12 +121,12 @@ impl Engine {
                 step.effects.extend(effect::abandoned(&self.state));
             }
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
-    /// Lets the controllers react to each other, and closes the batch.
-    fn settle(&mut self, now: Timestamp, step: &mut Step) {
+    /// Runs the controllers until they add nothing, and closes the batch.
+    fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         for _ in 0..MAX_ROUNDS {
             let wanted = controllers::reconcile(&self.state, now, self.freshness);
             if wanted.is_empty() {

@@ -1,9 +1,9 @@
 //! A frozen corpus of version-1 batches that must load for ever (ADR-051).
 //!
-//! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change of
-//! meaning is a new version of the event. A new event kind adds a file and a line to the table in
-//! `corpus/expected.rs`, a new field of an old kind a file to `expected_later` there. A new corpus is made by
-//! `cargo test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
+//! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change
+//! of meaning is a new version of the event. A new event kind adds a file and a line to the table in
+//! `corpus/expected.rs`, a new field of an old kind a file to `expected_later` there. A new corpus is made by `cargo
+//! test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
 
 #[path = "corpus/expected.rs"]
 mod expected;

@@ -3,7 +3,7 @@
 mod support;
 
 use servo_core::PartitionsDef;
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_engine::{
     Applied, Caller, Change, ChangePartitions, EventData, Ignored, Input, Refusal, RefusalKind, Reply,
     Settings, State,
@@ -115,7 +115,7 @@ fn partition_definitions_read_the_keys_as_they_are() {
     world.ask(change(&["b", "a"], &[])).expect("added");
     let def = PartitionsDef::Dynamic { name: "customers".to_owned() };
     let partitions = def.validate().expect("a definition");
-    assert_eq!(partitions.count(Moment::new(world.now, world.state().dynamic_partitions())), 2);
+    assert_eq!(partitions.count(PartitionContext::new(world.now, world.state().dynamic_partitions())), 2);
 }
 
 #[test]

@@ -360,7 +360,7 @@ fn inv_9_timers_wait_while_the_state_lags() {
         assert_eq!(fired(Freshness::Lagging), 0, "{what} waits");
         let heard = if what == "heartbeat" { 2 } else { 4 };
         assert_eq!(
-            fired(Freshness::Unheard),
+            fired(Freshness::HeartbeatsUnreliable),
             heard,
             "{what}, seen by a node that could not hear the workers"
         );

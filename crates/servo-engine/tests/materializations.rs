@@ -1,4 +1,5 @@
-//! What the end of a task says about data: the newest good materialization, and how the last attempt ended (ADR-056).
+//! The end of a task updates partition status: the newest good materialization, and how the last attempt ended
+//! (ADR-056).
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! What a report of an attempt says of its outputs: what counts, what its checks said, which files are to be removed, and
-//! what stays known of attempts that others followed (ADR-062).
+//! Reported outputs: which of them count, the results of their checks, the files to be removed, and the history of
+//! superseded attempts (ADR-062).
 
 mod support;
 
@@ -266,7 +266,7 @@ fn outputs_in_a_cancelled_run_do_not_count_and_are_removed() {
 }
 
 #[test]
-fn what_a_silent_worker_has_stored_is_removed_when_it_is_given_up_and_when_it_returns() {
+fn what_a_silent_worker_has_stored_is_removed_when_it_is_abandoned_and_when_it_returns() {
     let mut world = World::with(plan_of(vec![task(
         "a",
         &[],
@@ -280,7 +280,7 @@ fn what_a_silent_worker_has_stored_is_removed_when_it_is_given_up_and_when_it_re
     world.wait(600);
     world.cancel(true).expect("forced");
     assert_eq!(world.task("a").reason, TransitionReason::ForceCancelled);
-    assert_eq!(removed(&world.discards()), [both(1)], "given up");
+    assert_eq!(removed(&world.discards()), [both(1)], "abandoned");
     let report = || made(&[output("a", OutputState::Committed)], Report::succeeded());
     assert_eq!(world.finish("a", report()), Ok(Reply::Finish(Finish::Late)));
     assert_eq!(removed(&world.discards()), [both(1)], "it had gone on");
@@ -297,7 +297,7 @@ fn the_first_report_of_a_superseded_attempt_removes_its_files() {
     world.pass(91);
     world.pass(3_600);
     assert_eq!(world.task("a").attempt, 2);
-    assert_eq!(removed(&world.discards()), [both(1)], "when it was given up");
+    assert_eq!(removed(&world.discards()), [both(1)], "when it was abandoned");
     let report = made(&[output("a", OutputState::Quarantined)], check_failed());
     let stale = Refusal::StaleAttempt { task_key: key("a"), attempt: 1 };
     assert_eq!(world.ask(Input::Finished(first.clone(), report.clone())), Err(stale.clone()));

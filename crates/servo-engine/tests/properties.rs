@@ -60,7 +60,7 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
     if [first, second].iter().any(|data| matches!(data, EventData::ClockStepped(_))) {
         return false;
     }
-    let (a, b) = (Place::of(first), Place::of(second));
+    let (a, b) = (AssetPartition::of(first), AssetPartition::of(second));
     if is_review(first) && is_report(second) || is_report(first) && is_review(second) {
         return false;
     }
@@ -91,7 +91,7 @@ enum Role {
     Worker,
 }
 
-struct Place {
+struct AssetPartition {
     run: RunId,
     /// None: about the whole run, or a barrier for it.
     task: Option<TaskKey>,
@@ -99,10 +99,10 @@ struct Place {
     role: Role,
 }
 
-impl Place {
+impl AssetPartition {
     fn of(data: &EventData) -> Self {
-        let run = |run: RunId| Place { run, task: None, attempt: 0, role: Role::Decision };
-        let task = |run: RunId, task: &TaskKey, attempt: u32, role: Role| Place {
+        let run = |run: RunId| AssetPartition { run, task: None, attempt: 0, role: Role::Decision };
+        let task = |run: RunId, task: &TaskKey, attempt: u32, role: Role| AssetPartition {
             run,
             task: Some(task.clone()),
             attempt,
@@ -240,7 +240,7 @@ proptest! {
     #[test]
     fn a_state_restored_from_rows_folds_on_as_if_it_had_never_left(story in stories(), seed in any::<u64>()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         let settings = sim.settings();
         let cut = Chance(seed).below(sim.log.len() + 1);
         let prefix = fold_batches(&settings, &sim.log[..cut]);
@@ -264,7 +264,7 @@ proptest! {
     #[test]
     fn when_faults_stop_everything_ends(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         invariants::check_at_rest(sim.engine.state()).unwrap_or_else(|violation| panic!("{violation}"));
         prop_assert!(sim.engine.step(&[Input::Sweep], sim.now).events.is_empty(), "nothing left to repair");
     }
@@ -272,7 +272,7 @@ proptest! {
     #[test]
     fn deltas_alone_rebuild_the_tables_and_history_gets_each_ended_run_once(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         sim.take_delta();
         let state = sim.engine.state();
         prop_assert!(state.runs().count() <= story.recent_runs.max(1), "ended runs leave memory");
@@ -311,7 +311,7 @@ proptest! {
     #[test]
     fn what_counts_or_waits_is_never_removed_and_everything_else_is(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         sim.take_delta();
         let deltas = || sim.deltas.iter();
         let discards = sim.effects.iter().filter_map(|effect| match effect {
@@ -379,7 +379,7 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
     for _ in 0..CASES * 2 {
         let story = stories().new_tree(&mut runner).expect("a story").current();
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What an attempt was: the code it was asked to run, the code that ran, and the exact data it read (ADR-086).
+//! Provenance of an attempt: the code it was asked to run, the code that ran, and the exact data it read (ADR-086).
 
 mod support;
 
@@ -28,7 +28,8 @@ fn asset(key: &str, version: &str, more: Value) -> Value {
     asset
 }
 
-/// `raw/days`, daily for a year; `raw/one`; `day/same` reads one day; `all/days` reads them all, and waits for `raw/one`.
+/// `raw/days`, daily for a year; `raw/one`; `day/same` reads one day; `all/days` reads them all, and waits for
+/// `raw/one`.
 fn project(version: &str) -> Vec<Value> {
     let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-12-31" } });
     let reads =

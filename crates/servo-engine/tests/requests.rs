@@ -1,4 +1,5 @@
-//! Requests for runs: planned against a state, refused when the state has outrun the plan, remembered as they were made.
+//! Requests for runs: planned against a state, refused when the state has outrun the plan, remembered as they were
+//! made.
 
 mod support;
 

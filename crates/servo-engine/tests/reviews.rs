@@ -1,4 +1,4 @@
-//! Reviews: what a check has blocked waits until somebody approves or rejects it, once (ADR-062).
+//! Reviews: a quarantined materialization is approved or rejected, once (ADR-062).
 
 mod support;
 

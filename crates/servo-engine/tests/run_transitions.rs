@@ -1,7 +1,7 @@
 //! Every state of a run against every event and every input.
 //!
-//! The subject is a run of one task, `a`, which runs on worker `w1` wherever the run is at work: what ends the task ends
-//! the run.
+//! The subject is a run of one task, `a`, which runs on worker `w1` wherever the run is at work: what ends the task
+//! ends the run.
 
 mod support;
 #[path = "support/table.rs"]

@@ -1,4 +1,4 @@
-//! What an attempt has to do: resolved when it is dispatched, from what is deployed and what is materialized (ADR-061).
+//! Work of attempts: resolved at dispatch, from deployed definitions and existing materializations (ADR-061).
 
 mod support;
 

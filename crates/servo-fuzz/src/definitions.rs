@@ -1,4 +1,4 @@
-//! What projects declare.
+//! Manifests of projects.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use servo_store::{Blobs, CountingPutIds, Layout, MemoryBlobs};
 
 use crate::runtime::wait;
 
-/// Whose workspace it is.
+/// The layout of the fuzzed workspace.
 pub(crate) fn layout() -> Layout {
     Layout::new("acme".parse().expect("a tenant"), "main".parse().expect("a workspace"))
 }
@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) files: BTreeMap<String, Bytes>,
 }
 
-/// What can be read from tables.
+/// The rows read from tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rows {
     hot: HotRows,

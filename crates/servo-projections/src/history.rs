@@ -76,7 +76,7 @@ impl Projection {
         };
         let facets: Vec<&str> = filter.states.iter().map(|state| state.name()).collect();
         let mut queue: BinaryHeap<Source> = BinaryHeap::new();
-        for file in self.manifest.settled(RunRow::TABLE) {
+        for file in self.manifest.immutable(RunRow::TABLE) {
             if let (Some(oldest), Some(newest)) = (file.min_key, file.max_key)
                 && let Some(rank) = rank(oldest, newest)
             {
@@ -172,7 +172,7 @@ impl Projection {
     ) -> Result<HashSet<RunId>, Error> {
         let columns = ["run_id", "asset_key", "partition_key", "options"];
         let mut making = HashSet::new();
-        for file in self.manifest.settled(TaskRow::TABLE) {
+        for file in self.manifest.immutable(TaskRow::TABLE) {
             if file.max_key < Some(oldest) || file.min_key > Some(newest) {
                 continue;
             }
@@ -204,7 +204,7 @@ impl Projection {
     /// An ended run that has left memory.
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
         let text = id.to_string();
-        for file in self.manifest.settled(RunRow::TABLE).iter().rev() {
+        for file in self.manifest.immutable(RunRow::TABLE).iter().rev() {
             let open = self.files.open(file).await?;
             for group in 0..open.groups() {
                 if !open.may_hold(group, "run_id", &text)? {
@@ -237,7 +237,7 @@ impl Projection {
     async fn rows_of<R: HistoryRow + StoredRow>(&self, run: &RunRow) -> Result<Vec<R>, Error> {
         let place = run.requested_event_id;
         let mut found: BTreeMap<R::Key, R> = BTreeMap::new();
-        for file in self.manifest.settled(R::TABLE) {
+        for file in self.manifest.immutable(R::TABLE) {
             if !(file.min_key..=file.max_key).contains(&Some(place)) {
                 continue;
             }

@@ -54,6 +54,7 @@ mod error;
 mod files;
 mod history;
 mod hot;
+mod immutable;
 mod limits;
 mod manifest;
 mod manifests;
@@ -63,7 +64,6 @@ pub mod rebuild;
 mod request_keys;
 mod run_filter;
 mod segments;
-mod settled;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -50,7 +50,7 @@ pub(crate) trait Value: Sized + Clone {
 
 /// A field of a row: a value, or one that may be absent.
 pub(crate) trait Field: Sized {
-    /// What its column holds.
+    /// The type of its column.
     type Value: Value;
 
     /// The value, if there is one.

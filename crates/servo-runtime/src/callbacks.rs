@@ -1,4 +1,4 @@
-//! What workers report: the contract of `servo-queue`, kept by a workspace.
+//! Implements the callbacks of `servo-queue` for a workspace.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Repor
 use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
 
 use crate::error::Error;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
 use crate::workspace::Workspace;
 
 impl Workspace {
@@ -17,22 +17,22 @@ impl Workspace {
         Ok(started_reply(self.ask(Started { attempt, worker: worker.into() }).await?))
     }
 
-    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
-    /// worker and whatever it has begun.
+    /// Reports that a worker of this process is about to begin. Answered before it is durable: if the decision is lost,
+    /// so is the worker.
     pub async fn started_here(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
         let attempt = self.attempt(token)?;
         let started = Started { attempt, worker: worker.into() };
-        Ok(started_reply(self.ask_by(started, Message::Early).await?))
+        Ok(started_reply(self.ask_by(started, EngineMessage::Early).await?))
     }
 
-    /// A worker is still at it; the answer says whether to go on.
+    /// Reports a heartbeat; the reply says whether to continue.
     pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         let attempt = self.attempt(token)?;
         let reply = self.ask(Heartbeat { attempt, sent_at: self.now(), progress }).await?;
         Ok(HeartbeatReply { should_cancel: reply.should_cancel })
     }
 
-    /// A worker ended an attempt. Safe to repeat until it is answered.
+    /// Reports the end of an attempt. Safe to repeat until it is acknowledged.
     pub async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, Error> {
         let attempt = self.attempt(token)?;
         let report = match &self.inner.data {

@@ -1,4 +1,5 @@
-//! The data of assets, as the control plane deals with it. Workers write it; effects point at it, move it and remove it.
+//! The data of assets, as the control plane deals with it. Workers write it; effects point at it, move it and remove
+//! it.
 
 use servo_store::{DataRoot, Layout};
 

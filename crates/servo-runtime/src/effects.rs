@@ -1,8 +1,9 @@
-//! Effects: what a durable batch does to the outside world. One module per kind carries it out; every one of them can be done
-//! twice without harm (INV-4).
+//! Effects: what a durable batch does to the outside world. One module per kind carries it out; every one of them can
+//! be done twice without harm (INV-4).
 //!
-//! Dispatches go to queues, which may make them wait. Everything else is about files of assets and is done by a thread of its
-//! own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see [`Barrier`] (ADR-074).
+//! Dispatches go to queues, which may make them wait. Everything else is about files of assets and is done by a thread
+//! of its own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see
+//! [`Barrier`] (ADR-074).
 
 mod discard;
 mod enqueue;

@@ -1,4 +1,4 @@
-//! What can go wrong between a caller and a durable answer.
+//! Errors between a caller and a durable answer.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use servo_engine::{Refusal, RefusalKind, RequestError, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, DataError, ReadError};
 
-/// Why there is no answer, or why the answer is no.
+/// Reasons why there is no answer, or a negative one.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The engine said no; nothing changed.
+    /// The engine refused; nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The request makes no sense; nothing changed.
+    /// The request is not valid; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
     /// What was to be approved is not there; nothing changed.
@@ -26,13 +26,13 @@ pub enum Error {
         /// What was in quarantine.
         materialization_id: MaterializationId,
     },
-    /// The caller may not say this.
+    /// The caller is not authorized.
     #[error(transparent)]
     Denied(#[from] AuthError),
-    /// The log did not take it. Nothing was acknowledged; asking again is safe.
+    /// The log refused the batch. Nothing was acknowledged; retrying is safe.
     #[error("not accepted: {0}")]
     NotDurable(Arc<AppendError>),
-    /// The state was reloaded meanwhile. Nothing was acknowledged; asking again is safe.
+    /// The state was reloaded meanwhile. Nothing was acknowledged; retrying is safe.
     #[error("not accepted: the workspace is recovering; ask again")]
     Recovering,
     /// The workspace is closed.
@@ -44,17 +44,17 @@ pub enum Error {
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] Arc<ReadError>),
-    /// A batch of the log could not be understood.
+    /// A batch of the log could not be decoded.
     #[error("batch {seq} of {log} cannot be read: {problem}; restore the log from a copy, it is the truth")]
     Batch {
         /// The log.
         log: String,
         /// The batch.
         seq: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The log ends before the tables do: batches that were acknowledged are gone from it.
+    /// The log ends before the tables do: acknowledged batches are missing from it.
     #[error(
         "{log} ends at batch {last}, but the tables hold everything up to batch {tables}: the log has lost its end; \
          restore it from a copy, it is the truth"
@@ -73,7 +73,7 @@ pub enum Error {
     /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
     #[error("the data cannot be reached: {0}; ask again")]
     Data(Arc<DataError>),
-    /// The tables do not fit together.
+    /// The tables are inconsistent.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// Another node runs this workspace.
@@ -126,7 +126,7 @@ impl Error {
         }
     }
 
-    /// Whether the same request may be made again and can succeed.
+    /// Whether the same request may be retried and can succeed.
     pub fn is_transient(&self) -> bool {
         self.kind() == ErrorKind::Transient
     }

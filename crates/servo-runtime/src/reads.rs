@@ -32,7 +32,7 @@ impl Workspace {
                 found.into_iter().map(Run::row).collect::<Vec<_>>()
             })
             .await?;
-        let moving = self.inner.published.in_flight();
+        let moving = self.inner.flushes.in_flight();
         for flush in &moving {
             let is_wanted = |run: &&RunRow| {
                 filter.order.is_after(run.requested_event_id, after)
@@ -59,7 +59,7 @@ impl Workspace {
         if hot.is_some() {
             return Ok(hot);
         }
-        for moving in self.inner.published.in_flight() {
+        for moving in self.inner.flushes.in_flight() {
             if let Some(run) = moving.runs.iter().find(|run| run.run_id == id) {
                 return Ok(Some(run.clone()));
             }
@@ -81,7 +81,7 @@ impl Workspace {
         if hot.is_some() {
             return Ok(hot);
         }
-        for moving in self.inner.published.in_flight() {
+        for moving in self.inner.flushes.in_flight() {
             let Some(run) = moving.runs.iter().find(|run| run.run_id == id) else { continue };
             return Ok(Some(RunDetail {
                 run: run.clone(),
@@ -98,7 +98,7 @@ impl Workspace {
 
     fn projection(&self) -> Option<Projection> {
         let stores = &self.inner.stores;
-        let manifest = self.inner.published.manifest()?;
+        let manifest = self.inner.flushes.manifest()?;
         Some(Projection::from_manifest(stores.blobs.clone(), manifest, self.inner.cache.clone()))
     }
 }

@@ -15,7 +15,7 @@ use crate::effects::files;
 use crate::error::Error;
 use crate::recovery::{Recovered, from_tables};
 
-/// What one look at a workspace came to.
+/// The result of one reconciliation of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
     /// Last batch in the tables before.
@@ -29,7 +29,7 @@ pub struct Reconciled {
     pub dispatches: Vec<Dispatch>,
 }
 
-/// Looks once at everything, decides, and writes the tables. The log is appended to, never read.
+/// Reconciles once: reads the tables, decides, and writes the tables. The log is appended to, never read.
 pub async fn reconcile_once(
     stores: &Stores,
     settings: &Settings,
@@ -67,8 +67,8 @@ pub async fn reconcile_once(
     Ok(Reconciled { projected_seq, lag, events, dispatches: effect::outstanding(engine.state()) })
 }
 
-/// Brings the tables up to the end of the log, as the compactor of a server does all the time; answers by how many
-/// batches. For what a process left behind that died between its append and its flush.
+/// Brings the tables up to the end of the log, as the compactor of a server does; returns by how many batches. For the
+/// batches of a process that died between its append and its flush.
 pub async fn catch_up(
     stores: &Stores,
     settings: &Settings,

@@ -1,5 +1,5 @@
-//! Starts runs that are asked for in the words of people. The engine plans and decides; what was planned on a state that
-//! has changed meanwhile is planned again.
+//! Starts runs that are asked for in the words of people. The engine plans and decides; what was planned on a state
+//! that has changed meanwhile is planned again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ pub struct Preview {
     pub at: Timestamp,
 }
 
-/// A run that was asked for.
+/// A run that was requested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launched {
     /// The run.
     pub run_id: RunId,
-    /// The event that asked for it; none if the same request was made before.
+    /// The event that recorded the request; none if the same request was made before.
     pub accepted: Option<EventId>,
-    /// How many tasks it has.
+    /// Number of tasks.
     pub tasks: usize,
 }
 
@@ -48,7 +48,7 @@ pub struct RetryRequest {
 }
 
 impl Workspace {
-    /// What a request would run. Changes nothing.
+    /// Plans a request without running it. Changes nothing.
     pub async fn plan(&self, request: RunRequest) -> Result<Preview, Error> {
         let at = self.now();
         self.read(move |state| {
@@ -58,8 +58,8 @@ impl Workspace {
         .await?
     }
 
-    /// Plans and starts a run; answers when the request is durable. The same request under the same key is answered with
-    /// the same run, whatever is deployed by then.
+    /// Plans and starts a run; answers when the request is durable. The same request under the same key is answered
+    /// with the same run, whatever is deployed by then.
     pub async fn launch(&self, run_key: Option<Arc<str>>, request: RunRequest) -> Result<Launched, Error> {
         let run_key = run_key.unwrap_or_else(|| format!("manual:{}", self.new_id()).into());
         let mut plans = 1;
@@ -90,7 +90,7 @@ impl Workspace {
         }
     }
 
-    /// Runs again what a run that has ended did, or only what did not succeed.
+    /// Retries an ended run, or only its tasks that did not succeed.
     pub async fn retry(&self, of: RunId, request: RetryRequest) -> Result<Launched, Error> {
         let ended = self.run(of).await?.ok_or(Refusal::UnknownRun { run_id: of })?;
         let RetryRequest { from_failure, run_key, caller } = request;

@@ -41,28 +41,28 @@ fn select(selection: &str) -> RunRequest {
 #[tokio::test]
 async fn the_same_request_after_a_deployment_gets_its_run_back_with_its_tasks() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    stage.workspace.deploy(deploy("one", &["a", "b"])).await.unwrap();
-    let first = stage.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.workspace.deploy(deploy("one", &["a", "b"])).await.unwrap();
+    let first = harness.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
     assert!(first.accepted.is_some());
-    stage.workspace.deploy(deploy("two", &["c"])).await.unwrap();
-    let again = stage.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
+    harness.workspace.deploy(deploy("two", &["c"])).await.unwrap();
+    let again = harness.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
     assert_eq!((again.run_id, again.accepted, again.tasks), (first.run_id, None, 2));
-    let other = stage.workspace.launch(Some("k".into()), select("t.c")).await.unwrap_err();
+    let other = harness.workspace.launch(Some("k".into()), select("t.c")).await.unwrap_err();
     assert!(matches!(other, Error::Refused(Refusal::RunKeyConflict { .. })), "{other}");
-    stage.ended(first.run_id).await;
-    stage.close().await;
+    harness.ended(first.run_id).await;
+    harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_are_planned_again_while_definitions_and_partitions_change() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    stage.workspace.deploy(deploy("0", &["per_customer"])).await.unwrap();
-    stage.workspace.change_partitions(customer("acme")).await.unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.workspace.deploy(deploy("0", &["per_customer"])).await.unwrap();
+    harness.workspace.change_partitions(customer("acme")).await.unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let changing = {
-        let (workspace, stop) = (stage.workspace.clone(), stop.clone());
+        let (workspace, stop) = (harness.workspace.clone(), stop.clone());
         tokio::spawn(async move {
             for n in 1.. {
                 if stop.load(Ordering::Relaxed) {
@@ -78,7 +78,7 @@ async fn requests_are_planned_again_while_definitions_and_partitions_change() {
     for n in 0..40 {
         let partitions = PartitionChoice { keys: vec!["acme".to_owned()], ..PartitionChoice::default() };
         let request = RunRequest { partitions, ..select("t.per_customer") };
-        match within(stage.workspace.launch(Some(format!("run {n}").into()), request)).await {
+        match within(harness.workspace.launch(Some(format!("run {n}").into()), request)).await {
             Ok(launched) => {
                 assert_eq!(launched.tasks, 1);
                 started += 1;
@@ -90,6 +90,6 @@ async fn requests_are_planned_again_while_definitions_and_partitions_change() {
     stop.store(true, Ordering::Relaxed);
     within(changing).await.unwrap();
     assert!(started > 0, "some plans are followed however fast the workspace changes");
-    stage.assert_replay_is_live().await;
-    stage.close().await;
+    harness.assert_replay_is_live().await;
+    harness.close().await;
 }

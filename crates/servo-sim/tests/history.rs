@@ -7,7 +7,7 @@ use servo_sim::model::{Log, Rules, history};
 
 const RUN: &str = "run_aaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// A log that can be broken: number, epoch and events of each batch.
+/// A log under construction: number, epoch and events of each batch.
 struct Draft {
     batches: Vec<(u64, u64, Vec<Value>)>,
     events: u32,

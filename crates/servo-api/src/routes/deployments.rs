@@ -1,4 +1,4 @@
-//! What is deployed, and how to deploy something else.
+//! The current deployment, and deploying another manifest.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -28,7 +28,8 @@ pub(super) async fn current(
     current.map(Answer).ok_or_else(nothing)
 }
 
-/// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are told and nothing changes.
+/// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are returned and nothing
+/// changes.
 #[utoipa::path(
     post, path = "/deployments", operation_id = "deploy", tag = "deployments",
     params(IdempotencyKey), request_body(content = Object, description = "The manifest"),

@@ -1,4 +1,4 @@
-//! What a request would run.
+//! Planning of a request without running it.
 
 use axum::extract::State;
 

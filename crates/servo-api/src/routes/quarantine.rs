@@ -1,4 +1,4 @@
-//! What checks have blocked: look at it, and decide.
+//! Quarantine: list, approve and reject materializations that checks blocked.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -18,18 +18,18 @@ use crate::views::{Accepted, Quarantined, QuarantinedPage, ReviewBody};
 
 const MAX_REASON: usize = 4_096;
 
-/// Which part of the list.
+/// Query of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct QuarantineQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
 }
 
-/// What waits for review, by asset.
+/// Lists materializations that wait for review, by asset.
 #[utoipa::path(
     get, path = "/quarantine", operation_id = "list_quarantine", tag = "quarantine",
     params(QuarantineQuery, Wait), responses((status = 200, body = QuarantinedPage), Problems)
@@ -54,7 +54,7 @@ pub(super) async fn list(
     Ok(Answer(page.map(Quarantined::from)))
 }
 
-/// Lets something count after all.
+/// Approves a quarantined materialization.
 #[utoipa::path(
     post, path = "/quarantine/{namespace}/{name}/{materialization_id}/approve",
     operation_id = "approve_quarantined", tag = "quarantine",
@@ -69,7 +69,7 @@ pub(super) async fn approve(
     review(&app, path, command, Verdict::Approve).await
 }
 
-/// Throws something away.
+/// Rejects a quarantined materialization.
 #[utoipa::path(
     post, path = "/quarantine/{namespace}/{name}/{materialization_id}/reject",
     operation_id = "reject_quarantined", tag = "quarantine",

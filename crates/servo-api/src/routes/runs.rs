@@ -1,4 +1,4 @@
-//! Runs: ask for them, look at them, stop them, try them again.
+//! Runs: trigger, list, cancel, retry.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -21,16 +21,16 @@ const MAX_NAME: usize = 255;
 const MAX_LABELS: usize = 64;
 const MAX_REASON: usize = 4_096;
 
-/// Which runs.
+/// Query of the list of runs.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RunsQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
-    /// Only runs in one of these states, with commas between them.
+    /// Only runs in one of these states, separated by commas.
     state: Option<String>,
     /// Only runs of one of these kinds of sources, such as `api`, `retry` or `schedule`, with commas between them.
     source: Option<String>,
@@ -111,7 +111,7 @@ pub(super) async fn list(
     Ok(Answer(page.map(Run::from)))
 }
 
-/// Asks for a run. It is planned and begins at once.
+/// Triggers a run. It is planned and begins at once.
 #[utoipa::path(
     post, path = "/runs", operation_id = "trigger_run", tag = "runs",
     params(IdempotencyKey), request_body = RunBody, responses((status = 202, body = AcceptedRun), Problems)
@@ -139,7 +139,7 @@ pub(super) async fn show(
     Ok(Answer(app.run_row(run).await?.into()))
 }
 
-/// Stops a run. Tasks that are running are told to stop.
+/// Cancels a run. Running tasks are asked to stop.
 #[utoipa::path(
     post, path = "/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "runs",
     params(("run_id" = String, Path), IdempotencyKey),

@@ -18,17 +18,17 @@ use super::tasks::Task;
 pub struct Run {
     #[schema(value_type = String)]
     pub run_id: RunId,
-    /// Stable name of the request that it answers.
+    /// Stable name of the request.
     pub run_key: String,
     #[schema(value_type = RunStateName)]
     pub state: RunState,
-    /// Why it is in that state.
+    /// Reason of its state.
     #[schema(value_type = String)]
     pub transition_reason: RunTransitionReason,
     /// What made somebody or something ask, with its `type`.
     #[schema(value_type = Object)]
     pub source: RunSource,
-    /// Who asked.
+    /// The caller.
     pub requested_by: String,
     /// The caller's own id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub struct Run {
     pub plan_id: Option<PlanId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_fingerprint: Option<String>,
-    /// The event that asked for it: its place in every list of runs.
+    /// The event that requested it: runs are listed in its order.
     #[schema(value_type = String)]
     pub requested_event_id: EventId,
     /// The newest event that changed it.

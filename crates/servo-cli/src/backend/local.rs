@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::Backend;
 use crate::location::{Location, random};
 use crate::owner::Ownership;
-use crate::session::{self, Reach, Session};
+use crate::session::{self, Session, WorkerScope};
 
 /// This process.
 pub(super) struct Local {
@@ -38,7 +38,7 @@ struct Running {
     session: Session,
     ownership: Ownership,
     server: Server,
-    /// Runs that were at work when the last process ended.
+    /// Runs that were active when the last process ended.
     before: Vec<RunId>,
 }
 
@@ -93,7 +93,7 @@ impl Local {
         slots: usize,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, Reach::Alone).await?;
+        let mut session = Session::open(location, stores, project, slots, WorkerScope::Alone).await?;
         let before = session.unfinished().await?;
         let started = async {
             session.deploy(location.caller()).await?;

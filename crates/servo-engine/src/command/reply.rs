@@ -1,7 +1,7 @@
 //! Replies of the engine: each command has a reply type of its own.
 //!
-//! A step decides about inputs of every kind, so its replies travel as one [`Reply`]. [`Command::reply`] is the one place
-//! where it becomes what the command is answered with.
+//! A step decides about inputs of every kind, so its replies travel as one [`Reply`]. [`Command::reply`] is the one
+//! place where it becomes what the command is answered with.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub enum Change {
 /// The reply to a worker that is still at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatReply {
-    /// Stop as soon as possible.
+    /// Whether to stop as soon as possible.
     pub should_cancel: bool,
 }
 

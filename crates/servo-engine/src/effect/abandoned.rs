@@ -1,11 +1,11 @@
-//! Attempts that ended without a word of whoever was at them, and may have stored something afterwards (ADR-070).
+//! Abandoned attempts: they ended without a report of their worker, which may have stored outputs afterwards (ADR-070).
 
 use super::{Discard, Effect};
 use crate::lifecycle::{TaskState, TransitionReason};
 use crate::state::{Run, State, Task};
 
-/// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count (INV-8),
-/// so it may be removed at any time, and again.
+/// Removal of what abandoned attempts may have left, as far as their runs are in memory. None of it can ever count
+/// (INV-8), so it may be removed at any time, and again.
 pub fn abandoned(state: &State) -> Vec<Effect> {
     state.runs().flat_map(of_run).collect()
 }
@@ -25,7 +25,7 @@ fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
         past.filter(|past| ended_in_silence(past.reason)).map(|past| (past.attempt, past.attempt_id));
     // One that ended before the task did is among the past attempts, and may have left something for review.
     let ended_before = task.past_attempts.last().is_some_and(|past| past.attempt == task.attempt);
-    let newest = task.attempt_id.filter(|_| !ended_before && was_given_up(task));
+    let newest = task.attempt_id.filter(|_| !ended_before && was_abandoned(task));
     let attempts = silent.chain(newest.map(|attempt_id| (task.attempt, attempt_id)));
     let discard = |(attempt, attempt_id)| Discard {
         run_id: run.id,
@@ -37,7 +37,7 @@ fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
     attempts.map(discard).collect()
 }
 
-fn was_given_up(task: &Task) -> bool {
+fn was_abandoned(task: &Task) -> bool {
     match task.state {
         TaskState::Failed => ended_in_silence(task.reason),
         // Reports in a cancelled run leave nothing for review.
@@ -53,7 +53,8 @@ fn was_given_up(task: &Task) -> bool {
     }
 }
 
-/// Whether the engine ended it by itself. A worker that reports has stopped its attempt, and may name what waits for review.
+/// Whether the engine ended it by itself. A worker that reports has stopped its attempt, and may name what waits for
+/// review.
 fn ended_in_silence(reason: TransitionReason) -> bool {
     match reason {
         TransitionReason::HeartbeatTimeout | TransitionReason::DispatchAckTimeout => true,

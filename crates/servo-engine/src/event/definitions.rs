@@ -66,7 +66,7 @@ impl DeployedAsset {
         self.asset_id
     }
 
-    /// What is declared.
+    /// The declaration.
     pub fn definition(&self) -> &Arc<AssetDef> {
         &self.definition
     }

@@ -8,19 +8,19 @@ use servo_core::{AssetKey, MaterializationId};
 pub struct MaterializationApproved {
     /// The asset.
     pub asset_key: AssetKey,
-    /// What was kept for review.
+    /// The quarantined materialization.
     pub materialization_id: MaterializationId,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// What a check had blocked is thrown away.
+/// A quarantined materialization was rejected and is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationRejected {
     /// The asset.
     pub asset_key: AssetKey,
-    /// What was kept for review.
+    /// The quarantined materialization.
     pub materialization_id: MaterializationId,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -37,14 +37,14 @@ pub struct MaterializationReleased {
 }
 
 impl MaterializationApproved {
-    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    /// A materialization is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }
 }
 
 impl MaterializationRejected {
-    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    /// A materialization is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }

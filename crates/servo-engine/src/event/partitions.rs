@@ -1,4 +1,4 @@
-//! Keys of dynamic partitions, added and removed while the workspace is at work (ADR-055).
+//! Keys of dynamic partitions, added and removed while the workspace runs (ADR-055).
 
 use serde::{Deserialize, Serialize};
 

@@ -75,13 +75,13 @@ pub struct RunTriggered {
 pub struct RunCancelRequested {
     /// The run.
     pub run_id: RunId,
-    /// Why, in the words of whoever asked.
+    /// The reason that the caller gave.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Running tasks that have stopped reporting are cancelled without waiting for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
-    /// Which ones these are: whoever was last heard of then, or before. Absent if it is not forced, and in old logs.
+    /// The cut-off of silence: workers last heard of then, or before. Absent if it is not forced, and in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
 }
@@ -132,7 +132,7 @@ impl RunTriggered {
 }
 
 impl RunCancelRequested {
-    /// A run is cancelled once. It is forced as often as there is somebody who has fallen silent.
+    /// A run is cancelled once, and forced once per cut-off of silence.
     pub fn idempotency_key(&self) -> String {
         match (self.force, self.silent_since) {
             (false, _) => format!("cancel:{}", self.run_id),

@@ -28,7 +28,7 @@ pub enum DecodeError {
         event_type: String,
         /// The event's id.
         event_id: EventId,
-        /// What does not fit.
+        /// The problem with the payload.
         #[source]
         source: serde_json::Error,
     },

@@ -50,7 +50,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
     for task in 0..count {
         let Some(subject) = state.runs.get(&run).map(|r| &r.tasks[task as usize]) else { return };
         let Some(reason) = ends_now(subject, reason, silent_since) else { continue };
-        let given_up = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
+        let abandoned = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
         let attempt = subject.attempt;
         state.change_task(run, task, at.id, |task| {
             if task.outbox_status() == Some(OutboxStatus::Pending) {
@@ -59,7 +59,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
             task.cancel_timer();
             task.enter(TaskState::Cancelled, reason, at.time);
         });
-        if let Some(attempt_id) = given_up {
+        if let Some(attempt_id) = abandoned {
             outputs::discard(state, run, task, attempt, attempt_id);
         }
         ended.push(task);
@@ -84,7 +84,7 @@ fn ends_now(
     }
 }
 
-/// Whether a running task was not heard of after that.
+/// Whether a running task sent no heartbeat after that.
 pub(crate) fn is_silent(task: &Task, since: Timestamp) -> bool {
     task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at) <= since
 }

@@ -86,8 +86,8 @@ pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u3
     }
 }
 
-/// What a successful attempt is to be known by. Where outputs are reported, it is named after the attempt; a worker
-/// without a word about them knows only that it is done, and perhaps what it made.
+/// The materialization id of a successful attempt. With reported outputs it is derived from the attempt; a worker that
+/// reports no outputs may name the materialization itself.
 pub(super) fn named(
     task: &Task,
     attempt: AttemptId,

@@ -1,5 +1,4 @@
-//! What an attempt says of its outputs: results of checks, what a check has blocked, and files that do not count
-//! (ADR-062).
+//! Folds the reported outputs of an attempt: check results, quarantined outputs, and files to be removed (ADR-062).
 
 use servo_core::{AssetKey, AttemptId, RunId};
 
@@ -96,12 +95,12 @@ fn quarantine(state: &mut State, row: QuarantineRow) {
     state.changes.quarantine.insert((row.asset_key.clone(), row.materialization_id));
     if let Some(passed_over) = state.quarantine.insert(row) {
         state.changes.quarantine.insert((passed_over.asset_key.clone(), passed_over.materialization_id));
-        throw_away(state, passed_over);
+        drop_quarantined(state, passed_over);
     }
 }
 
-/// What waited for review will never count.
-pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
+/// Drops a quarantined materialization for good.
+pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
     state.changes.effect(Effect::Discard(Discard {
         run_id: row.run_id,
         task_key: row.task_key,
@@ -111,7 +110,7 @@ pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
     }));
 }
 
-/// What an attempt has stored will never count, except what waits for review: if that is approved, it does.
+/// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.
 pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
     let id = materialization_of(attempt_id);
@@ -125,7 +124,7 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
     state.changes.effect(Effect::Discard(discard));
 }
 
-/// What a report says of an asset.
+/// The reported output for an asset.
 pub(super) fn output_of<'a>(outputs: &'a [OutputReport], asset: &AssetKey) -> Option<&'a OutputReport> {
     outputs.iter().find(|output| output.asset == *asset)
 }

@@ -1,4 +1,4 @@
-//! What the end of a task means for the tasks after it (INV-6, INV-10) and for its run.
+//! Propagates the end of a task to its downstream tasks (INV-6, INV-10) and to its run.
 //!
 //! Each edge is resolved once. Work per completion is O(out-degree); only failures walk further. Two failures that
 //! race leave the same state in either order: the cause named is the smallest task key, times are the earliest.
@@ -78,7 +78,7 @@ fn satisfied(state: &mut State, at: At, run: RunId, task: u32) {
     });
 }
 
-/// A mistake to be noticed: every end of an attempt counts, whatever came of it.
+/// A planted mistake: every end of an attempt counts, whatever its outcome.
 pub(super) fn counted(state: &mut State, at: At, run: RunId, task: u32) {
     let Some(owner) = state.runs.get(&run) else { return };
     let after: Vec<u32> = owner.edges_out(task).map(|position| owner.edges[position].downstream).collect();
@@ -87,7 +87,7 @@ pub(super) fn counted(state: &mut State, at: At, run: RunId, task: u32) {
     }
 }
 
-/// Skips a waiting task; says whether it ended now.
+/// Skips a waiting task; returns whether it ended now.
 fn skipped(state: &mut State, at: At, run: RunId, task: u32, cause: u32) -> bool {
     let mut ended_now = false;
     let mut skipped_before = false;
@@ -139,7 +139,7 @@ fn skipped_again(state: &mut State, at: At, run: RunId, task: u32, cause: u32) {
     }
 }
 
-/// Cancels a waiting task; says whether it ended now.
+/// Cancels a waiting task; returns whether it ended now.
 fn cancelled(state: &mut State, at: At, run: RunId, task: u32) -> bool {
     let mut ended_now = false;
     state.change_task(run, task, at.id, |task| {

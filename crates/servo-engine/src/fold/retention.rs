@@ -1,4 +1,4 @@
-//! What leaves memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
+//! Evicts from memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
 //!
 //! A pure function of the log, so every replay forgets the same things at the same event.
 
@@ -32,10 +32,10 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     }
 }
 
-pub(super) fn forget_requests(state: &mut State) {
+pub(super) fn evict_requests(state: &mut State) {
     let before = state.head.last_event_at.saturating_sub(state.settings.dedup_window);
-    state.run_keys.forget(before, state.settings.dedup_entries);
-    state.idempotency.forget(before, state.settings.dedup_entries);
+    state.run_keys.evict(before, state.settings.dedup_entries);
+    state.idempotency.evict(before, state.settings.dedup_entries);
 }
 
 /// Remembers the key of an event that nothing else in the state would recognize. False if it was known.
@@ -52,6 +52,6 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
         created_at: at.time,
         row_version: at.id,
     });
-    forget_requests(state);
+    evict_requests(state);
     true
 }

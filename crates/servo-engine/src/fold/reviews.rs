@@ -1,7 +1,9 @@
-//! Reviews: what a check had blocked counts after all, or is thrown away (ADR-062). What does not wait was reviewed before.
+//! Reviews: what a check had blocked counts after all, or is thrown away (ADR-062). What does not wait was reviewed
+//! before.
 //!
-//! What is approved counts from its release on: until its data is where readers look for it, nothing names it (ADR-075).
-//! It takes its place among other materializations by the time of the approval, however long the release took.
+//! What is approved counts from its release on: until its data is where readers look for it, nothing names it
+//! (ADR-075). It takes its place among other materializations by the time of the approval, however long the release
+//! took.
 
 use servo_core::{AssetKey, AttemptId, MaterializationId};
 
@@ -62,7 +64,7 @@ pub(super) fn rejected(state: &mut State, payload: &MaterializationRejected) -> 
         return Applied::No(Ignored::Duplicate);
     }
     if let Some(thrown_away) = take(state, &payload.asset_key, payload.materialization_id) {
-        outputs::throw_away(state, thrown_away);
+        outputs::drop_quarantined(state, thrown_away);
     }
     Applied::Yes
 }

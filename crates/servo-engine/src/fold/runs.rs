@@ -42,7 +42,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
         created_at: at.time,
         row_version: at.id,
     });
-    retention::forget_requests(state);
+    retention::evict_requests(state);
     state.runs.insert(
         payload.run_id,
         Arc::new(Run {

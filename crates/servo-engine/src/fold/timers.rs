@@ -1,4 +1,4 @@
-//! Timers and deadlines. What fires is judged against the row as it is now: late news wins (INV-9).
+//! Timers and deadlines. A firing timer is checked against the current row: later reports win (INV-9).
 
 use std::sync::Arc;
 
@@ -114,7 +114,7 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
             };
             let error = TaskError::new(
                 ErrorCode::HeartbeatLost,
-                format!("worker {worker} was not heard of for {silence}"),
+                format!("no heartbeat from worker {worker} for {silence}"),
             );
             let lost = tasks::End::Failed(Some(Arc::new(error)), TransitionReason::HeartbeatTimeout);
             tasks::end_attempt(state, at, payload.run_id, position, lost);

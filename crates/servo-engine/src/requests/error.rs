@@ -5,7 +5,7 @@ use servo_core::RunId;
 use crate::planner::PlanningError;
 use crate::refusal::RefusalKind;
 
-/// Why a request for a run makes no sense. Nothing was changed.
+/// Reasons why a request for a run is not valid. Nothing was changed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum RequestError {
@@ -15,14 +15,14 @@ pub enum RequestError {
     Planning(#[from] PlanningError),
     #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
     NothingDeployed,
-    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
+    #[error("run {run_id} is still active; cancel it first, or wait until it has ended")]
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
 }
 
 impl RequestError {
-    /// What kind of no it is.
+    /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
             RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::partitions::{Moment, PartitionsDef};
+use servo_core::partitions::{PartitionContext, PartitionsDef};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, Timestamp};
 
@@ -18,7 +18,7 @@ use crate::state::State;
 pub struct PlannedRun {
     /// The plan.
     pub planned: Planned,
-    /// The definitions that it speaks of.
+    /// The definitions it refers to.
     pub definitions: Arc<Definitions>,
     /// The parts of the state that it was made from.
     pub basis: PlanBasis,
@@ -81,7 +81,7 @@ pub fn plan_with(
     let context = PlanContext {
         tenant: state.tenant(),
         workspace: state.workspace(),
-        at: Moment::new(at, state.dynamic_partitions()),
+        at: PartitionContext::new(at, state.dynamic_partitions()),
         materializations: state,
         max_tasks: state.settings().max_tasks_per_run,
     };
@@ -90,7 +90,8 @@ pub fn plan_with(
     Ok(PlannedRun { planned, definitions, basis: PlanBasis { deployment: None, dynamic } })
 }
 
-/// The command for a request that is not planned: it is answered with the run of the same request made before, or refused.
+/// The command for a request that is not planned: it is answered with the run of the same request made before, or
+/// refused.
 pub fn unplanned(run_key: Arc<str>, request: RunRequest) -> TriggerRun {
     TriggerRun::planned(run_key, request, None)
 }

@@ -19,7 +19,7 @@ table! {
         time_zones: String;
         project: String;
         deployed_by: Principal;
-        /// How many assets are deployed with it.
+        /// Number of deployed assets.
         assets: u32;
         assets_upserted: u32;
         assets_removed: u32;

@@ -33,7 +33,7 @@ table! {
         change_number: u64;
         /// How many keys there are.
         partitions: u64;
-        /// Who made the last change.
+        /// The author of the last change.
         changed_by: Principal;
         changed_at: Timestamp, unique;
         row_version: EventId, unique;

@@ -26,7 +26,7 @@ table! {
     }
 }
 
-/// What memory keeps of a run key.
+/// The in-memory entry of a run key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct RunKeyEntry {

@@ -49,7 +49,7 @@ table! {
         source_type: String;
         /// What made somebody or something ask.
         source: Json<RunSource>;
-        /// Who asked.
+        /// The caller.
         requested_by: Principal;
         /// The caller's own id of the request.
         request_id: Option<String>;

@@ -1,4 +1,4 @@
-//! What changed since the compactor last asked. Bookkeeping beside the state: it takes no part in comparisons.
+//! Changes since the compactor last took them. Bookkeeping beside the state: it takes no part in comparisons.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Changes {
     pub(crate) partition_sets: BTreeSet<String>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
-    /// What came to wait for review, or was reviewed.
+    /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,

@@ -19,7 +19,7 @@ pub(crate) struct DynamicPartitions {
     sets: BTreeMap<String, Set>,
 }
 
-/// What is known of a name besides its keys. Stays when the last key is gone, so that change numbers go on.
+/// Metadata of a dynamic partition set. Stays when the last key is removed, so that change numbers continue.
 #[derive(Debug, Clone)]
 struct Set {
     number: u64,

@@ -1,6 +1,6 @@
-//! What a check has blocked. Of each partition the newest waits for review: it takes the place of the one before, so that
-//! there is never more to look at, and to remember, than there are partitions (ADR-062). What was approved stays until its
-//! data is released, beside what may wait again (ADR-075).
+//! What a check has blocked. Of each partition the newest waits for review: it takes the place of the one before, so
+//! that there is never more to look at, and to remember, than there are partitions (ADR-062). What was approved stays
+//! until its data is released, beside what may wait again (ADR-075).
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Quarantine {
         self.get(asset, id).filter(|row| row.approved_event_id.is_none())
     }
 
-    /// Lets one wait. Gives the one that does not, if the partition has two: the one with the smaller event, whichever
-    /// came first (INV-1).
+    /// Adds a row. Returns the one that is replaced, if the partition has two: the one with the smaller event,
+    /// whichever came first (INV-1).
     pub(crate) fn insert(&mut self, row: QuarantineRow) -> Option<QuarantineRow> {
         let place = (row.asset_key.clone(), row.partition_key.clone());
         let known = self.newest.get(&place).map(|id| (row.asset_key.clone(), *id));

@@ -20,9 +20,9 @@ pub struct Edge {
     pub upstream: u32,
     /// The task that waits.
     pub downstream: u32,
-    /// What became of it; set once.
+    /// Its resolution; set once.
     pub resolution: Option<Resolution>,
-    /// When.
+    /// The expiry.
     pub at: Option<Timestamp>,
     /// The upstream's attempt that decided it.
     pub attempt: Option<u32>,
@@ -30,16 +30,16 @@ pub struct Edge {
     pub version: EventId,
 }
 
-/// Who stopped a run, and why.
+/// The cancellation of a run: by whom, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancel {
-    /// When.
+    /// The expiry.
     pub at: Timestamp,
     /// Who.
     pub principal: Principal,
     /// Why.
     pub reason: String,
-    /// Whether the run took too long, rather than somebody asking.
+    /// Whether the run timed out, rather than being cancelled by a user.
     pub timed_out: bool,
 }
 
@@ -84,7 +84,7 @@ pub struct Run {
     pub requested: EventId,
     /// Stable name of the request.
     pub key: Arc<str>,
-    /// What was asked for.
+    /// Hash of the request.
     pub fingerprint: Fingerprint,
     /// The plan it follows.
     pub plan: Option<PlanId>,
@@ -102,7 +102,7 @@ pub struct Run {
     pub reason: RunTransitionReason,
     /// What made somebody or something ask.
     pub source: RunSource,
-    /// Who asked.
+    /// The caller.
     pub requested_by: Principal,
     /// The caller's own id of the request.
     pub request_id: Option<Arc<str>>,
@@ -128,7 +128,7 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
     /// Event that ended it.
     pub finished_event: Option<EventId>,
-    /// Who stopped it.
+    /// The cancellation, if there was one.
     pub cancel: Option<Cancel>,
     /// Newest event that changed it.
     pub version: EventId,

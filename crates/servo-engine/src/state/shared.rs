@@ -1,7 +1,8 @@
-//! Collections that are cheap to clone: a clone shares everything, and what is changed afterwards is copied in small pieces.
+//! Collections that are cheap to clone: a clone shares everything, and what is changed afterwards is copied in small
+//! pieces.
 //!
-//! The state is published to readers after every batch (ADR-076). A clone costs one reference count for every 64 items; a
-//! change after it copies the 64 items around it, once. Lookups cost what those of a sorted list cost.
+//! The state is published to readers after every batch (ADR-076). A clone costs one reference count for every 64 items;
+//! a change after it copies the 64 items around it, once. Lookups cost what those of a sorted list cost.
 
 use std::borrow::Borrow;
 use std::fmt;

@@ -14,7 +14,7 @@ use super::{
     Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer, Run, RunKeyIndex,
     State, Statuses, Task, TaskRef, index, run_rows,
 };
-use crate::rows::{Delta, EndedRows, GoneKeys, HotRows};
+use crate::rows::{Delta, EndedRows, HotRows, RemovedKeys};
 use crate::settings::Settings;
 
 /// Why rows are not a state.
@@ -25,7 +25,7 @@ pub struct RestoreError {
     pub table: &'static str,
     /// Primary key of the row.
     pub key: String,
-    /// What does not fit.
+    /// The inconsistency.
     pub problem: String,
 }
 
@@ -62,7 +62,7 @@ impl State {
         rows
     }
 
-    /// The state that [`State::rows`] came from.
+    /// Restores the state that [`State::rows`] was taken from.
     pub fn from_rows(
         tenant: TenantId,
         workspace: WorkspaceId,
@@ -181,11 +181,11 @@ pub(super) fn take(state: &mut State) -> Delta {
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
-        gone: GoneKeys {
+        gone: RemovedKeys {
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
-            ..GoneKeys::default()
+            ..RemovedKeys::default()
         },
         ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
         appended: changes.appended,

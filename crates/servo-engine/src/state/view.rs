@@ -2,14 +2,14 @@
 
 use super::{IdempotencyIndex, Index, RunKeyIndex, State};
 
-/// The state at one moment. Whoever holds one sees neither what comes later nor anything that is not durable, and holds up
-/// nobody.
+/// The state at one moment. Whoever holds one sees neither what comes later nor anything that is not durable, and holds
+/// up nobody.
 #[derive(Debug, Clone)]
 pub struct Snapshot(State);
 
 impl Snapshot {
-    /// Runs, partitions, definitions and what waits for review. Indexes of controllers, keys of requests and changes for the
-    /// tables are not part of it: they are the engine's own, so nothing is due and nothing is ready here.
+    /// Runs, partitions, definitions and what waits for review. Indexes of controllers, keys of requests and changes
+    /// for the tables are not part of it: they are the engine's own, so nothing is due and nothing is ready here.
     pub fn state(&self) -> &State {
         &self.0
     }

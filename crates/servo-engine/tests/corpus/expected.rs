@@ -1,4 +1,4 @@
-//! What the files of `corpus/v1/` say.
+//! The expected contents of the files in `corpus/v1/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -343,7 +343,7 @@ fn asset() -> AssetKey {
     AssetKey::new("raw", "events").expect("an asset")
 }
 
-/// What kinds that were there before came to say later, each in a file of its own.
+/// Later additions to existing kinds of events, each in a file of its own.
 pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     let run_id = run();
     let retried = |from_failure| {

@@ -139,12 +139,12 @@ impl World {
         discards(std::mem::take(&mut self.effects))
     }
 
-    /// Lets time pass; nothing else happens.
+    /// Advances the clock without a step.
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.now = self.now.saturating_add(servo_core::Millis::from_secs(seconds));
     }
 
-    /// Lets time pass, then lets the engine look.
+    /// Advances the clock, then steps the engine.
     pub(crate) fn pass(&mut self, seconds: u64) -> Step {
         self.wait(seconds);
         self.step(&[])
@@ -257,7 +257,7 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
     })
 }
 
-/// The review of something that nobody put aside.
+/// The review of a materialization that is not in quarantine.
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");
     let materialization_id = MaterializationId::from_parts(1, 1);

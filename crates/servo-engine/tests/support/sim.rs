@@ -23,17 +23,17 @@ use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
 pub(crate) type Graph = Vec<(u16, u8)>;
 
 /// One thing that happens: what, to whom, how much.
-pub(crate) type Act = (u8, u16, u8);
+pub(crate) type Action = (u8, u16, u8);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Story {
+pub(crate) struct History {
     graphs: Vec<Graph>,
-    acts: Vec<Act>,
+    acts: Vec<Action>,
     slots: u32,
     pub(crate) recent_runs: usize,
 }
 
-pub(crate) fn stories() -> impl Strategy<Value = Story> {
+pub(crate) fn stories() -> impl Strategy<Value = History> {
     let graph = prop::collection::vec((any::<u16>(), any::<u8>()), 1..=12);
     (
         prop::collection::vec(graph, 1..=4),
@@ -41,7 +41,7 @@ pub(crate) fn stories() -> impl Strategy<Value = Story> {
         1..6u32,
         0..3usize,
     )
-        .prop_map(|(graphs, acts, slots, recent_runs)| Story { graphs, acts, slots, recent_runs })
+        .prop_map(|(graphs, acts, slots, recent_runs)| History { graphs, acts, slots, recent_runs })
 }
 
 pub(crate) fn plan_for(graph: &Graph) -> Plan {
@@ -82,11 +82,11 @@ pub(crate) struct Sim {
     pub(crate) now: Timestamp,
     plans: Vec<Plan>,
     pub(crate) runs: Vec<RunId>,
-    /// What queues hold, including what was delivered already: they may deliver again.
+    /// Messages in the queues, including delivered ones: they may be delivered again.
     queue: Vec<Attempt>,
-    /// What workers believe they run.
+    /// Attempts that workers believe they run.
     running: Vec<Attempt>,
-    /// Everything sent so far: any of it may come again.
+    /// All inputs sent so far: any of them may be sent again.
     sent: Vec<Input>,
     waiting: Vec<Input>,
     pub(crate) log: Vec<Vec<Event>>,
@@ -95,12 +95,12 @@ pub(crate) struct Sim {
     pub(crate) effects: Vec<Effect>,
     /// The state as it was some steps ago.
     before: State,
-    /// What happened on the way, by name.
+    /// Names of the cases covered so far.
     pub(crate) seen: BTreeSet<String>,
 }
 
 impl Sim {
-    pub(crate) fn new(story: &Story) -> Self {
+    pub(crate) fn new(story: &History) -> Self {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 3,
@@ -129,8 +129,8 @@ impl Sim {
         }
     }
 
-    /// Plays the story, then lets everything go well until nothing is left to do.
-    pub(crate) fn play(story: &Story) -> Self {
+    /// Plays the history, then continues without faults until nothing is left to do.
+    pub(crate) fn play(story: &History) -> Self {
         let mut sim = Self::new(story);
         for act in &story.acts {
             sim.act(*act);
@@ -143,7 +143,7 @@ impl Sim {
         self.engine.state().settings().clone()
     }
 
-    fn act(&mut self, (what, whom, how): Act) {
+    fn act(&mut self, (what, whom, how): Action) {
         let pick = |len: usize| (len > 0).then(|| usize::from(whom) % len);
         let input = match what % 32 {
             0..=2 => pick(self.plans.len()).map(|i| self.request(i, how)),
@@ -234,7 +234,7 @@ impl Sim {
         ))
     }
 
-    /// What waits for review is approved or rejected; now and then something that does not wait.
+    /// Approves or rejects a quarantined materialization; now and then one that is not in quarantine.
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
         let waiting: Vec<_> = self.engine.state().quarantine().collect();
         let row = waiting.get(usize::from(whom) % waiting.len().max(1))?;
@@ -388,7 +388,7 @@ impl Sim {
     }
 
     /// Faults are over: queues hold what they should, workers answer, time passes. Everything must end.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_to_rest(&mut self) {
         for _ in 0..600 {
             if self.engine.state().active_runs() == 0 {
                 self.flush();

@@ -14,7 +14,7 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What the fold did, in a word: the new state, `applied` where the state stays, or why it was ignored.
+/// The fold's outcome in one word: the new state, `applied` where the state stays, or why it was ignored.
 pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
     applied: servo_engine::Applied,
     before: S,
@@ -41,7 +41,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
     }
 }
 
-/// What `step` answered, in a word.
+/// The reply of `step` in one word.
 pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refusal>) -> String {
     use servo_engine::{Refusal, Reply};
     match reply {

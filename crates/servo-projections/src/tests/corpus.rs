@@ -20,7 +20,7 @@ fn directory(version: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/v{version}"))
 }
 
-/// Everything that can be read of a workspace, as text.
+/// The readable contents of a workspace, as text.
 async fn contents(blobs: Arc<dyn Blobs>) -> String {
     let projection = Projection::open_latest(blobs, layout()).await.unwrap().unwrap();
     let mut text = format!("{:#?}\n", projection.hot_rows().await.unwrap());

@@ -1,4 +1,4 @@
-//! A real engine at work, its batches in a real log.
+//! A real engine whose batches go to a real log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ impl Workload {
         effects
     }
 
-    /// Of what waits for review some is approved, some is rejected, and some goes on waiting.
+    /// Approves some quarantined materializations, rejects some, and leaves the rest.
     async fn review(&mut self, n: u64) -> Vec<Dispatch> {
         let verdict = match n % 3 {
             0 => Verdict::Approve,

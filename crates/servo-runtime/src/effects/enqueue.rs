@@ -13,8 +13,8 @@ use servo_queue::{
 use servo_store::Layout;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::ground::Ground;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
+use crate::spawner::Spawner;
 
 /// Hands attempts to queues.
 pub(crate) struct Enqueuer {
@@ -24,15 +24,15 @@ pub(crate) struct Enqueuer {
     pub(crate) layout: Layout,
     pub(crate) heartbeat_interval: Millis,
     pub(crate) token_lifetime: Millis,
-    pub(crate) ground: Arc<dyn Ground>,
-    pub(crate) engine: flume::WeakSender<Message>,
+    pub(crate) spawner: Arc<dyn Spawner>,
+    pub(crate) engine: flume::WeakSender<EngineMessage>,
 }
 
 /// Dispatches that are tried where the batch was committed before they are handed to another thread.
 const TRIED_AT_ONCE: usize = 16;
 
 impl Enqueuer {
-    /// Does what can be done without waiting; answers the rest.
+    /// Carries out the effects that need not wait; returns the rest.
     pub(super) fn begin(&self, mut dispatches: Vec<Dispatch>) -> Vec<Dispatch> {
         if dispatches.len() <= TRIED_AT_ONCE {
             dispatches.retain(|dispatch| {
@@ -46,13 +46,13 @@ impl Enqueuer {
 
     fn acknowledge(&self, dispatch: &Dispatch) -> Result<(), ()> {
         let engine = self.engine.upgrade().ok_or(())?;
-        engine.try_send(Message::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
+        engine.try_send(EngineMessage::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
     }
 
-    /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
+    /// Runs until the commit thread ends. The queue's answer goes back to the engine as an acknowledgement.
     pub(crate) async fn run(self: Arc<Self>, mut dispatches: UnboundedReceiver<Vec<Dispatch>>) {
         let (requests, waiting) = unbounded_channel();
-        let lanes = EnqueueLanes::new(self.queue.clone(), self.ground.clone());
+        let lanes = EnqueueLanes::new(self.queue.clone(), self.spawner.clone());
         let feed = async {
             // It ends with the requests.
             let requests = requests;
@@ -71,14 +71,15 @@ impl Enqueuer {
             let engine = self.engine.upgrade();
             async move {
                 if let Some(engine) = engine {
-                    let _stopping = engine.send_async(Message::Input(Input::Enqueued(attempt), None)).await;
+                    let _stopping =
+                        engine.send_async(EngineMessage::Input(Input::Enqueued(attempt), None)).await;
                 }
             }
         };
         futures::join!(feed, lanes.run(waiting, taken));
     }
 
-    /// Nobody believes an envelope whose token has expired.
+    /// Messages expire with the token of their envelope.
     fn options(&self) -> EnqueueOptions {
         let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
         EnqueueOptions { deadline, ..EnqueueOptions::default() }

@@ -1,8 +1,8 @@
 //! Effects on files of assets, on a thread of their own: whatever a disk or a bucket does, decisions and commits go on.
 //!
-//! Effects gather for a moment, so that a thousand promotions cost one sync of the disk, and of those of one partition only
-//! the newest is carried out. One that fails is tried again and holds up no other. None that tables must not be ahead of is
-//! lost: a [`Barrier`] opens when all before it are done, and never if the process ends first (ADR-074).
+//! Effects gather for a moment, so that a thousand promotions cost one sync of the disk, and of those of one partition
+//! only the newest is carried out. One that fails is tried again and holds up no other. None that tables must not be
+//! ahead of is lost: a [`Barrier`] opens when all before it are done, and never if the process ends first (ADR-074).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -18,14 +18,14 @@ use tokio::sync::oneshot;
 use super::release::Released;
 use super::{discard, promote};
 use crate::data::Data;
-use crate::ground::{Ground, within};
-use crate::messages::Message;
+use crate::messages::EngineMessage;
+use crate::spawner::{Spawner, within};
 
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
 /// Never sleeps longer than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// To the thread, in order.
 enum Request {
@@ -55,7 +55,8 @@ impl FileEffectsHandle {
         }
     }
 
-    /// Opens when everything begun so far is carried out, except what the log will acknowledge: the state remembers that.
+    /// Opens when everything begun so far is carried out, except what the log will acknowledge: the state remembers
+    /// that.
     pub(crate) fn barrier(&self) -> Barrier {
         let (open, opened) = oneshot::channel();
         let _stopping = self.0.send(Request::Barrier(open));
@@ -67,12 +68,12 @@ impl FileEffectsHandle {
 pub(crate) struct FileEffects {
     /// None if nothing that runs here stores any: then there is nothing to do.
     pub(crate) data: Option<Data>,
-    pub(crate) ground: Arc<dyn Ground>,
+    pub(crate) spawner: Arc<dyn Spawner>,
     /// How long effects may gather.
     pub(crate) linger: Duration,
     pub(crate) stopping: Arc<AtomicBool>,
     /// To acknowledge releases.
-    pub(crate) engine: flume::WeakSender<Message>,
+    pub(crate) engine: flume::WeakSender<EngineMessage>,
     /// Chance for delays.
     pub(crate) seed: u64,
 }
@@ -87,14 +88,14 @@ impl FileEffects {
     async fn run(self, requests: flume::Receiver<Request>) {
         let mut pending = Pending::default();
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
-        // When to carry out what is pending, by the timers of the ground.
+        // When to carry out what is pending, by the timers of the spawner.
         let mut due: Option<Duration> = None;
         loop {
-            let now = self.ground.elapsed();
-            let wait = due.map_or(LONGEST_WAIT, |due| due.saturating_sub(now));
-            let hung_up = match within(self.ground.as_ref(), wait, requests.recv_async()).await {
+            let now = self.spawner.elapsed();
+            let wait = due.map_or(MAX_WAIT, |due| due.saturating_sub(now));
+            let hung_up = match within(self.spawner.as_ref(), wait, requests.recv_async()).await {
                 Some(Ok(request)) => {
-                    let now = self.ground.elapsed();
+                    let now = self.spawner.elapsed();
                     let is_urgent = request.is_urgent();
                     pending.add(request);
                     due = Some(if is_urgent { now } else { due.unwrap_or(now + self.linger) });
@@ -109,8 +110,8 @@ impl FileEffects {
                     None
                 }
                 Err(error) => {
-                    tracing::error!(%error, "data could not follow the log, it will be tried again");
-                    Some(self.ground.elapsed() + backoff.next_delay())
+                    tracing::error!(%error, "data could not be updated from the log, it will be tried again");
+                    Some(self.spawner.elapsed() + backoff.next_delay())
                 }
             };
             // What is left is found again by the next start: tables wait for it, or rows say so.
@@ -145,7 +146,7 @@ impl FileEffects {
                 // Without an engine the next start releases it again.
                 if let Some(engine) = self.engine.upgrade() {
                     let _stopping =
-                        engine.send_async(Message::Input(Input::Released(release.clone()), None)).await;
+                        engine.send_async(EngineMessage::Input(Input::Released(release.clone()), None)).await;
                 }
             }
             Released::Missing => {

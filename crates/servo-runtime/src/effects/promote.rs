@@ -21,7 +21,7 @@ pub(super) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<()
         // Only what was committed is pointed at, whatever a worker says.
         if !data.root.has(&marker).await? {
             tracing::error!(marker, "a materialization was reported whose data is not there");
-        } else if !points_further(data, &name, *event_id).await? {
+        } else if !is_behind(data, &name, *event_id).await? {
             pointers.push((name, pointer(promotion)));
         }
     }
@@ -32,7 +32,7 @@ pub(super) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<()
 }
 
 /// Whether a pointer says something newer already.
-async fn points_further(data: &Data, name: &str, event: EventId) -> Result<bool, DataError> {
+async fn is_behind(data: &Data, name: &str, event: EventId) -> Result<bool, DataError> {
     let found = data.root.get(name).await?;
     let told = found.and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok());
     let told = told.and_then(|told| told["event_id"].as_str()?.parse::<EventId>().ok());

@@ -1,4 +1,4 @@
-//! Where the real thing differs from the model, in words.
+//! Compares states and tables with the model and describes the differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -37,7 +37,7 @@ fn text(value: Option<impl ToString>) -> Option<String> {
 }
 
 impl Model {
-    /// Where a state differs.
+    /// The differences of a state.
     pub fn compare_state(&self, state: &State) -> Vec<String> {
         let mut found = self.compare_rows(&state.rows());
         let (open, counted) = (self.open_attempts(), state.outstanding() as usize);
@@ -47,7 +47,7 @@ impl Model {
         found
     }
 
-    /// Where tables differ: memory's and those of history.
+    /// The differences of tables: hot ones and history.
     pub fn compare_tables(&self, tables: &Tables) -> Vec<String> {
         let mut found = Differences(self.compare_rows(&tables.hot));
         let names = |run: &Run| (run.requested, run.id.clone());
@@ -81,7 +81,7 @@ impl Model {
         found.0
     }
 
-    /// Where rows of memory differ.
+    /// The differences of hot rows.
     pub fn compare_rows(&self, rows: &HotRows) -> Vec<String> {
         let mut found = Differences::default();
         let head = || "the head".to_owned();

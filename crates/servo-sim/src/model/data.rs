@@ -1,20 +1,19 @@
-//! What is known of data: the latest of each partition, how its last attempt ended, and what waits for review (ADR-056,
-//! ADR-062).
+//! The status of data: the latest of each partition, how its last attempt ended, and the quarantine (ADR-056, ADR-062).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use servo_core::{EventId, Operation, TaskKey, Timestamp};
 
-use super::follow::{Judged, No};
+use super::follow::{Judged, Rejection};
 use super::log::{list, text};
 use super::run::Dispatched;
 use super::{Event, Task, TaskIs};
 
 /// An asset, and one of its partitions if it has any.
-pub type Place = (String, Option<String>);
+pub type AssetPartition = (String, Option<String>);
 
-/// A materialization that counts.
+/// A current materialization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Made {
@@ -37,7 +36,7 @@ pub struct LastAttempt {
     pub event: EventId,
 }
 
-/// What is known of a partition.
+/// The status of a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Status {
@@ -45,7 +44,7 @@ pub struct Status {
     pub last: LastAttempt,
 }
 
-/// What a check has blocked.
+/// A quarantined output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Waiting {
@@ -60,7 +59,7 @@ pub struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Approved {
-    pub place: Place,
+    pub place: AssetPartition,
     pub run: String,
     pub at: Timestamp,
     pub event: EventId,
@@ -68,29 +67,29 @@ pub struct Approved {
     pub as_of: Option<EventId>,
 }
 
-/// Something came to count.
+/// A materialization that became current.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Promotion {
-    pub place: Place,
+    pub place: AssetPartition,
     pub made: Made,
-    /// By a review, rather than by the end of its task.
+    /// Whether a review made it current, rather than the end of its task.
     pub approved: bool,
 }
 
-/// What is known of all data.
+/// The status of all data.
 #[derive(Debug, Clone, Default)]
 #[allow(missing_docs)]
 pub struct Data {
-    pub statuses: BTreeMap<Place, Status>,
-    pub quarantine: BTreeMap<Place, Waiting>,
+    pub statuses: BTreeMap<AssetPartition, Status>,
+    pub quarantine: BTreeMap<AssetPartition, Waiting>,
     /// What was approved and is not released, by asset and id.
     pub approved: BTreeMap<(String, String), Approved>,
-    /// Everything that ever came to count, in order.
+    /// All materializations that ever became current, in order.
     pub promotions: Vec<Promotion>,
 }
 
-/// What a report says of an asset.
+/// The reported output state of an asset.
 fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
     let about = |output: &&Value| output.get("asset").and_then(Value::as_str) == Some(asset);
     list(report, "outputs").iter().find(about)?.get("state")?.as_str()
@@ -106,7 +105,7 @@ pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
 }
 
 impl Data {
-    /// What a report puts aside, whatever becomes of its task.
+    /// Quarantines reported outputs, whatever the outcome of their task.
     pub(super) fn set_aside(
         &mut self,
         event: &Event,
@@ -151,7 +150,7 @@ impl Data {
 
     fn ended(
         &mut self,
-        place: Place,
+        place: AssetPartition,
         id: Option<&str>,
         last: LastAttempt,
         (code, as_of): (Option<String>, Option<EventId>),
@@ -165,13 +164,15 @@ impl Data {
         self.statuses.insert(place, Status { latest: made.or(before), last });
     }
 
-    /// Somebody has decided about what waits.
+    /// Applies a review of a quarantined output.
     pub(super) fn reviewed(&mut self, event: &Event, approves: bool) -> Judged {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let mut waiting = self.quarantine.iter();
         let found = waiting.find(|((of, _), waiting)| of == asset && waiting.id == id);
-        let place = found.map(|(place, _)| place.clone()).ok_or(No::Ignored("duplicate"))?;
-        let Some(waiting) = self.quarantine.remove(&place) else { return Err(No::Ignored("duplicate")) };
+        let place = found.map(|(place, _)| place.clone()).ok_or(Rejection::Ignored("duplicate"))?;
+        let Some(waiting) = self.quarantine.remove(&place) else {
+            return Err(Rejection::Ignored("duplicate"));
+        };
         if approves {
             let Waiting { run, code, as_of, .. } = waiting;
             let approved = Approved { place, run, at: event.at, event: event.id, code, as_of };
@@ -185,7 +186,7 @@ impl Data {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let Some(approved) = self.approved.remove(&(asset.to_owned(), id.to_owned())) else {
             let waits = self.quarantine.iter().any(|((of, _), waiting)| of == asset && waiting.id == id);
-            return Err(No::Ignored(if waits { "not in that state" } else { "duplicate" }));
+            return Err(Rejection::Ignored(if waits { "not in that state" } else { "duplicate" }));
         };
         let Approved { place, run, at, event: by, code, as_of } = approved;
         let last = LastAttempt { succeeded: true, run: run.clone(), at: event.at, event: event.id };

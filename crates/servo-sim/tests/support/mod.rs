@@ -1,4 +1,4 @@
-//! Random stories: an engine, and everything that may happen to it.
+//! Random histories: an engine, and everything that may happen to it.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use servo_engine::{
 };
 use servo_sim::model::Log;
 
-/// What happens, to whom, how.
-pub(crate) type Act = (u8, u16, u8);
+/// An action: its kind, its target, its variant.
+pub(crate) type Action = (u8, u16, u8);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Story {
-    acts: Vec<Act>,
+pub(crate) struct History {
+    acts: Vec<Action>,
     slots: u32,
     recent_runs: usize,
     dedup_entries: usize,
 }
 
-pub(crate) fn stories() -> impl Strategy<Value = Story> {
+pub(crate) fn stories() -> impl Strategy<Value = History> {
     let acts = prop::collection::vec((any::<u8>(), any::<u16>(), any::<u8>()), 0..400);
     let dedup_entries = prop_oneof![Just(2_usize), Just(1_000)];
-    (acts, 1..5u32, 0..4usize, dedup_entries).prop_map(|(acts, slots, recent_runs, dedup_entries)| Story {
+    (acts, 1..5u32, 0..4usize, dedup_entries).prop_map(|(acts, slots, recent_runs, dedup_entries)| History {
         acts,
         slots,
         recent_runs,
@@ -78,7 +78,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn play(story: &Story) -> Self {
+    pub(crate) fn play(story: &History) -> Self {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 4,
@@ -110,7 +110,7 @@ impl World {
         self.engine.state().settings().clone()
     }
 
-    /// The log as bytes say it.
+    /// The log as read from bytes.
     pub(crate) fn log(&self) -> Log {
         log_of(&self.log)
     }
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    fn act(&mut self, (what, whom, how): Act) -> Option<Input> {
+    fn act(&mut self, (what, whom, how): Action) -> Option<Input> {
         // Mostly the newest attempts; now and then one of long ago.
         let among = if how.is_multiple_of(16) { self.attempts.len() } else { self.attempts.len().min(6) };
         let attempt = self.attempts.iter().rev().nth(usize::from(whom) % among.max(1)).cloned();
@@ -173,7 +173,7 @@ impl World {
         None
     }
 
-    /// The process ends, and another goes on from the rows.
+    /// The process ends, and another continues from the rows.
     fn restart(&mut self) {
         let (tenant, workspace) = owner();
         self.deltas.push(self.engine.state_mut().take_delta());
