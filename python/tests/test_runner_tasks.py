@@ -68,6 +68,28 @@ def flights(ctx):
         assert not (tmp_path / "lake/staging/default.flights-attempt=2").exists()
 
 
+def test_an_output_names_the_code_that_was_loaded_not_what_its_file_says_by_now(tmp_path: Path) -> None:
+    text = """
+@servo.asset
+def flights():
+    return [3]
+
+@servo.asset(code_version="7")
+def named():
+    return [4]
+"""
+    with started(tmp_path, text) as runner:
+        module = next(tmp_path.rglob("demo.py"), None) or next(tmp_path.rglob("*.py"))
+        module.write_text(module.read_text().replace("[3]", "[5]"))
+        runner.send("scan")
+        manifest = runner.wait_for("scanned")["manifest"]
+        declared = {asset["key"]: asset["code_version"] for asset in manifest["assets"]}
+        assert only_output(runner.run("flights"))["code_version"] == declared["default/flights"]
+        assert only_output(runner.run("named"))["code_version"] == "7"
+    with started(tmp_path / "again", text.replace("[3]", "[5]")) as runner:
+        assert only_output(runner.run("flights"))["code_version"] != declared["default/flights"]
+
+
 def test_the_same_attempt_may_run_again(tmp_path: Path) -> None:
     with started(tmp_path, "@servo.asset\ndef flights():\n    return [3]\n") as runner:
         assert only_output(runner.run("flights")) == only_output(runner.run("flights"))

@@ -1,4 +1,4 @@
-//! Who may do what: every route is in the table here, and nothing is answered that is not.
+//! Authorization: every route is in the table here, and a request to any other route is refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,13 +8,14 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use servo_engine::{Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 
-/// What somebody may be allowed to do.
+/// A permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Permission {
@@ -29,20 +30,20 @@ pub enum Permission {
     QuarantineReview,
 }
 
-/// What a route asks of a caller.
+/// The access that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: it says nothing about a workspace.
+    /// No authentication: the response says nothing about a workspace.
     Public,
-    /// To be somebody who has this permission.
+    /// A caller with this permission.
     Needs(Permission),
-    /// The key of a worker.
+    /// The worker key.
     WorkerKey,
-    /// The token of the attempt that it is about.
+    /// The task token of the attempt.
     TaskToken,
 }
 
-/// Every route with what it asks for.
+/// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -92,13 +93,13 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
 ];
 
-/// What a route asks for; none if it is not in the table.
+/// The access that a route requires; none if it is not in the table.
 fn access(method: &Method, path: &str) -> Option<Access> {
     let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
     found.map(|(_, _, access)| *access)
 }
 
-/// Where a request came from. A server that does not say so serves nobody but holders of keys and tokens.
+/// The address of the client. Without it, only holders of keys and tokens are served.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Peer {
     /// The process that serves.
@@ -117,15 +118,15 @@ impl Peer {
     }
 }
 
-/// Who asks: the name that goes into the log.
+/// Who asks: the principal that goes into the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Actor(pub(crate) Arc<str>);
+pub(crate) struct Actor(pub(crate) Principal);
 
 /// The credential of a request about an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
 
-/// Lets a request through to its route, as somebody.
+/// Authenticates and authorizes a request.
 pub(crate) async fn authorize(
     State(app): State<Shared>,
     matched: MatchedPath,
@@ -138,13 +139,14 @@ pub(crate) async fn authorize(
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
     let peer = request.extensions().get::<Peer>().copied();
-    let actor: Arc<str> = match access {
-        Access::Public => "anybody".into(),
+    let worker = || Principal::new(PrincipalKind::Worker, "");
+    let principal = match access {
+        Access::Public => Principal::user("anybody"),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => match peer {
             Some(peer) if peer.is_here() => {
                 app.check_access_token(request.headers(), peer)?;
-                "local".into()
+                Principal::user("local")
             }
             Some(_) | None => {
                 let detail = "this server knows no users; it serves requests from its own machine only";
@@ -153,7 +155,7 @@ pub(crate) async fn authorize(
         },
         Access::WorkerKey => {
             app.check_worker(request.headers(), peer)?;
-            "worker".into()
+            worker()
         }
         Access::TaskToken => {
             let token = bearer(request.headers())
@@ -161,10 +163,10 @@ pub(crate) async fn authorize(
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             request.extensions_mut().insert(token);
-            "worker".into()
+            worker()
         }
     };
-    request.extensions_mut().insert(Actor(actor));
+    request.extensions_mut().insert(Actor(principal));
     Ok(next.run(request).await)
 }
 

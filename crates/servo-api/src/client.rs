@@ -1,4 +1,4 @@
-//! The other end: asks a server what its routes offer.
+//! The HTTP client of the API.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), servo_api::client::ClientError> {
@@ -21,9 +21,9 @@
 mod error;
 mod lists;
 mod logs;
-mod messages;
 mod partitions;
 mod runs;
+mod sse;
 mod streams;
 mod worker;
 mod workspace;
@@ -53,15 +53,15 @@ use crate::app::{Api, App};
 use crate::routes;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Longer than any answer is waited for, and than a stream is silent.
+/// Longer than any response or keep-alive takes.
 const READ_WITHIN: Duration = Duration::from_secs(60);
-/// Shorter than the server keeps a connection on which nothing is said.
+/// Shorter than the server keeps an idle connection.
 const IDLE: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A server, as seen from here. Cheap to clone.
+/// A client of one server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -75,7 +75,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The server at an address such as `http://127.0.0.1:8741`. Asks nothing yet.
+    /// A client of the server at an address such as `http://127.0.0.1:8741`. Sends nothing yet.
     pub fn new(server: &str) -> Result<Self, ClientError> {
         let address = |reason: String| ClientError::Address { text: server.to_owned(), reason };
         let mut base: Url = server.parse().map_err(|error: url::ParseError| address(error.to_string()))?;
@@ -121,14 +121,14 @@ impl Client {
         self
     }
 
-    /// Shows this key when it asks for tasks.
+    /// Presents this key when it leases tasks.
     #[must_use]
     pub fn with_worker_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.worker_key = Some(key.into());
         self
     }
 
-    /// How long to go on asking a server that does not answer, or cannot just now; two seconds unless told otherwise.
+    /// How long to retry a server that does not answer, or is unavailable; two seconds by default.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -161,7 +161,7 @@ impl Client {
         self.read(response).await
     }
 
-    /// Asks for something to be changed. It carries a key, so that it can be asked again if no answer came.
+    /// Sends a change. It carries an idempotency key, so that it can be retried if no response came.
     async fn change<T: DeserializeOwned>(
         &self,
         segments: &[&str],
@@ -177,7 +177,7 @@ impl Client {
         self.read(response).await
     }
 
-    /// Asks something with a body; asking again changes nothing.
+    /// Sends a request with a body that is safe to retry.
     async fn post(
         &self,
         segments: &[&str],
@@ -212,7 +212,7 @@ impl Client {
         Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
     }
 
-    /// Sends a request until there is an answer that will not be another one soon.
+    /// Sends a request until there is a final response.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
         let deadline = Instant::now() + self.patience;
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed());
@@ -242,7 +242,7 @@ impl Client {
         serde_json::from_slice(&text).map_err(|error| self.malformed(error.to_string()))
     }
 
-    /// What an answer that is none says.
+    /// The error of a response that is not a success.
     async fn problem(&self, response: Response) -> ClientError {
         let status = response.status();
         match response.bytes().await {
@@ -285,7 +285,7 @@ fn seed() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
 
-/// A key that nobody has used.
+/// A new idempotency key.
 fn new_key() -> Result<String, ClientError> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|error| ClientError::Random(error.to_string()))?;

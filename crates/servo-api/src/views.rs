@@ -1,7 +1,7 @@
-//! What the interface says and is told, as types: the same for the server and the client.
+//! Request and response bodies: the same types for the server and the client.
 //!
-//! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339 in
-//! UTC with milliseconds, and what is not there is left out.
+//! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339
+//! in UTC with milliseconds, and what is not there is left out.
 
 mod assets;
 mod attempts;

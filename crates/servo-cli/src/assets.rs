@@ -12,7 +12,7 @@ use crate::location::Location;
 use crate::output::{self, Format};
 use crate::{describe, graph};
 
-/// Look at assets.
+/// Inspect assets.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// The assets of the project.
@@ -24,14 +24,14 @@ pub(crate) enum Command {
         #[arg(default_value = "*")]
         selection: String,
     },
-    /// Everything about one asset.
+    /// Show details of one asset.
     #[command(after_help = "Example:\n  servo asset show analytics.delays")]
     Show {
         /// Its name.
         #[arg(value_parser = AssetKey::parse)]
         asset: AssetKey,
     },
-    /// What depends on what: a tree from the sources on.
+    /// Show dependencies between assets as a tree from the sources.
     #[command(
         after_help = "Examples:\n  servo asset graph\n  servo asset graph '+analytics.weekly' --dot | dot -Tsvg > graph.svg"
     )]

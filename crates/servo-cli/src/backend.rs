@@ -1,7 +1,7 @@
 //! Who answers for a workspace: a process that has it, or this one.
 //!
-//! Both are asked through the same routes with the same client, so that commands say the same in the same JSON. A command
-//! says what it needs, and [`through`] finds who can do it.
+//! Both are asked through the same routes with the same client, so that commands say the same in the same JSON. A
+//! command says what it needs, and [`through`] finds who can do it.
 
 mod local;
 mod server;
@@ -122,6 +122,14 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         | Need::ChangeProject
         | Need::Deploy => Local::write(location, stores, ownership, scanned).await?,
     }))
+}
+
+/// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
+pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
+    match Server::named()? {
+        Some(server) => Ok(Some(server.client().clone())),
+        None => owner::find(location, Asks::Anybody).await,
+    }
 }
 
 /// Does something through whoever can. If that process ends before it has answered, the next one is asked, or this one

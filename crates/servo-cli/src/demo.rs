@@ -1,4 +1,4 @@
-//! `servo demo`: the whole engine at work on a small graph, without anything to install.
+//! `servo demo`: runs a small graph through the whole engine, without anything to install.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use servo_api::Api;
 use servo_api::client::Client;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Progress, Report, RetryPolicy, Settings, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, Settings, TaskError, TaskOptions, TaskRequest,
+    TriggerRun,
 };
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
@@ -20,7 +21,7 @@ use crate::output::Format;
 use crate::owner::{self, Kind};
 use crate::{follow, runs};
 
-/// What to run.
+/// Options of `servo demo`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Tasks between the first and the last.
@@ -85,7 +86,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         function: Arc::new(Steps),
     };
     let slots = executor.start();
-    let (run, accepted) = workspace.trigger(TriggerRun::new(options.key.as_str(), plan, "demo")).await?;
+    let command = TriggerRun::new(options.key.as_str(), plan, "demo");
+    let RunReply { run_id: run, accepted } = workspace.trigger(command).await?;
     if accepted.is_none() {
         eprintln!("run key {:?} was used before: this is the same run, not a new one", options.key);
     }

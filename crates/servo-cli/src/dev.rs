@@ -1,7 +1,7 @@
 //! `servo dev`: a server, workers and the newest code, in one terminal.
 
 mod changes;
-mod chronicle;
+mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::owner::{self, Kind};
-use crate::session::{self, Reach, Session};
+use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
-/// Where a server listens unless told otherwise; if somebody else does, another port is taken.
+/// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
-/// How long tasks may go on after Ctrl-C before they are interrupted.
+/// How long tasks may continue after Ctrl-C before they are interrupted.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How to serve.
@@ -45,7 +45,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
-    let reach = Reach::Shared(Millis::from_secs(options.worker_timeout));
+    let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
     let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
     }));
-    let chronicle = tokio::spawn(chronicle::tell(session.workspace.clone()));
+    let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     tokio::select! {
         ended = keep_up(location, &mut session, &project, slots) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
@@ -72,7 +72,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     drop(ownership);
     let _ended = stop.send(());
     server.await??;
-    chronicle.abort();
+    event_printer.abort();
     session.close_after(DRAIN).await?;
     Ok(Exit::Done)
 }
@@ -88,7 +88,8 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
     }
 }
 
-/// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
+/// Deploys the project, and again whenever its files change. Code that cannot be imported leaves the last deployment
+/// active.
 async fn keep_up(
     location: &Location,
     session: &mut Session,
@@ -109,7 +110,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.actor()).await;
+                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),

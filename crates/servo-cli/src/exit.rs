@@ -43,7 +43,7 @@ impl Exit {
         }
     }
 
-    /// Whether a run did what it was asked to.
+    /// The exit code of a run.
     pub(crate) fn of_run(state: RunState) -> Self {
         if state == RunState::Succeeded { Self::Done } else { Self::Failed }
     }

@@ -13,7 +13,7 @@ use crate::live::{Live, Shape};
 use crate::output::{self, Format};
 use crate::summary::{self, Detail, Details};
 
-/// Lines of output that are shown of a task that failed.
+/// Log lines shown of a failed task.
 const TAIL: usize = 20;
 
 /// Follows a run until it has ended, and tells what became of it.
@@ -94,7 +94,7 @@ fn put(tasks: &mut Vec<Task>, task: Task) {
 async fn details(client: &Client, run: &RunWithTasks) -> anyhow::Result<Details> {
     let id = run.run.run_id;
     let mut details = Details::new();
-    for task in summary::told_in_full(&run.tasks) {
+    for task in summary::shown_in_full(&run.tasks) {
         let detail = client.task(id, &task.task_id).await?;
         let printed = tail(client, id, &task.task_id, task.attempt).await?;
         details.insert(task.task_key.clone(), Detail { task: detail, printed });

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use crate::exit::Exit;
 use crate::output::{self, Format};
 
-/// What to begin.
+/// Options of `servo init`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Directory of the new project; it may exist if it is empty.

@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Waits for somebody to press Ctrl-C.
+/// Waits for Ctrl-C.
 #[derive(Default)]
 pub(crate) struct Interrupts {
     signal: Option<Signal>,
@@ -11,7 +11,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// The first time; the second ends the process.
+    /// Resolves at the first Ctrl-C; the second ends the process.
     pub(crate) async fn next(&mut self) -> anyhow::Result<()> {
         let pressed = match &mut self.signal {
             Some(pressed) => pressed,

@@ -1,4 +1,4 @@
-//! A run while it goes on: a tree of assets that is drawn over itself on a terminal, lines elsewhere.
+//! Live view of a run: a tree of assets that is redrawn on a terminal, lines elsewhere.
 
 mod shape;
 
@@ -16,10 +16,10 @@ pub(crate) use shape::Shape;
 
 /// Assets beyond this many get no line of their own while nothing happens to them.
 const MAX_LINES: usize = 200;
-/// Tasks beyond this many are not told one by one where nothing can be drawn over.
+/// Tasks beyond this many are not listed one by one where lines cannot be redrawn.
 const MAX_TOLD: usize = 100;
 
-/// Shows how a run goes on. Everything goes to stderr; results are for stdout.
+/// Live view of a run. It goes to stderr; results are for stdout.
 pub(crate) struct Live {
     shape: Shape,
     paint: Paint,
@@ -39,7 +39,7 @@ impl Live {
         std::io::stderr().is_terminal()
     }
 
-    /// Shows the run as it is now.
+    /// Shows the current state of the run.
     pub(crate) fn show(&mut self, tasks: &[Task], now: Timestamp) {
         if self.draws { self.draw(tasks, now, false) } else { self.tell(tasks) }
     }
@@ -116,7 +116,7 @@ impl Live {
 }
 
 struct Line {
-    /// What must be seen comes first.
+    /// Order of importance: lower ranks are shown first.
     rank: u8,
     text: String,
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use servo_core::{TenantId, WorkspaceId};
+use servo_engine::Caller;
 use servo_runtime::Stores;
 use servo_store::{FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
@@ -36,7 +37,7 @@ impl Location {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
     }
 
-    /// What attempts have printed.
+    /// The log files of attempts.
     pub(crate) fn logs(&self) -> LogFiles {
         LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
     }
@@ -46,7 +47,7 @@ impl Location {
         Stores::open_directory(&self.dir(), self.tenant.clone(), self.workspace.clone())
     }
 
-    /// The stores of a workspace that must exist, beside whoever writes it.
+    /// Opens an existing workspace read-only, beside its writer.
     pub(crate) fn look(&self) -> anyhow::Result<Stores> {
         self.must_exist()?;
         Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
@@ -87,9 +88,10 @@ impl Location {
         Ok(())
     }
 
-    /// Who asks, for the log: the user of this machine.
-    pub(crate) fn actor(&self) -> String {
-        std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "local".to_owned())
+    /// The caller, as recorded in the log: the user of this machine.
+    pub(crate) fn caller(&self) -> Caller {
+        let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+        Caller::user(user.unwrap_or_else(|| "local".to_owned()))
     }
 
     fn secret_path(&self) -> PathBuf {

@@ -6,6 +6,7 @@ mod demo;
 mod deploy;
 mod describe;
 mod dev;
+mod doctor;
 mod exit;
 mod follow;
 mod graph;
@@ -27,6 +28,7 @@ mod session;
 mod sql;
 mod style;
 mod summary;
+mod time_zones;
 mod worker;
 
 use std::process::ExitCode;
@@ -84,10 +86,10 @@ enum Command {
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
-    /// Look at runs, follow them, stop them, try them again.
+    /// List, follow, cancel and retry runs.
     #[command(subcommand)]
     Run(runs::Command),
-    /// Look at what checks have blocked, and decide about it.
+    /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
@@ -98,6 +100,9 @@ enum Command {
         after_help = "Examples:\n  servo sql --tables\n  servo sql \"select state, count(*) from runs group by state\"\n  servo sql \"select * from raw.flights where _partition = '2013-01-15'\" --csv\n  servo sql - < query.sql"
     )]
     Sql(sql::Options),
+    /// Show what commands would run with: project, Python, SDK, state, time zones, server.
+    #[command(after_help = "Examples:\n  servo doctor\n  servo doctor --json")]
+    Doctor,
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
@@ -105,7 +110,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Admin {
-    /// The tables: what there is, whether it is right, and how to make it anew.
+    /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
 }
@@ -127,6 +132,7 @@ impl Command {
             Self::Quarantine(_) => "quarantine",
             Self::Reconcile(_) => "reconcile",
             Self::Sql(_) => "sql",
+            Self::Doctor => "doctor",
             Self::Admin(_) => "admin",
         }
     }
@@ -146,6 +152,7 @@ fn main() -> ExitCode {
     };
     let format = if cli.json { Format::Json } else { Format::Table };
     let outcome = runtime.block_on(async {
+        let zones = time_zones::install(&cli.location)?;
         match cli.command {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
@@ -160,6 +167,7 @@ fn main() -> ExitCode {
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
             Command::Sql(options) => sql::run(&cli.location, &options, format).await,
+            Command::Doctor => doctor::run(&cli.location, &zones, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }

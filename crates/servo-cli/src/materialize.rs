@@ -16,7 +16,7 @@ use crate::location::Location;
 use crate::output::Format;
 use crate::plan::PartitionArgs;
 
-/// What to make.
+/// Options of `servo materialize`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.

@@ -1,4 +1,5 @@
-//! Who has a workspace. The lock of its log decides; whoever holds it says in `server.json` who it is and how it is asked.
+//! Who has a workspace. The lock of its log decides; whoever holds it says in `server.json` who it is and how it is
+//! asked.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

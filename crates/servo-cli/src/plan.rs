@@ -19,7 +19,7 @@ pub(crate) struct Options {
     limit: usize,
 }
 
-/// Which partitions.
+/// Query of the list of partitions.
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
     /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.

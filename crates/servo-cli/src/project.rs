@@ -19,7 +19,7 @@ impl ProjectArgs {
         Ok(Project::find(self.project.as_deref().unwrap_or(Path::new(".")))?)
     }
 
-    /// The project, if there is one, and the interpreter that SQL and the like are run with.
+    /// The project, if there is one, and the interpreter for SQL and other tools.
     pub(crate) fn python(&self) -> anyhow::Result<(Option<Project>, PathBuf)> {
         let start = self.project.as_deref().unwrap_or(Path::new("."));
         match Project::find(start) {
@@ -34,7 +34,7 @@ impl ProjectArgs {
         }
     }
 
-    /// What the project declares, unchecked.
+    /// Scans the project without validating its declarations.
     pub(crate) fn scan(&self) -> anyhow::Result<Scanned> {
         Ok(self.find()?.scan()?)
     }

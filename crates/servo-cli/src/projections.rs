@@ -1,4 +1,4 @@
-//! `servo admin projections`: what tables there are, whether they are right, and how to make them anew.
+//! `servo admin projections`: lists, verifies and rebuilds the tables.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_engine::Settings;
 use servo_projections::rebuild::{
-    Mode, Progress, RebuildOptions, TableStatus, VerifyReport, Workshop, list, rebuild, verify,
+    Mode, Progress, RebuildContext, RebuildOptions, TableStatus, VerifyReport, list, rebuild, verify,
 };
 use servo_runtime::{Stores, SystemClock};
 use servo_store::SystemPutIds;
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     /// Compare every row with the log and every file with its checksum. Changes nothing; exit code 1 if they differ.
     #[command(after_help = "Example:\n  servo admin projections verify")]
     Verify,
-    /// Make all tables anew from the log.
+    /// Rebuild all tables from the log.
     #[command(
         after_help = "Examples:\n  servo admin projections rebuild\n  servo admin projections rebuild --online"
     )]
@@ -33,7 +33,7 @@ pub(crate) enum Command {
         /// Rebuild beside the server that writes the workspace.
         #[arg(long)]
         online: bool,
-        /// Begin anew even if an earlier rebuild was interrupted.
+        /// Start over even if an earlier rebuild was interrupted.
         #[arg(long)]
         fresh: bool,
         /// Undecodable batches per million that are tolerated, skipped and reported.
@@ -51,7 +51,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         }
         Command::Verify => {
             let stores = location.look()?;
-            let report = verify(stores.log.as_ref(), &workshop(&stores)).await?;
+            let report = verify(stores.log.as_ref(), &rebuild_context(&stores)).await?;
             print_verification(&report, format)?;
             Ok(if report.is_ok() { Exit::Done } else { Exit::Failed })
         }
@@ -67,7 +67,8 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
                 ..RebuildOptions::default()
             };
             stop_on_ctrl_c(&options.abort);
-            let report = rebuild(stores.log.as_ref(), &workshop(&stores), &options, &mut progress).await?;
+            let report =
+                rebuild(stores.log.as_ref(), &rebuild_context(&stores), &options, &mut progress).await?;
             eprintln!("rebuilt through batch {} as revision {}", report.through, report.revision);
             for sample in &report.error_samples {
                 eprintln!("skipped: {sample}");
@@ -85,8 +86,8 @@ async fn owned(location: &Location) -> anyhow::Result<(Stores, Option<Ownership>
     Ok((stores, Some(ownership)))
 }
 
-fn workshop(stores: &Stores) -> Workshop {
-    Workshop {
+fn rebuild_context(stores: &Stores) -> RebuildContext {
+    RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
         settings: Settings::default(),

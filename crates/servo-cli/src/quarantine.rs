@@ -1,4 +1,4 @@
-//! `servo quarantine`: what checks have blocked and somebody should look at.
+//! `servo quarantine`: materializations that checks blocked and that wait for review.
 
 use anyhow::bail;
 use servo_api::client::{Client, ListOptions, all_pages};
@@ -12,13 +12,13 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 
-/// Look at what checks have blocked, and decide about it.
+/// Review materializations that checks blocked.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// What waits for review.
+    /// List materializations that wait for review.
     #[command(after_help = "Example:\n  servo quarantine list --json")]
     List,
-    /// Let it count after all: it becomes the latest of its partition.
+    /// Approve it: it becomes the latest of its partition.
     #[command(after_help = "Example:\n  servo quarantine approve 01JB2X… --reason 'checked with the source'")]
     Approve(Which),
     /// Throw it away.
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Reject(Which),
 }
 
-/// Which materialization.
+/// The materialization to review.
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// Id of the materialization.
@@ -34,7 +34,7 @@ pub(crate) struct Which {
     /// The asset, where a task made several that were blocked.
     #[arg(long, value_parser = AssetKey::parse)]
     asset: Option<AssetKey>,
-    /// Why, for the log.
+    /// The reason, for the log.
     #[arg(long, default_value = "")]
     reason: String,
 }

@@ -11,10 +11,10 @@ use crate::location::Location;
 use crate::output::{self, Format};
 use crate::owner::{self, Kind};
 
-/// How to reconcile.
+/// Options of `servo reconcile`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Look once and exit. The only mode: a server looks all the time by itself.
+    /// Reconcile once and exit. The only mode: a server reconciles continuously.
     #[arg(long, required = true)]
     once: bool,
     /// First bring the tables up to the end of the log, as the compactor of a server does all the time.

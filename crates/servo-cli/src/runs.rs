@@ -15,7 +15,7 @@ use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::output::{self, Format};
 
-/// Look at runs, follow them, stop them, try them again.
+/// List, follow, cancel and retry runs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Runs, newest first.
@@ -37,13 +37,13 @@ pub(crate) enum Command {
         /// The run.
         run: RunId,
     },
-    /// Follow a run until it has ended. One that nobody works on goes on in this process.
+    /// Follow a run until it has ended. An abandoned one continues in this process.
     #[command(after_help = "Example:\n  servo run watch run_abcdefghijklmnopqrstuvwxyz")]
     Watch {
         /// The run.
         run: RunId,
     },
-    /// What the tasks of a run have printed.
+    /// Print the logs of a run's tasks.
     #[command(
         after_help = "Examples:\n  servo run logs run_abcdefghijklmnopqrstuvwxyz\n  servo run logs run_abcdefghijklmnopqrstuvwxyz analytics.delays --partition 2013-01-15 --follow"
     )]
@@ -55,19 +55,19 @@ pub(crate) enum Command {
     Cancel {
         /// The run.
         run: RunId,
-        /// Why, for the log.
+        /// The reason, for the log.
         #[arg(long, default_value = "")]
         reason: String,
         /// Do not wait for workers that have fallen silent.
         #[arg(long)]
         force: bool,
     },
-    /// Run again what a run that has ended did.
+    /// Retry a run that has ended.
     #[command(after_help = "Example:\n  servo run retry run_abcdefghijklmnopqrstuvwxyz --from-failure")]
     Retry {
         /// The run.
         run: RunId,
-        /// Only what did not succeed.
+        /// Only tasks that did not succeed.
         #[arg(long)]
         from_failure: bool,
     },

@@ -1,23 +1,23 @@
-//! A workspace at work in this process: the engine, warm interpreters, and the project that they have imported.
+//! A workspace that runs in this process: the engine, warm interpreters, and the imported project.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use servo_api::Api;
-use servo_core::{Millis, RunId};
+use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Deploy, Settings};
+use servo_engine::{Caller, Deploy, Settings, State};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{Executor, LogFiles, Places, RunnerSettings, Runners, Slots};
+use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
 use crate::location::Location;
 
-/// A workspace at work in this process.
+/// A workspace that runs in this process.
 pub(crate) struct Session {
     pub(crate) workspace: Workspace,
     pub(crate) runners: Runners,
@@ -25,7 +25,7 @@ pub(crate) struct Session {
     queue: Arc<LocalQueue>,
     keys: Keyring,
     slots: Slots,
-    /// What the project declares, as of the start.
+    /// The scan of the project, begun at the start.
     scan: JoinHandle<Result<Scanned, ScanError>>,
 }
 
@@ -36,7 +36,7 @@ impl Session {
         mut stores: Stores,
         project: Project,
         slots: usize,
-        reach: Reach,
+        reach: WorkerScope,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = Keyring::new("local", &secret);
@@ -46,11 +46,11 @@ impl Session {
             stores.data = Some(data);
         }
         let data = stores.data.clone().context("the directory of data cannot be found")?;
-        let places = Places::new(data, stores.layout.clone());
+        let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
-        let runners = Runners::new(project, places, logs.clone(), clock.clone(), settings);
+        let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
         let scan = tokio::spawn({
             let runners = runners.clone();
@@ -77,19 +77,19 @@ impl Session {
         Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone())
     }
 
-    /// Makes what the project declares now what the workspace runs.
-    pub(crate) async fn deploy(&mut self, actor: String) -> anyhow::Result<()> {
+    /// Deploys the current declarations of the project.
+    pub(crate) async fn deploy(&mut self, caller: Caller) -> anyhow::Result<()> {
         let scanned = self.scanned().await?;
-        deploy(&self.workspace, scanned, actor).await?;
+        deploy(&self.workspace, scanned, caller).await?;
         Ok(())
     }
 
-    /// What the project declared when the session began. To be asked once.
+    /// The declarations of the project when the session began. To be called once.
     pub(crate) async fn scanned(&mut self) -> anyhow::Result<Scanned> {
         Ok((&mut self.scan).await??)
     }
 
-    /// Runs that were at work when the last process ended.
+    /// Runs that were active when the last process ended.
     pub(crate) async fn unfinished(&self) -> anyhow::Result<Vec<RunId>> {
         let active = |state: &servo_engine::State| {
             state.runs().filter(|run| !run.state.is_terminal()).map(|run| run.id).collect()
@@ -97,7 +97,7 @@ impl Session {
         Ok(self.workspace.read(active).await?)
     }
 
-    /// Interrupts what runs, writes the tables, and ends.
+    /// Interrupts running tasks, writes the tables, and ends.
     pub(crate) async fn close(self) -> anyhow::Result<()> {
         self.close_after(Duration::ZERO).await
     }
@@ -110,45 +110,50 @@ impl Session {
     }
 }
 
-/// Deploys what was scanned; true if it differs from what was deployed.
-pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, actor: String) -> anyhow::Result<bool> {
+/// Deploys scanned definitions; true if they differ from the deployed ones.
+pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
     let digest: Arc<str> = scanned.digest.as_str().into();
-    let deployed = workspace.read(|state| state.deployment().map(|deployed| deployed.digest.clone())).await?;
-    if deployed.as_ref() == Some(&digest) {
+    let time_zones: Arc<str> = TimeZones::in_use().version().into();
+    let (same_digest, same_zones) = (digest.clone(), time_zones.clone());
+    let is_deployed = move |state: &State| {
+        state.deployment().is_some_and(|it| it.digest == same_digest && it.time_zones == same_zones)
+    };
+    if workspace.read(is_deployed).await? {
         return Ok(false);
     }
-    workspace.deploy(deployment(scanned, actor)?).await?;
+    workspace.deploy(deployment(scanned, caller)?).await?;
     Ok(true)
 }
 
 /// The request to deploy what was scanned, if nothing is wrong with it.
-pub(crate) fn deployment(scanned: Scanned, actor: String) -> anyhow::Result<Deploy> {
+pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
-    Ok(Deploy { digest, project, assets, actor })
+    let time_zones = TimeZones::in_use().version().into();
+    Ok(Deploy { digest, time_zones, project, assets, caller })
 }
 
-/// Who runs the tasks of a workspace.
+/// The workers that run the tasks of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum WorkerScope {
     /// This process alone.
     Alone,
-    /// Workers of other processes too, which are given up when they have been silent for so long.
+    /// Workers of other processes too; they are abandoned after being silent for so long.
     Shared(Millis),
 }
 
-/// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of these
-/// slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
-fn engine_settings(slots: usize, reach: Reach) -> Settings {
+/// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of
+/// these slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
+fn engine_settings(slots: usize, reach: WorkerScope) -> Settings {
     let settings = Settings {
         max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
         dispatch_ack_timeout: Millis::from_hours(24),
         ..Settings::default()
     };
     match reach {
-        Reach::Alone => settings,
-        Reach::Shared(silence) => {
+        WorkerScope::Alone => settings,
+        WorkerScope::Shared(silence) => {
             let grace = Millis::new(silence.get() / 3);
             Settings {
                 dispatch_ack_timeout: Millis::from_minutes(5),

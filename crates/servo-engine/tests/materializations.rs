@@ -1,4 +1,5 @@
-//! What the end of a task says about data: the newest good materialization, and how the last attempt ended (ADR-056).
+//! The end of a task updates partition status: the newest good materialization, and how the last attempt ended
+//! (ADR-056).
 
 mod support;
 
@@ -39,7 +40,7 @@ fn again(world: &mut World, run_key: &str, report: Report) {
 }
 
 fn history(world: &mut World) -> Vec<MaterializationRow> {
-    world.engine.state_mut().take_delta().materializations
+    world.engine.state_mut().take_delta().appended.materializations
 }
 
 #[test]
@@ -89,11 +90,11 @@ fn a_success_without_a_materialization_is_an_attempt_and_no_more() {
 }
 
 #[test]
-fn a_failure_that_will_be_retried_is_not_the_end() {
+fn every_attempt_that_ends_is_the_last_attempt() {
     let policy = TaskOptions { retry: Some(RetryPolicy::default()), ..TaskOptions::default() };
     let mut world = World::with(plan_of(vec![task("a", &[], policy)]));
     world.play("a", user_error());
-    assert_eq!(status(&world, "a"), None);
+    assert_eq!(status(&world, "a"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Failed)));
     world.pass(3_600);
     world.play("a", produced(2));
     assert_eq!(status(&world, "a"), Some((DataStatus::Materialized, AttemptOutcome::Succeeded)));
@@ -108,7 +109,7 @@ fn a_result_of_a_superseded_attempt_never_counts() {
     world.pass(60);
     world.start("a").expect("starts again");
     assert!(world.ask(Input::Finished(first, produced(1))).is_err());
-    assert_eq!(status(&world, "a"), None);
+    assert_eq!(status(&world, "a"), Some((DataStatus::NeverMaterialized, AttemptOutcome::Failed)));
     assert!(history(&mut world).is_empty());
 }
 
@@ -130,13 +131,16 @@ fn a_second_report_of_the_same_success_changes_nothing() {
     let attempt = world.attempt("a");
     world.play("a", produced(1));
     let rows = world.state().rows();
-    assert_eq!(world.ask(Input::Finished(attempt, produced(9))), Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(
+        world.ask(Input::Finished(attempt, produced(9))),
+        Ok(servo_engine::Reply::Finish(servo_engine::Finish::Duplicate))
+    );
     assert_eq!(world.state().rows(), rows);
     for event in world.events() {
         let mut state = world.state().clone();
         state.apply(&event);
         assert_eq!(state.rows(), rows);
-        assert_eq!(state.take_delta().materializations.len(), 1, "not another one");
+        assert_eq!(state.take_delta().appended.materializations.len(), 1, "not another one");
     }
 }
 

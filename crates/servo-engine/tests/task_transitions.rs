@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use servo_core::{AttemptId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
 use servo_engine::event::{
-    DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested, RunTriggered,
-    TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested,
-    UnknownEvent,
+    ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
+    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, UnknownEvent,
 };
 use servo_engine::{
-    Applied, Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
-    RetryPolicy, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun, Verdict,
+    Applied, Attempt, Caller, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
+    RetryPolicy, RunRequest, Settings, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, reviewed, task,
-    user_error,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, released,
+    reviewed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -182,7 +182,6 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     let cancel = |force| {
         EventData::RunCancelRequested(RunCancelRequested {
             run_id,
-            actor: "me".to_owned(),
             reason: String::new(),
             force,
             silent_since: None,
@@ -195,6 +194,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
             attempt,
             attempt_id,
             worker_queue: None,
+            provenance: Arc::default(),
         })
     };
     let mut list: Vec<(String, EventData, Timestamp)> = vec![
@@ -298,10 +298,13 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("TaskFinished, unknown run".into(), finished(&nowhere, Outcome::Succeeded), now));
     let nobody = Attempt { task_key: key("nobody"), ..new };
     list.push(("TaskFinished, unknown task".into(), finished(&nobody, Outcome::Succeeded), now));
+    let stepped = EventData::ClockStepped(ClockStepped { expected: now, by_ms: 86_400_000 });
+    list.push(("ClockStepped".into(), stepped, days));
     list.push(("AssetsDeployed".into(), deployed(1), now));
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
     list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
+    list.push(("MaterializationReleased".into(), released(), now));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list
@@ -399,15 +402,17 @@ fn an_ignored_event_changes_no_row() {
 fn inputs(world: &World) -> Vec<(String, Input, u64)> {
     let (new, old) = (newest(world), stale(world));
     let cancel = |force| {
-        Input::Cancel(CancelRun { run_id: world.run, actor: "me".to_owned(), reason: String::new(), force })
+        Input::Cancel(CancelRun {
+            run_id: world.run,
+            caller: Caller::user("me"),
+            reason: String::new(),
+            force,
+        })
     };
-    let other_request = TriggerRun::with(
-        "first".into(),
+    let other_request = TriggerRun::of_tasks(
+        "first",
         the_plan(),
-        Trigger::Manual { actor: "me".to_owned() },
-        7,
-        std::collections::BTreeMap::new(),
-        None,
+        RunRequest { priority: 7, caller: Caller::user("me"), ..RunRequest::default() },
     );
     let mut list = vec![
         ("Trigger, same request".to_owned(), Input::Trigger(request()), 0),

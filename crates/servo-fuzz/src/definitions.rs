@@ -1,11 +1,11 @@
-//! What projects declare.
+//! Manifests of projects.
 
 use std::sync::Arc;
 
 use servo_core::Timestamp;
 use servo_engine::definitions::{Definitions, Manifest};
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::{Deploy, Engine, Input, Settings, State};
+use servo_engine::{Caller, Deploy, Engine, Input, Settings, State};
 
 use crate::tables::layout;
 
@@ -25,7 +25,13 @@ pub fn definitions(bytes: &[u8]) {
     let mut engine = Engine::new(state, *b"secret");
     let assets = definitions.assets().iter().map(|asset| Arc::clone(&asset.def)).collect();
     let project = definitions.project().to_owned();
-    let deploy = Deploy { digest: "sha256:0".into(), project, assets, actor: "me".to_owned() };
+    let deploy = Deploy {
+        time_zones: "2026e".into(),
+        digest: "sha256:0".into(),
+        project,
+        assets,
+        caller: Caller::user("me"),
+    };
     let step = engine.step(&[Input::Deploy(deploy)], Timestamp::EPOCH);
     let mut batch = Vec::new();
     encode_batch(&step.events, &mut batch);

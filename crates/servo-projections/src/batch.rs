@@ -1,14 +1,15 @@
 //! A piece of a file in memory, read column by column with errors that say where.
 
 use std::any::type_name;
+use std::cell::RefCell;
 
 use arrow_array::{Array, RecordBatch};
-use servo_engine::rows::{ColumnSource, RowSource};
+use servo_engine::rows::{self, ColumnSource, RowSource};
 
 use crate::error::Error;
 use crate::value::{Field, Value};
 
-/// Some rows of a file.
+/// A batch of rows of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) rows: &'a RecordBatch,
@@ -29,7 +30,7 @@ impl<'a> Batch<'a> {
         let Some(array) = self.rows.column_by_name(name) else {
             // Files of earlier versions lack the columns that tables have gained since.
             if T::from_value(None).is_some() {
-                return Ok(Column { array: None, name, batch: *self });
+                return Ok(Column::new(None, name, *self));
             }
             return Err(Error::damaged(self.file, format!("column `{name}` is missing")));
         };
@@ -44,7 +45,7 @@ impl<'a> Batch<'a> {
                 format!("column `{name}` is no {}", type_name::<<T::Value as Value>::Array>()),
             )
         })?;
-        Ok(Column { array: Some(array), name, batch: *self })
+        Ok(Column::new(Some(array), name, *self))
     }
 }
 
@@ -55,8 +56,9 @@ impl RowSource for Batch<'_> {
 impl<'a, F: Field> ColumnSource<F> for Batch<'a> {
     type Column = Column<'a, F>;
 
-    fn column(&self, name: &'static str) -> Result<Column<'a, F>, Error> {
-        Batch::column(self, name)
+    fn column(&self, column: rows::Column) -> Result<Column<'a, F>, Error> {
+        let found = Batch::column(self, column.name)?;
+        Ok(Column { repeats: F::Value::IS_PARSED && !column.unique, ..found })
     }
 
     fn field(column: &Column<'a, F>, row: usize) -> Result<F, Error> {
@@ -70,16 +72,39 @@ pub(crate) struct Column<'a, T: Field> {
     array: Option<&'a <T::Value as Value>::Array>,
     name: &'static str,
     batch: Batch<'a>,
+    /// Whether neighbours often have the same text, which then is parsed once.
+    repeats: bool,
+    /// The row that was parsed last, and its value.
+    last: RefCell<Option<(usize, T::Value)>>,
 }
 
-impl<T: Field> Column<'_, T> {
+impl<'a, T: Field> Column<'a, T> {
+    fn new(array: Option<&'a <T::Value as Value>::Array>, name: &'static str, batch: Batch<'a>) -> Self {
+        Self { array, name, batch, repeats: false, last: RefCell::new(None) }
+    }
+
     pub(crate) fn get(&self, row: usize) -> Result<T, Error> {
         let value = self
             .array
             .filter(|array| !array.is_null(row))
-            .map(|array| T::Value::read(array, row).map_err(|problem| self.error(row, &problem)))
+            .map(|array| self.value(array, row).map_err(|problem| self.error(row, &problem)))
             .transpose()?;
         T::from_value(value).ok_or_else(|| self.error(row, "is null, and must not be"))
+    }
+
+    fn value(&self, array: &<T::Value as Value>::Array, row: usize) -> Result<T::Value, String> {
+        if !self.repeats {
+            return T::Value::read(array, row);
+        }
+        let mut last = self.last.borrow_mut();
+        match &*last {
+            Some((known, value)) if T::Value::is_same(array, *known, row) => Ok(value.clone()),
+            Some(_) | None => {
+                let value = T::Value::read(array, row)?;
+                *last = Some((row, value.clone()));
+                Ok(value)
+            }
+        }
     }
 
     #[cold]

@@ -14,17 +14,17 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
-    Timestamp,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
+    RunId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, OutboxStatus, Resolution, RunState, RunTransitionReason,
-    TaskState, TimerState, TransitionReason,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Principal, Resolution, RunState,
+    RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
-pub(crate) trait Value: Sized {
+pub(crate) trait Value: Sized + Clone {
     /// The column in memory.
     type Array: Array + 'static;
 
@@ -38,11 +38,19 @@ pub(crate) trait Value: Sized {
 
     /// The value at `row`, which is not null.
     fn read(array: &Self::Array, row: usize) -> Result<Self, String>;
+
+    /// Whether comparing two texts costs less than parsing one.
+    const IS_PARSED: bool = false;
+
+    /// Whether the column holds the same at both rows. Asked only of what is parsed.
+    fn is_same(_array: &Self::Array, _a: usize, _b: usize) -> bool {
+        false
+    }
 }
 
 /// A field of a row: a value, or one that may be absent.
 pub(crate) trait Field: Sized {
-    /// What its column holds.
+    /// The type of its column.
     type Value: Value;
 
     /// The value, if there is one.
@@ -103,11 +111,17 @@ macro_rules! text_values {
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 array.value(row).parse().map_err(|error| format!("{error}"))
             }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
+            }
         }
     )*};
 }
 
-text_values!(AssetId, RunId, EventId, PlanId, AttemptId, MaterializationId, TaskKey);
+text_values!(AssetId, Fingerprint, RunId, EventId, PlanId, AttemptId, MaterializationId, Principal, TaskKey,);
 
 macro_rules! named_values {
     ($($type:ty),* $(,)?) => {$(
@@ -141,6 +155,7 @@ named_values!(
     AttemptOutcome,
     DataStatus,
     DataFormat,
+    GatingDecision,
 );
 
 /// Keys that are shown in another form than they are stored in.
@@ -160,6 +175,12 @@ macro_rules! canonical_values {
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 $parse(array.value(row)).map_err(|error| error.to_string())
             }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
+            }
         }
     )*};
 }
@@ -172,7 +193,7 @@ canonical_values! {
 /// Values that serde knows the text of.
 macro_rules! serde_values {
     ($($wrapper:ident),*) => {$(
-        impl<T: Serialize + DeserializeOwned> Value for $wrapper<T> {
+        impl<T: Serialize + DeserializeOwned + Clone> Value for $wrapper<T> {
             type Array = StringArray;
 
             fn data_type() -> DataType {
@@ -188,6 +209,12 @@ macro_rules! serde_values {
 
             fn read(array: &StringArray, row: usize) -> Result<Self, String> {
                 $wrapper::parse(array.value(row)).map_err(|error| error.to_string())
+            }
+
+            const IS_PARSED: bool = true;
+
+            fn is_same(array: &StringArray, a: usize, b: usize) -> bool {
+                array.value(a) == array.value(b)
             }
         }
     )*};
@@ -291,5 +318,29 @@ impl Value for u128 {
             .try_into()
             .map(u128::from_be_bytes)
             .map_err(|_| format!("has {} bytes, expected 16", bytes.len()))
+    }
+}
+
+impl Value for [u8; 32] {
+    type Array = FixedSizeBinaryArray;
+
+    fn data_type() -> DataType {
+        DataType::FixedSizeBinary(32)
+    }
+
+    fn build<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> ArrayRef {
+        let mut builder = FixedSizeBinaryBuilder::new(32);
+        for value in values {
+            match value {
+                Some(value) => builder.append_value(value).expect("32 bytes were promised"),
+                None => builder.append_null(),
+            }
+        }
+        Arc::new(builder.finish())
+    }
+
+    fn read(array: &FixedSizeBinaryArray, row: usize) -> Result<Self, String> {
+        let bytes = array.value(row);
+        bytes.try_into().map_err(|_| format!("has {} bytes, expected 32", bytes.len()))
     }
 }

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_engine::{Deploy, Engine, Event, EventData, Input, Run, State};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
-use crate::compaction::Published;
+use crate::compaction::FlushTracker;
 use crate::config::{Config, Stores};
 use crate::data::Data;
 use crate::error::Error;
-use crate::ground::Crew;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
 use crate::recovery::from_tables;
-use crate::workspace::{Inner, LastOut, Workspace};
+use crate::spawner::TaskTracker;
+use crate::workspace::{CloseOnExit, Inner, Workspace};
 
 impl Workspace {
     /// Loads the state to answer reads from. Requests that would change something are refused with [`Error::ReadOnly`].
@@ -29,20 +29,21 @@ impl Workspace {
         if let Some(deploy) = definitions {
             pretend(&mut state, deploy, &config)?;
         }
-        let published = Arc::new(Published::default());
-        published.adopt(recovered.manifest);
+        let flushes = Arc::new(FlushTracker::default());
+        flushes.adopt(recovered.manifest);
         let stopping = Arc::new(AtomicBool::new(false));
         let closed = Arc::new(AtomicBool::new(false));
         let (inputs, queue) = flume::bounded(config.input_capacity);
-        let last_out = LastOut { closed: closed.clone(), inputs: queue.clone() };
+        let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: queue.clone() };
         // Nothing will be told, and whoever follows waits instead of being sent away.
         let followers: broadcast::Sender<Arc<[Event]>> = broadcast::Sender::new(1);
         let weak_followers = followers.downgrade();
-        let (crew, work) = Crew::new(config.ground.clone());
-        crew.thread("servo-reads", {
+        let snapshot = Arc::new(state.snapshot());
+        let (tracker, work) = TaskTracker::new(config.spawner.clone());
+        tracker.thread("servo-reads", {
             let stopping = stopping.clone();
             async move {
-                let _last_out = last_out;
+                let _last_out = close_on_exit;
                 let _followers = followers;
                 while let Ok(message) = queue.recv_async().await {
                     answer(message, &state);
@@ -53,14 +54,19 @@ impl Workspace {
             }
         });
         let (_, leased) = flume::bounded(1);
+        // The state never changes, and a receiver keeps its last value.
+        let (_, snapshots) = watch::channel(snapshot);
         Ok(Self {
             inner: Arc::new(Inner {
                 inputs,
                 published,
                 cache: Arc::default(),
                 clock: config.clock,
+                spawner: config.spawner,
+                snapshots,
                 ids: config.put_ids,
                 keys: config.keys,
+                secret: config.secret,
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
@@ -74,7 +80,8 @@ impl Workspace {
     }
 }
 
-/// Folds a deployment that is in no log. Of what follows from it only the definitions are wanted: nothing is dispatched.
+/// Folds a deployment that is in no log. Of what follows from it only the definitions are wanted: nothing is
+/// dispatched.
 fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Error> {
     let mut engine = Engine::new(state.clone(), config.secret.clone());
     let step = engine.step(&[Input::Deploy(deploy)], config.clock.now());
@@ -86,16 +93,16 @@ fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Err
     Ok(())
 }
 
-fn answer(message: Message, state: &State) {
+fn answer(message: EngineMessage, state: &State) {
     match message {
-        Message::Query(query) => query(state)(),
-        Message::Watch(run, answer) => {
+        EngineMessage::Query(query) => query(state)(),
+        EngineMessage::Watch(run, answer) => {
             let ended = state.run(run).filter(|run| run.state.is_terminal());
             let _gone = answer.send(ended.map(Run::row));
         }
-        Message::Input(_, Some(reply_to)) | Message::Early(_, reply_to) => {
+        EngineMessage::Input(_, Some(reply_to)) | EngineMessage::Early(_, reply_to) => {
             let _gone = reply_to.send(Err(Error::ReadOnly));
         }
-        Message::Input(_, None) | Message::Wake => {}
+        EngineMessage::Input(_, None) | EngineMessage::Wake => {}
     }
 }

@@ -128,13 +128,11 @@ def _write(value: object) -> str:
         case bool():
             return "b:true" if value else "b:false"
         case int():
-            return f"i:{value}"
+            return _write_int(value)
         case str():
-            return "s:" + base64.urlsafe_b64encode(value.encode()).decode().rstrip("=")
+            return _write_str(value)
         case dt.datetime():
-            if value.tzinfo is None:
-                raise ParseError("partition value", str(value), 0, "a time needs a zone: use datetime.UTC")
-            return "t:" + write_time(value)
+            return _write_time(value)
         case dt.date():
             return "d:" + value.isoformat()
     kind = type(value).__name__
@@ -144,6 +142,42 @@ def _write(value: object) -> str:
         0,
         f"{kind} cannot be a partition value: use str, int, bool, date or time",
     )
+
+
+def _write_int(value: int) -> str:
+    # Thousands of digits are not even written.
+    if not _MIN_INT <= value <= _MAX_INT:
+        problem = f"the number is not between {_MIN_INT} and {_MAX_INT}"
+        raise ParseError("partition value", f"a number of {value.bit_length()} bits", 0, problem)
+    return f"i:{value}"
+
+
+def _write_str(value: str) -> str:
+    try:
+        encoded = value.encode()
+    except UnicodeEncodeError as error:
+        problem = "half of a surrogate pair, which UTF-8 cannot hold"
+        raise ParseError("partition value", value, error.start, problem) from None
+    return "s:" + base64.urlsafe_b64encode(encoded).decode().rstrip("=")
+
+
+def _write_time(value: dt.datetime) -> str:
+    if value.tzinfo is None:
+        raise ParseError("partition value", str(value), 0, "a time needs a zone: use datetime.UTC")
+    try:
+        return "t:" + write_time(value)
+    except OverflowError:
+        problem = "in UTC it is not between the years 1 and 9999"
+        raise ParseError("partition value", str(value), 0, problem) from None
+
+
+def read_value(text: str) -> PartitionValue:
+    """Read one value of a canonical text; raises `Refused` with the position in it.
+
+    >>> read_value("s:ZXU")
+    'eu'
+    """
+    return _read(text, 0)
 
 
 def _read(text: str, start: int) -> PartitionValue:

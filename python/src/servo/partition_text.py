@@ -1,4 +1,7 @@
-"""Partitions as people write them, read without a server: `2013-01-15`, `eu`, `date=2013-01-15,region=eu`."""
+"""Partitions as people write them, read without a server: `2013-01-15`, `eu`, `date=2013-01-15,region=eu`.
+
+What commands print is read as the same key. What can never be a key of the partitions is refused.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from servo.arguments import wrong
+from servo.civil import Refused
+from servo.errors import ParseError
 from servo.partition import Partition, Window
-from servo.partition_key import PartitionKey, PartitionValue
+from servo.partition_checks import why_not, window_of, zone_of
+from servo.partition_key import PartitionKey, PartitionValue, read_value
+from servo.partition_words import Entry, read_words
 from servo.partitions import (
     DailyPartitions,
     HourlyPartitions,
-    MonthlyPartitions,
     MultiPartitions,
     StaticPartitions,
     TimePartitions,
-    WeeklyPartitions,
 )
 
 if TYPE_CHECKING:
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 
 _DIMS: Final = {"hourly": "hour", "daily": "date", "weekly": "week", "monthly": "month", "cron": "tick"}
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
-_TIME: Final = _DATE + r"T\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?"
+_TIME: Final = _DATE + r"[T ]\d{2}(:\d{2}(:\d{2}(\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?"
 _WANTED: Final = 'the key of a partition, such as "2013-01-01" or {"date": "2013-01-01", "region": "eu"}'
 
 
@@ -37,24 +42,77 @@ def read_partition(given: object, partitions: Partitions | None = None) -> Parti
     >>> read_partition("date=2013-01-01,region=eu")
     Partition('date=d:2013-01-01,region=s:ZXU')
     """
-    if isinstance(given, PartitionKey):
-        dims = given.dims()
-    elif isinstance(partitions, MultiPartitions):
-        dims = _several(given, dict(partitions.dims))
-    elif partitions is not None:
-        dims = {_DIMS.get(partitions.kind, "partition"): _value(given, partitions)}
-    elif isinstance(given, Mapping) or (isinstance(given, str) and re.match(r"[a-z][a-z0-9_]*=", given)):
-        dims = _several(given, {})
-    else:
-        partitions = _guess(given)
-        return read_partition(given, partitions)
-    return Partition(PartitionKey.of(dims).canonical, _window(dims, partitions))
+    of = _dims_of(partitions)
+    values = given.dims() if isinstance(given, PartitionKey) else _given(given, of)
+    if of and set(values) != set(of):
+        given_dims, known_dims = (", ".join(sorted(dims)) for dims in (values, of))
+        raise ValueError(f"partition= has the dimensions {given_dims}, and not {known_dims}")
+    dims = {dim: _value(value, of.get(dim) or _guess(value)) for dim, value in values.items()}
+    for dim, value in dims.items():
+        problem = why_not(value, of[dim]) if dim in of else None
+        if problem is not None:
+            raise ParseError("partition", str(given), 0, problem)
+    return Partition(PartitionKey.of(dims).canonical, _window(dims, of))
+
+
+def _dims_of(partitions: Partitions | None) -> dict[str, Partitions]:
+    if partitions is None:
+        return {}
+    if isinstance(partitions, MultiPartitions):
+        return dict(partitions.dims)
+    return {_dim(partitions): partitions}
+
+
+def _dim(partitions: Partitions) -> str:
+    return _DIMS.get(partitions.kind, "partition")
+
+
+def _given(given: object, of: Mapping[str, Partitions]) -> dict[str, object]:
+    """Give what was given for each dimension."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, str):
+        return _written(given, of)
+    dim = next(iter(of)) if len(of) == 1 else _dim(_guess(given))
+    return {dim: given}
+
+
+def _written(text: str, of: Mapping[str, Partitions]) -> dict[str, object]:
+    alone = next(iter(of.values())) if len(of) == 1 else None
+    is_key = isinstance(alone, StaticPartitions) and text in alone.keys
+    has_words = re.match(r"\s*([a-z][a-z0-9_]*\s*=|\")", text) is not None
+    if is_key or (len(of) < 2 and not has_words):
+        return {next(iter(of)) if of else _dim(_guess(text.strip())): text if is_key else text.strip()}
+    values: dict[str, object] = {}
+    for entry in read_words(text):
+        dim = entry.dim if entry.dim is not None else _only_dim(text, entry, of)
+        if dim in values:
+            raise ParseError("partition", text, 0, f"{dim} is given twice")
+        values[dim] = _word(entry, of.get(dim))
+    return values
+
+
+def _only_dim(text: str, entry: Entry, of: Mapping[str, Partitions]) -> str:
+    if len(of) == 1:
+        return next(iter(of))
+    if not of:
+        return _dim(_guess(entry.value))
+    raise ParseError("partition", text, 0, f"{entry.value!r} could be of any dimension")
+
+
+def _word(entry: Entry, partitions: Partitions | None) -> object:
+    """Give a value that stands for itself in quotes, or as in a canonical key; the text of any other."""
+    listed = isinstance(partitions, StaticPartitions) and entry.value in partitions.keys
+    if not entry.quoted and not listed and re.match(r"[sibdtn]:", entry.value):
+        try:
+            return read_value(entry.value)
+        except Refused:
+            return entry.value
+    return entry.value
 
 
 def _guess(given: object) -> Partitions:
-    if isinstance(given, str) and re.fullmatch(_TIME, given):
-        return HourlyPartitions("1970-01-01")
-    if isinstance(given, dt.datetime):
+    if isinstance(given, dt.datetime) or (isinstance(given, str) and re.fullmatch(_TIME, given)):
         return HourlyPartitions("1970-01-01")
     if isinstance(given, dt.date) or (isinstance(given, str) and re.fullmatch(_DATE, given)):
         return DailyPartitions("1970-01-01")
@@ -63,30 +121,21 @@ def _guess(given: object) -> Partitions:
     raise wrong("partition=", given, _WANTED)
 
 
-def _several(given: object, partitions: Mapping[str, Partitions]) -> dict[str, PartitionValue]:
-    if isinstance(given, str):
-        pairs = [part.partition("=") for part in given.split(",")]
-        given = {dim: value for dim, _, value in pairs}
-    if not isinstance(given, Mapping):
-        raise wrong("partition=", given, _WANTED)
-    if partitions and set(given) != set(partitions):
-        dims = ", ".join(sorted(partitions))
-        raise ValueError(f"partition= has the dimensions {', '.join(sorted(given))}, and not {dims}")
-    return {dim: _value(each, partitions.get(dim) or _guess(each)) for dim, each in given.items()}
-
-
 def _value(given: object, partitions: Partitions) -> PartitionValue:
     """Read the value of a dimension."""
     if not isinstance(partitions, TimePartitions):
         if not isinstance(given, str):
             raise wrong("partition=", given, 'a text, such as "eu"')
-        if isinstance(partitions, StaticPartitions) and given not in partitions.keys:
-            raise ValueError(f"there is no partition {given!r}: there is {', '.join(partitions.keys)}")
         return given
     if partitions.kind in {"hourly", "cron"}:
         return _time(given, partitions)
     if isinstance(given, str):
-        return dt.date.fromisoformat(f"{given}-01" if re.fullmatch(r"\d{4}-\d{2}", given) else given)
+        day = getattr(partitions, "day", 1)
+        whole = f"{given}-{day:02}" if re.fullmatch(r"\d{4}-\d{2}", given) else given
+        try:
+            return dt.date.fromisoformat(whole)
+        except ValueError as error:
+            raise ParseError("partition", given, 0, str(error)) from None
     if isinstance(given, dt.date) and not isinstance(given, dt.datetime):
         return given
     raise wrong("partition=", given, 'a date, such as "2013-01-01"')
@@ -94,48 +143,19 @@ def _value(given: object, partitions: Partitions) -> PartitionValue:
 
 def _time(given: object, partitions: TimePartitions) -> dt.datetime:
     if isinstance(given, str):
-        given = dt.datetime.fromisoformat(given)
+        try:
+            given = dt.datetime.fromisoformat(given)
+        except ValueError as error:
+            raise ParseError("partition", str(given), 0, str(error)) from None
     if not isinstance(given, dt.datetime):
         raise wrong("partition=", given, 'a time, such as "2013-01-01T05:00"')
-    local = given if given.tzinfo is not None else given.replace(tzinfo=_zone(partitions))
+    local = given if given.tzinfo is not None else given.replace(tzinfo=zone_of(partitions))
     return local.astimezone(dt.UTC)
 
 
-def _window(dims: Mapping[str, PartitionValue], partitions: Partitions | None) -> Window | None:
+def _window(dims: Mapping[str, PartitionValue], of: Mapping[str, Partitions]) -> Window | None:
     """Give the time that a partition stands for, if one of its dimensions is of time."""
-    if partitions is None:
-        found = [_window_of(value, _guess(value)) for value in dims.values() if isinstance(value, dt.date)]
-    elif isinstance(partitions, MultiPartitions):
-        found = [_window_of(dims.get(dim), each) for dim, each in partitions.dims]
-    else:
-        found = [_window_of(next(iter(dims.values())), partitions)]
+    timed = {dim: value for dim, value in dims.items() if isinstance(value, dt.date)}
+    found = [window_of(value, of.get(dim) or _guess(value)) for dim, value in timed.items()]
     known = [window for window in found if window is not None]
     return known[0] if len(known) == 1 else None
-
-
-def _window_of(value: PartitionValue, partitions: Partitions) -> Window | None:
-    if isinstance(value, dt.datetime):
-        if isinstance(partitions, HourlyPartitions):
-            return Window(value, value + dt.timedelta(hours=1))
-        return None
-    if not isinstance(value, dt.date):
-        return None
-    if isinstance(partitions, DailyPartitions):
-        end = value + dt.timedelta(days=1)
-    elif isinstance(partitions, WeeklyPartitions):
-        end = value + dt.timedelta(days=7)
-    elif isinstance(partitions, MonthlyPartitions):
-        end = (value.replace(day=1) + dt.timedelta(days=31)).replace(day=value.day)
-    else:
-        return None
-    zone = _zone(partitions)
-    start, after = (dt.datetime(day.year, day.month, day.day, tzinfo=zone) for day in (value, end))
-    return Window(start.astimezone(dt.UTC), after.astimezone(dt.UTC))
-
-
-def _zone(partitions: TimePartitions) -> dt.tzinfo:
-    if partitions.timezone == "UTC":
-        return dt.UTC
-    from zoneinfo import ZoneInfo  # noqa: PLC0415 - slow to import
-
-    return ZoneInfo(partitions.timezone)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from servo.code_version import CodeVersions
     from servo.failures import Failure
     from servo.project import Project
     from servo.registry import Registry
@@ -92,7 +93,9 @@ def scan(project: Project) -> tuple[str, str, list[Failure]]:
     return describe(registry, project)
 
 
-def describe(registry: Registry, project: Project) -> tuple[str, str, list[Failure]]:
+def describe(
+    registry: Registry, project: Project, versions: CodeVersions | None = None
+) -> tuple[str, str, list[Failure]]:
     """Give the digest and the canonical text of the manifest of what a project has declared."""
     from servo.canonical import canonical_json  # noqa: PLC0415
     from servo.code_version import CodeVersions, Scope  # noqa: PLC0415
@@ -100,7 +103,7 @@ def describe(registry: Registry, project: Project) -> tuple[str, str, list[Failu
     from servo.manifest import ManifestContext, build  # noqa: PLC0415
     from servo.sha256 import sha256_hex  # noqa: PLC0415
 
-    versions = CodeVersions(Scope(project.root, list(project.modules)))
+    versions = versions or CodeVersions(Scope(project.root, list(project.modules)))
     manifest: dict[str, object] = {}
     try:
         manifest = build(registry, project.name, ManifestContext(project.relative, versions.of))

@@ -70,7 +70,7 @@ class Expression:
         )
 
     def has(self, date: dt.date) -> bool:
-        """Whether it ticks on a date: by day and weekday if one of them begins with a star, else by either."""
+        """Whether it ticks on a date: by day and weekday if one begins with a star, else by either."""
         if date.month not in self.months:
             return False
         is_last = (date + dt.timedelta(days=1)).day == 1

@@ -3,19 +3,19 @@
 use super::ClientError;
 use crate::pages::{MAX_LIMIT, Page};
 
-/// Which part of a list.
+/// Options of a list request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// How many; as many as the server thinks right if not said.
+    /// Page size; the server's default if absent.
     pub limit: Option<usize>,
-    /// Where the page before ended.
+    /// Cursor of the page before.
     pub cursor: Option<String>,
-    /// Only what is in one of these states, with commas between them.
+    /// Only items in one of these states, separated by commas.
     pub state: Option<String>,
 }
 
 impl ListOptions {
-    /// As a query, in which a state may have another name.
+    /// The query parameters; a state may have another name there.
     pub(super) fn query(&self, state: &'static str) -> Vec<(&'static str, String)> {
         let limit = self.limit.map(|limit| ("limit", limit.to_string()));
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));

@@ -15,7 +15,7 @@ impl Client {
         self.get(&["version"], &[]).await
     }
 
-    /// Whether the workspace takes requests.
+    /// Whether the workspace accepts requests.
     pub async fn ready(&self) -> Result<Health, ClientError> {
         self.get(&["readyz"], &[]).await
     }
@@ -37,12 +37,12 @@ impl Client {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
     }
 
-    /// What waits for review.
+    /// Materializations that wait for review.
     pub async fn quarantine(&self, options: &ListOptions) -> Result<Page<Quarantined>, ClientError> {
         self.get(&["quarantine"], &options.query("state")).await
     }
 
-    /// Decides about something that waits for review.
+    /// Reviews a quarantined materialization.
     pub async fn review(
         &self,
         asset: &AssetKey,
@@ -58,7 +58,7 @@ impl Client {
         self.change(&["quarantine", asset.namespace(), asset.name(), &id, verdict], body).await
     }
 
-    /// What is deployed.
+    /// The current deployment.
     pub async fn deployment(&self) -> Result<Deployment, ClientError> {
         self.get(&["deployments", "current"], &[]).await
     }

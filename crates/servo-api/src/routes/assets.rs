@@ -1,13 +1,12 @@
-//! Assets that are deployed, and their partitions.
+//! Deployed assets, and their partitions.
 
 use axum::extract::State;
 use serde::Deserialize;
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_core::selection::{Selection, similar_assets};
 use servo_core::{AssetKey, PartitionKey, Timestamp};
 use servo_engine::definitions::{Asset as Checked, Definitions};
-use servo_engine::{DataStatus, PartitionStatus, State as EngineState};
-use servo_runtime::RequestError;
+use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState};
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
@@ -19,7 +18,7 @@ use crate::views::{
     Asset, AssetDep, AssetDetail, AssetPage, Materialization, Partition, PartitionPage, PartitionTotals,
 };
 
-/// How many partitions are looked at for the latest that is there.
+/// Number of partitions searched for the latest materialization.
 const LOOKED_AT: usize = 1_000;
 
 /// Which assets.
@@ -29,22 +28,22 @@ const LOOKED_AT: usize = 1_000;
 pub(super) struct AssetsQuery {
     /// Only those that a selection means, such as `+analytics.weekly and not tag:slow`.
     selection: Option<String>,
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
 }
 
-/// Which partitions.
+/// Query of the list of partitions.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PartitionsQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
-    /// Only partitions with this status. A page may then have fewer than asked for although others follow.
+    /// Only partitions with this status. A page may then have fewer items than requested although others follow.
     status: Option<String>,
     /// From the last partition to the first.
     #[serde(default)]
@@ -85,7 +84,7 @@ pub(super) async fn list(
     Ok(Answer(Page::of(found, &list, |asset| asset.asset_key.canonical().to_owned())))
 }
 
-/// One asset: what was declared, what it reads and who reads it, and what is there of it.
+/// One asset: its declaration, its upstream and downstream assets, and its latest materialization.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}", operation_id = "get_asset", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), Wait),
@@ -108,7 +107,7 @@ pub(super) async fn show(
     found.await?.map(Answer)
 }
 
-/// The partitions of an asset that there are now, with what is known of each, in their order.
+/// The current partitions of an asset with the status of each, in their order.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}/partitions", operation_id = "list_partitions", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), PartitionsQuery, Wait),
@@ -141,7 +140,7 @@ pub(super) async fn partitions(
     Ok(Answer(Page { items, next_cursor: next.map(|place| list.cursor(&place)) }))
 }
 
-/// Partitions after a place, and the place of the last that was looked at if there are others.
+/// Partitions after a key, and the last searched one if there are others.
 fn some_partitions(
     state: &EngineState,
     asset: &AssetKey,
@@ -160,7 +159,7 @@ fn some_partitions(
         let whole = Partition::new(None, state.partition_status(asset, None));
         return (Some(whole).filter(is_wanted).into_iter().collect(), None);
     };
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let count = partitions.count(at);
     let place: Option<u128> = after.and_then(|after| {
         // The key says where to go on, also if there are new ones before it; its index does if it is gone.
@@ -213,7 +212,7 @@ fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
 /// None of an asset that is not deployed, although the definitions have it.
 fn view(state: &EngineState, definitions: &Definitions, asset: &Checked, now: Timestamp) -> Option<Asset> {
     let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
     let totals = PartitionTotals::new(total, state.partition_counts(key));
     let mut upstream: Vec<AssetKey> =
@@ -232,7 +231,7 @@ fn detail(
     let checked = definitions.asset(position);
     let key = |position: u32| definitions.asset(position).key.clone();
     let asset = view(state, definitions, checked, now).ok_or_else(|| unknown(&checked.key, None))?;
-    let at = Moment::new(now, state.dynamic_partitions());
+    let at = PartitionContext::new(now, state.dynamic_partitions());
     let ends = checked.partitions.as_ref().and_then(|partitions| {
         let last = partitions.count(at).checked_sub(1)?;
         partitions.key(0, at).zip(partitions.key(last, at))

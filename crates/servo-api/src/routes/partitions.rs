@@ -9,8 +9,6 @@ use servo_core::PartitionsDef;
 use servo_engine::definitions::Definitions;
 use servo_engine::{ChangePartitions, State as EngineState};
 
-use super::runs::accepted;
-use crate::access::Actor;
 use crate::answer::{IdempotencyKey, Problems};
 use crate::app::Shared;
 use crate::extract::{Command, Path};
@@ -26,8 +24,7 @@ use crate::views::{ChangePartitionsBody, PartitionsChanged};
 pub(super) async fn change(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<ChangePartitionsBody>,
+    Command { body, caller, once }: Command<ChangePartitionsBody>,
 ) -> Result<Response<Body>, Problem> {
     let work = async {
         let wanted = name.clone();
@@ -36,8 +33,8 @@ pub(super) async fn change(
         let added: BTreeSet<&String> = body.add.iter().filter(|key| !is_known(key)).collect();
         let removed: BTreeSet<&String> = body.remove.iter().filter(is_known).collect();
         let (added, removed) = (added.len() as u64, removed.len() as u64);
-        let change = ChangePartitions { name, add: body.add, remove: body.remove, actor: actor.to_string() };
-        let accepted = accepted(&app.workspace().change_partitions(change).await?)?;
+        let change = ChangePartitions { name, add: body.add, remove: body.remove, caller };
+        let accepted = app.workspace().change_partitions(change).await?.into();
         Ok(PartitionsChanged { added, removed, accepted })
     };
     app.answers.once(once, app.workspace().now(), work).await

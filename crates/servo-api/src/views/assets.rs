@@ -38,28 +38,28 @@ pub struct Asset {
     pub tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_version: Option<String>,
-    /// Made elsewhere; never planned.
+    /// Made outside of Servo; never planned.
     pub external: bool,
-    /// Whether it has partitions; without them it is one piece, and counts as one.
+    /// Whether it has partitions; without them it counts as one.
     pub partitioned: bool,
     /// How it is partitioned, as in the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub partitioning: Option<PartitionsDef>,
     pub partitions: PartitionTotals,
-    /// What it reads or waits for, as `namespace/name`.
+    /// Upstream assets, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub upstream: Vec<AssetKey>,
     /// How many checks it has.
     pub checks: u32,
 }
 
-/// How many partitions are in which state.
+/// Number of partitions by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionTotals {
-    /// How many there are.
+    /// Number of partitions.
     pub total: u64,
-    /// Materialized, and the last attempt was good.
+    /// Materialized, and the last attempt succeeded.
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub last_attempt_failed: u64,
@@ -67,13 +67,13 @@ pub struct PartitionTotals {
     pub never_succeeded: u64,
 }
 
-/// Everything about one asset.
+/// Details of one asset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AssetDetail {
     /// The asset.
     #[serde(flatten)]
     pub asset: Asset,
-    /// What was declared, as in the manifest.
+    /// The declaration, as in the manifest.
     #[schema(value_type = Object)]
     pub definition: serde_json::Value,
     /// How it reads what it reads or waits for.
@@ -179,7 +179,7 @@ pub struct Partition {
     pub last_attempt_run_id: Option<RunId>,
 }
 
-/// What a check has blocked and somebody should look at.
+/// A materialization that a check blocked and that waits for review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct Quarantined {
@@ -201,7 +201,7 @@ pub struct Quarantined {
     pub attempt: u32,
     #[schema(value_type = String, format = DateTime)]
     pub quarantined_at: Timestamp,
-    /// What the worker reported, with the checks; none if this version cannot read it.
+    /// The output as the worker reported it, with the checks; none if this version cannot read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
     #[schema(value_type = String)]

@@ -18,7 +18,7 @@ pub struct Task {
     pub task_id: String,
     #[schema(value_type = String)]
     pub run_id: RunId,
-    /// What it does: `{asset}[{partition}]:{operation}`.
+    /// Identity of the task: `{asset}[{partition}]:{operation}`.
     #[schema(value_type = String)]
     pub task_key: TaskKey,
     /// `namespace/name`.
@@ -31,10 +31,10 @@ pub struct Task {
     pub operation: String,
     #[schema(value_type = TaskStateName)]
     pub state: TaskState,
-    /// Why it is in that state.
+    /// Reason of its state.
     #[schema(value_type = String)]
     pub transition_reason: TransitionReason,
-    /// Since when it is.
+    /// Time of the last transition.
     #[schema(value_type = String, format = DateTime)]
     pub transition_at: Timestamp,
     /// Number of the newest attempt; 0 before the first.
@@ -42,13 +42,13 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub attempt_id: Option<AttemptId>,
-    /// Attempts that count against the most that there may be.
+    /// Attempts that count against the limit.
     pub failures: u32,
-    /// Attempts lost in a row without blame.
+    /// Consecutive attempts that were lost without counting against the limit.
     pub interruptions: u32,
-    /// How many tasks it waits for.
+    /// Number of its dependencies.
     pub deps_total: u32,
-    /// How many of them have succeeded.
+    /// Number of succeeded dependencies.
     pub deps_satisfied_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -65,7 +65,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
-    /// When the next attempt may begin.
+    /// Start time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub retry_at: Option<Timestamp>,
@@ -77,7 +77,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub caused_by: Option<TaskKey>,
-    /// What went wrong last.
+    /// The last error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
     /// How many checks the newest attempt ran.
@@ -86,7 +86,7 @@ pub struct Task {
     /// How many of them did not pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
-    /// What a worker reported after the task had been cancelled.
+    /// The outcome a worker reported after the task had been cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OutcomeName>)]
     pub late_outcome: Option<String>,
@@ -98,23 +98,23 @@ pub struct Task {
     pub row_version: EventId,
 }
 
-/// How far an attempt says it is.
+/// Progress reported by an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// Parts per million.
     pub ppm: u32,
-    /// What it is doing.
+    /// A message about the current step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// Everything about one task.
+/// Details of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// What became of each asset in the newest attempt that said so.
+    /// The state of each asset in the newest attempt that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Output>,
     /// Its attempts, the newest first.

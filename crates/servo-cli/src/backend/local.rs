@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::Backend;
 use crate::location::{Location, random};
 use crate::owner::Ownership;
-use crate::session::{self, Reach, Session};
+use crate::session::{self, Session, WorkerScope};
 
 /// This process.
 pub(super) struct Local {
@@ -38,7 +38,7 @@ struct Running {
     session: Session,
     ownership: Ownership,
     server: Server,
-    /// Runs that were at work when the last process ended.
+    /// Runs that were active when the last process ended.
     before: Vec<RunId>,
 }
 
@@ -46,7 +46,7 @@ impl Local {
     /// Reads the state, as if the project was deployed where that matters.
     pub(super) async fn read(location: &Location, with_project: bool) -> anyhow::Result<Self> {
         let definitions = match with_project {
-            true => Some(session::deployment(location.project.scan()?, location.actor())?),
+            true => Some(session::deployment(location.project.scan()?, location.caller())?),
             false => None,
         };
         let stores = location.look_if_any()?;
@@ -80,7 +80,7 @@ impl Local {
         let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         if let Some(scanned) = scanned {
-            session::deploy(&workspace, scanned, location.actor()).await?;
+            session::deploy(&workspace, scanned, location.caller()).await?;
         }
         Ok(Self { client, work: Work::Writing(workspace, ownership) })
     }
@@ -93,10 +93,10 @@ impl Local {
         slots: usize,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, Reach::Alone).await?;
+        let mut session = Session::open(location, stores, project, slots, WorkerScope::Alone).await?;
         let before = session.unfinished().await?;
         let started = async {
-            session.deploy(location.actor()).await?;
+            session.deploy(location.caller()).await?;
             let (server, url, token) = Server::start(session.api()).await?;
             ownership.advertise(url, Some(token))?;
             Ok((Client::in_process(session.api())?, server))

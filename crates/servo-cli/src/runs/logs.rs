@@ -1,4 +1,4 @@
-//! `servo run logs`: what tasks have printed, and still print.
+//! `servo run logs`: prints the logs of tasks, and follows them.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::location::Location;
 use crate::output::{self, Format};
 use crate::style::{Paint, Style};
 
-/// Which logs.
+/// Options of `servo run logs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The run.

@@ -35,7 +35,8 @@ def broken() -> int:
     raise ValueError("it is broken")
 "#;
 
-/// Commands in an order in which each finds what it is about. `{run}` is the newest run, `{review}` what waits for review.
+/// Commands in an order in which each finds what it is about. `{run}` is the newest run, `{review}` what waits for
+/// review.
 const COMMANDS: &[&[&str]] = &[
     &["asset", "list"],
     &["asset", "list", "+shop.clean and not source.*"],

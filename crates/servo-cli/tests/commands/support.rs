@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Longest that anything here may take before it counts as never.
+/// Timeout of everything here.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A project in a directory of its own, with the state beside it.

@@ -47,11 +47,7 @@ impl PartitionSet {
 
     /// Whether the partition with these indexes, one per dimension, is in the set.
     pub fn contains(&self, index: &[u64]) -> bool {
-        let [digit] = index else { return self.0.iter().any(|block| block.contains(index)) };
-        // Along one dimension the blocks ascend.
-        let after =
-            self.0.partition_point(|block| block.ranges().first().is_some_and(|range| range.start <= *digit));
-        self.0[..after].last().is_some_and(|block| block.contains(index))
+        self.near(&Block::one(index)).iter().any(|block| block.contains(index))
     }
 
     /// The indexes of the partitions, one per dimension, made as they are asked for.
@@ -71,11 +67,22 @@ impl PartitionSet {
     /// The partitions that are in this set and not in the other.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        let mut left = self.0.clone();
-        for taken in &other.0 {
-            left = left.iter().flat_map(|block| block.without(taken)).collect();
-        }
-        left.into_iter().collect()
+        let left = self.0.iter().flat_map(|block| {
+            let taken = other.near(block).iter();
+            taken.fold(vec![block.clone()], |left, taken| {
+                left.iter().flat_map(|block| block.without(taken)).collect()
+            })
+        });
+        left.collect()
+    }
+
+    /// The blocks that overlap a block along the first dimension. Along it, blocks ascend and are alike or apart.
+    fn near(&self, block: &Block) -> &[Block] {
+        let Some(range) = block.ranges().first() else { return &self.0 };
+        let first = |block: &Block| block.ranges().first().cloned().unwrap_or_default();
+        let start = self.0.partition_point(|known| first(known).end <= range.start);
+        let len = self.0[start..].partition_point(|known| first(known).start < range.end);
+        &self.0[start..start + len]
     }
 
     /// The partitions that are in both sets.

@@ -1,15 +1,17 @@
 //! A time zone as partitions and cron see it: where local days start, which never happened, and when clocks change.
 
-mod stretches;
+mod database;
+mod offset_periods;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
+use jiff::tz::{AmbiguousOffset, TimeZone};
 
-pub(crate) use stretches::{CYCLE, REPEATS, Stretch};
+pub use database::TimeZones;
+pub(crate) use offset_periods::{CYCLE, OffsetPeriod, REPEATS};
 
 use crate::civil::{civil_from_days, days_from_civil};
 
@@ -17,10 +19,8 @@ const DAY: i64 = 86_400;
 /// 2040-01-01: transitions after it follow yearly rules, which do not move a zone across the date line.
 const RULES_ONLY: i64 = 2_208_988_800;
 
-/// The zones that were asked for; a memo of a pure function, so that 10,000 assets read a zone once.
+/// The zones that were asked for, so that 10,000 assets read a zone once.
 static KNOWN: Mutex<BTreeMap<String, Arc<Zone>>> = Mutex::new(BTreeMap::new());
-/// The database is compiled in: the machine's own could give another key for the same definition.
-static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// A zone, and the local days it skipped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Zone {
     /// Days since 1970-01-01 that did not exist, ascending: at most a few, by crossing the date line.
     skipped: Vec<i64>,
     /// Found when first asked for: most zones are only used for days.
-    stretches: OnceLock<Vec<Stretch>>,
+    offset_periods: OnceLock<Vec<OffsetPeriod>>,
 }
 
 /// Which of two instants a repeated local time means.
@@ -55,18 +55,9 @@ impl Zone {
         if let Some(zone) = known.get(name) {
             return Ok(Arc::clone(zone));
         }
-        let rules = DATABASE.get(name).ok().filter(|zone| !zone.is_unknown());
-        let rules = rules.ok_or_else(|| {
-            format!("{name:?} is not a time zone of the IANA database, such as \"Europe/Amsterdam\"")
-        })?;
-        match rules.iana_name() {
-            Some(exact) if exact != name => {
-                return Err(format!("{name:?} is not a time zone; did you mean {exact:?}?"));
-            }
-            Some(_) | None => {}
-        }
+        let rules = TimeZones::in_use().rules(name)?;
         let skipped = skipped_days(&rules);
-        let zone = Arc::new(Self { name: name.to_owned(), rules, skipped, stretches: OnceLock::new() });
+        let zone = Arc::new(Self { name: name.to_owned(), rules, skipped, offset_periods: OnceLock::new() });
         known.insert(name.to_owned(), Arc::clone(&zone));
         Ok(zone)
     }
@@ -139,8 +130,8 @@ impl Zone {
     }
 
     /// The times of one offset, ascending, until the rules of the zone have begun to repeat.
-    pub(crate) fn stretches(&self) -> &[Stretch] {
-        self.stretches.get_or_init(|| stretches::stretches(&self.rules))
+    pub(crate) fn offset_periods(&self) -> &[OffsetPeriod] {
+        self.offset_periods.get_or_init(|| offset_periods::offset_periods(&self.rules))
     }
 
     /// Whether the day never happened here.

@@ -1,10 +1,13 @@
 //! Ready tasks get slots, highest priority and oldest first, as long as there are slots.
 
+use std::sync::Arc;
+
 use servo_core::Timestamp;
 
 use crate::derive::attempt_id;
 use crate::event::{DispatchRequested, EventData};
 use crate::state::{Run, State};
+use crate::work;
 
 /// A `DispatchRequested` for every ready task that has a slot.
 pub fn reconcile(state: &State, now: Timestamp) -> Vec<EventData> {
@@ -16,13 +19,13 @@ pub fn reconcile(state: &State, now: Timestamp) -> Vec<EventData> {
         .take(free as usize)
         .filter_map(|key| {
             let run = state.runs.get(&key.task.run)?;
-            Some(request(run, key.task.task, now))
+            Some(request(state, run, key.task.task, now))
         })
         .collect()
 }
 
 /// The intent to hand the next attempt of a task to its queue.
-pub(super) fn request(run: &Run, position: u32, now: Timestamp) -> EventData {
+pub(super) fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> EventData {
     let task = &run.tasks[position as usize];
     let attempt = task.attempt + 1;
     EventData::DispatchRequested(DispatchRequested {
@@ -31,5 +34,6 @@ pub(super) fn request(run: &Run, position: u32, now: Timestamp) -> EventData {
         attempt,
         attempt_id: attempt_id(run.id, &task.key, attempt, now),
         worker_queue: task.options.worker_queue.clone(),
+        provenance: Arc::new(work::provenance(state, run, task)),
     })
 }

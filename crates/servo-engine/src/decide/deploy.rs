@@ -6,19 +6,24 @@ use std::sync::Arc;
 use servo_core::{AssetKey, Timestamp};
 
 use super::Decision;
-use crate::command::{Deploy, Reply};
+use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
 use crate::event::{AssetsDeployed, DeployedAsset, EventData};
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Deployment, State};
 
 pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decision {
-    if state.deployment().is_some_and(|deployment| *deployment.digest == *command.digest) {
-        return Decision::reply(Reply::Duplicate);
+    let is_same = |deployed: &Deployment| {
+        deployed.digest == command.digest && deployed.time_zones == command.time_zones
+    };
+    if state.deployment().is_some_and(is_same) {
+        return Decision::unchanged();
     }
     match difference(state, command, now) {
-        Ok(deployed) => Decision::accept(EventData::AssetsDeployed(deployed)),
+        Ok(deployed) => {
+            Decision::change(EventData::AssetsDeployed(deployed), command.caller.principal.clone())
+        }
         Err(refusal) => Decision::refuse(refusal),
     }
 }
@@ -42,8 +47,8 @@ fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsD
     Ok(AssetsDeployed {
         number,
         digest: command.digest.clone(),
+        time_zones: command.time_zones.clone(),
         project: command.project.clone(),
-        actor: command.actor.clone(),
         upsert,
         removed,
     })

@@ -14,10 +14,10 @@ pub struct AssetsDeployed {
     pub number: u64,
     /// Digest of the whole manifest, as the SDK wrote it.
     pub digest: Arc<str>,
+    /// Release of the time zone database that partitions follow, such as `2026f`.
+    pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
-    /// Who asked.
-    pub actor: String,
     /// Assets that are new or different, by key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upsert: Vec<DeployedAsset>,
@@ -66,7 +66,7 @@ impl DeployedAsset {
         self.asset_id
     }
 
-    /// What is declared.
+    /// The declaration.
     pub fn definition(&self) -> &Arc<AssetDef> {
         &self.definition
     }

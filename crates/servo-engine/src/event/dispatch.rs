@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, RunId, TaskKey, dispatch_id};
 
+use crate::provenance::Provenance;
+
 /// Intent: this attempt of this task goes to a queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DispatchRequested {
@@ -19,6 +21,9 @@ pub struct DispatchRequested {
     /// Queue other than the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_queue: Option<Arc<str>>,
+    /// The code that it is asked to run and the data that it reads.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub provenance: Arc<Provenance>,
 }
 
 /// Acknowledgement: the queue has it.
@@ -32,6 +37,10 @@ pub struct DispatchEnqueued {
     pub attempt: u32,
     /// Token of the attempt.
     pub attempt_id: AttemptId,
+}
+
+fn is_unknown(provenance: &Arc<Provenance>) -> bool {
+    **provenance == Provenance::default()
 }
 
 impl DispatchRequested {

@@ -27,6 +27,8 @@ pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) 
         task.worker = None;
         task.progress = None;
         task.timer = None;
+        task.provenance = payload.provenance.clone();
+        task.inputs_as_of = Some(at.id);
         task.outbox = Some(Outbox { status: OutboxStatus::Pending, created_at: at.time });
     });
     Applied::Yes

@@ -1,37 +1,29 @@
-//! The end of a task says something about data: a materialization there is, or an attempt that failed (ADR-056).
+//! Tasks and attempts that end change what is known of data: a materialization, or an attempt that failed (ADR-056).
 //!
 //! Only results that count make a materialization. Cancelled tasks say nothing about data.
 
-use servo_core::{AttemptId, MaterializationId, Operation, RunId, TaskKey};
+use std::sync::Arc;
+
+use servo_core::planted::{self, Mistake};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::At;
 use super::outputs::output_of;
-use crate::event::TaskFinished;
+use crate::effect::{Effect, Promotion};
+use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{Json, MaterializationRow};
-use crate::state::{LastAttempt, Materialized, State, Task};
+use crate::provenance::{PiecesRead, Provenance};
+use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
+use crate::state::{LastAttempt, Materialization, Materialized, State, Task};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
-    let outcome = match task.state {
-        TaskState::Succeeded => AttemptOutcome::Succeeded,
-        TaskState::Failed => AttemptOutcome::Failed,
-        TaskState::Planned
-        | TaskState::Blocked
-        | TaskState::Ready
-        | TaskState::Dispatched
-        | TaskState::Running
-        | TaskState::RetryWait
-        | TaskState::Skipped
-        | TaskState::Cancelled => return,
-    };
-    match task.key.operation() {
-        Operation::Materialize | Operation::Backfill => {}
-        Operation::Check => return,
+    if task.state != TaskState::Succeeded || task.key.operation() == Operation::Check {
+        return;
     }
-    let last = LastAttempt { outcome, run_id: run, at: at.time, event_id: at.id };
+    let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,
@@ -39,52 +31,110 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         attempt: task.attempt,
         attempt_id,
         materialization_id,
+        provenance: task.provenance.clone(),
+        inputs_as_of: task.inputs_as_of,
     });
     let outputs = task.outputs.clone();
     let assets: Vec<_> = task.assets().collect();
-    for asset in assets {
+    for (position, asset) in assets.into_iter().enumerate() {
         let unknown = OutputReport::new(asset.clone(), OutputState::Committed);
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
-        let latest = made.clone().zip(committed).map(|(made, output)| promote(state, at, made, output));
-        if state.statuses.record(&asset, partition.as_ref(), latest, last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+        let latest =
+            made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
+        record(state, asset, partition.clone(), latest.as_ref(), last);
     }
 }
 
-/// What a successful attempt is to be known by. Where outputs are reported, it is named after the attempt; a worker
-/// without a word about them knows only that it is done, and perhaps what it made.
-pub(super) fn named(task: &Task, payload: &TaskFinished) -> Option<MaterializationId> {
-    if payload.outputs.is_empty() {
-        return payload.materialization_id;
+/// Notes the end of an attempt, and promotes what has become the latest by it.
+pub(super) fn record(
+    state: &mut State,
+    asset: AssetKey,
+    partition: Option<PartitionKey>,
+    latest: Option<&Materialization>,
+    last: LastAttempt,
+) {
+    if state.statuses.record(&asset, partition.as_ref(), latest, last) {
+        state.changes.statuses.insert((asset.clone(), partition.clone()));
+    }
+    let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
+    let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
+    if let Some(materialized) = promoted.copied().filter(Materialized::has_data) {
+        let promotion = Promotion {
+            asset,
+            partition,
+            materialization_id: materialized.id(),
+            run_id: materialized.run_id(),
+            at: materialized.at(),
+            event_id: materialized.event_id(),
+        };
+        state.changes.effect(Effect::Promote(promotion));
+    }
+}
+
+/// An attempt failed; whether it is tried again does not matter.
+pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u32) {
+    let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
+    if task.key.operation() == Operation::Check {
+        return;
+    }
+    let last = LastAttempt { outcome: AttemptOutcome::Failed, run_id: run, at: at.time, event_id: at.id };
+    let partition = task.key.partition();
+    let assets: Vec<_> = task.assets().collect();
+    for asset in assets {
+        record(state, asset, partition.clone(), None, last);
+    }
+}
+
+/// The materialization id of a successful attempt. With reported outputs it is derived from the attempt; a worker that
+/// reports no outputs may name the materialization itself.
+pub(super) fn named(
+    task: &Task,
+    attempt: AttemptId,
+    outputs: &[OutputReport],
+    told: Option<MaterializationId>,
+) -> Option<MaterializationId> {
+    if outputs.is_empty() {
+        return told;
     }
     let is_committed = |output: &OutputReport| output.state == OutputState::Committed;
-    let counts = task.assets().any(|asset| output_of(&payload.outputs, &asset).is_some_and(is_committed));
-    counts.then(|| materialization_of(payload.attempt_id))
+    let counts = task.assets().any(|asset| output_of(outputs, &asset).is_some_and(is_committed));
+    counts.then(|| materialization_of(attempt))
 }
 
-/// Which attempt made something.
-#[derive(Clone)]
+/// The attempt that made something.
 pub(super) struct Made {
     pub(super) run_id: RunId,
     pub(super) task_key: TaskKey,
     pub(super) attempt: u32,
     pub(super) attempt_id: AttemptId,
     pub(super) materialization_id: MaterializationId,
+    pub(super) provenance: Arc<Provenance>,
+    pub(super) inputs_as_of: Option<EventId>,
 }
 
-/// Writes a materialization that counts from now on.
-pub(super) fn promote(state: &mut State, at: At, made: Made, output: &OutputReport) -> Materialized {
-    let definition = state.definitions.get(&output.asset);
-    let code_version = definition.and_then(|definition| definition.code_version.clone());
-    let latest = Materialized::new(made.materialization_id, output.format, made.run_id, at.time, at.id);
-    state.changes.materializations.push(MaterializationRow {
+/// Writes a materialization that counts from now on. `position` is that of the asset among those of the task.
+pub(super) fn materialize(
+    state: &mut State,
+    at: At,
+    made: &Made,
+    position: usize,
+    output: &OutputReport,
+) -> Materialization {
+    let code_version = if planted::has(Mistake::CodeVersionOfAnotherDeployment) {
+        state.definitions.get(&output.asset).and_then(|asset| asset.code_version.as_deref().map(Arc::from))
+    } else {
+        output.code_version.clone().or_else(|| made.provenance.code_version(position).cloned())
+    };
+    let partition_key = made.task_key.partition();
+    let verdicts = verdicts(&output.checks);
+    inputs(state, at, made, &output.asset, partition_key.as_ref());
+    state.changes.appended.materializations.push(MaterializationRow {
         materialization_id: made.materialization_id,
         asset_key: output.asset.clone(),
-        partition_key: made.task_key.partition(),
+        partition_key,
         run_id: made.run_id,
-        task_key: made.task_key,
+        task_key: made.task_key.clone(),
         attempt: made.attempt,
         attempt_id: made.attempt_id,
         materialized_at: at.time,
@@ -96,8 +146,59 @@ pub(super) fn promote(state: &mut State, at: At, made: Made, output: &OutputRepo
         schema_hash: output.schema_hash.clone(),
         schema: output.schema.clone().map(Json),
         metadata: (!output.metadata.is_empty()).then(|| Json(output.metadata.clone())),
-        code_version,
+        code_version: code_version.as_ref().map(ToString::to_string),
+        deployment_number: made.provenance.deployment,
+        inputs_as_of: made.inputs_as_of,
+        checks_passed: verdicts.passed,
+        checks_failed: verdicts.failed,
+        gating_decision: verdicts.decision,
         row_version: at.id,
     });
-    latest
+    Materialization {
+        id: made.materialization_id,
+        format: output.format,
+        run_id: made.run_id,
+        at: at.time,
+        event_id: at.id,
+        inputs_as_of: made.inputs_as_of,
+        code_version,
+    }
+}
+
+/// Writes what was read to make something.
+fn inputs(state: &mut State, at: At, made: &Made, asset: &AssetKey, partition: Option<&PartitionKey>) {
+    let row = |upstream: &AssetKey| MaterializationInputRow {
+        materialization_id: made.materialization_id,
+        asset_key: asset.clone(),
+        partition_key: partition.cloned(),
+        upstream_asset_key: upstream.clone(),
+        upstream_partition_key: None,
+        upstream_materialization_id: None,
+        upstream_last_partition_key: None,
+        upstream_count: 1,
+        inputs_as_of: made.inputs_as_of,
+        run_id: made.run_id,
+        materialized_at: at.time,
+        row_version: at.id,
+    };
+    for read in &made.provenance.inputs {
+        match &read.pieces {
+            PiecesRead::Named(pieces) => {
+                let rows = pieces.iter().map(|piece| MaterializationInputRow {
+                    upstream_partition_key: piece.partition.clone(),
+                    upstream_materialization_id: Some(piece.id),
+                    ..row(&read.asset)
+                });
+                state.changes.appended.materialization_inputs.extend(rows);
+            }
+            PiecesRead::Counted { count, first, last, .. } => {
+                state.changes.appended.materialization_inputs.push(MaterializationInputRow {
+                    upstream_partition_key: Some(first.clone()),
+                    upstream_last_partition_key: Some(last.clone()),
+                    upstream_count: *count,
+                    ..row(&read.asset)
+                });
+            }
+        }
+    }
 }

@@ -1,28 +1,49 @@
-//! What an attempt says of its outputs: results of checks, what a check has blocked, and files that do not count
-//! (ADR-062).
+//! Folds the reported outputs of an attempt: check results, quarantined outputs, and files to be removed (ADR-062).
 
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
+use crate::definitions::Severity;
+use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{CheckResultRow, Discard, Json, Name, QuarantineRow};
+use crate::rows::{CheckResultRow, Json, Name, QuarantineRow};
 use crate::state::State;
 
-/// An open attempt has ended in a run that goes on; whether it is tried again does not matter.
-pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
-    if payload.outputs.is_empty() {
+/// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
+/// the gate.
+pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, outputs: &[OutputReport]) {
+    if outputs.is_empty() {
         return;
     }
     let Some(task) = state.task(payload.run_id, &payload.task_key) else { return };
+    let (provenance, inputs_as_of) = (task.provenance.clone(), task.inputs_as_of);
     // Only what the task makes, each once, whatever a worker says.
-    let outputs: Vec<&OutputReport> =
-        task.assets().filter_map(|asset| output_of(&payload.outputs, &asset)).collect();
+    let outputs: Vec<(usize, &OutputReport)> = task
+        .assets()
+        .enumerate()
+        .filter_map(|(position, asset)| Some((position, output_of(outputs, &asset)?)))
+        .collect();
+    let ran_other_code = outputs.iter().any(|(position, output)| {
+        let asked = provenance.code_version(*position);
+        output.code_version.as_ref().is_some_and(|ran| asked.is_some_and(|asked| asked != ran))
+    });
+    let severe = |output: &OutputReport| {
+        output.checks.iter().filter(|check| !check.passed && check.severity >= Severity::Error).count() as u32
+    };
+    let checks_failed: u32 = outputs.iter().map(|(_, output)| severe(output)).sum();
+    let code_changed = ran_other_code || provenance.definition_changed;
+    if checks_failed > 0 || code_changed {
+        state.change_run(payload.run_id, at.id, |run| {
+            run.checks_failed = run.checks_failed.saturating_add(checks_failed);
+            run.code_changed |= code_changed;
+        });
+    }
     let materialization_id = materialization_of(payload.attempt_id);
     let partition_key = payload.task_key.partition();
-    for output in outputs {
-        state.changes.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
+    for (position, output) in outputs {
+        state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
             check_name: check.name.clone(),
@@ -51,11 +72,21 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished) {
                     task_key: payload.task_key.clone(),
                     attempt: payload.attempt,
                     quarantined_at: at.time,
-                    output: Json(output.clone()),
+                    output: Json(OutputReport {
+                        code_version: output
+                            .code_version
+                            .clone()
+                            .or_else(|| provenance.code_version(position).cloned()),
+                        ..output.clone()
+                    }),
+                    provenance: Json(provenance.clone()),
+                    inputs_as_of,
+                    approved_event_id: None,
+                    approved_at: None,
                     row_version: at.id,
                 },
             ),
-            OutputState::Committed | OutputState::Discarded => {}
+            OutputState::Committed | OutputState::Discarded | OutputState::Missing => {}
         }
     }
 }
@@ -64,23 +95,22 @@ fn quarantine(state: &mut State, row: QuarantineRow) {
     state.changes.quarantine.insert((row.asset_key.clone(), row.materialization_id));
     if let Some(passed_over) = state.quarantine.insert(row) {
         state.changes.quarantine.insert((passed_over.asset_key.clone(), passed_over.materialization_id));
-        throw_away(state, passed_over);
+        drop_quarantined(state, passed_over);
     }
 }
 
-/// What waited for review will never count.
-pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
-    state.changes.discards.push(Discard {
+/// Drops a quarantined materialization for good.
+pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
+    state.changes.effect(Effect::Discard(Discard {
         run_id: row.run_id,
         task_key: row.task_key,
         attempt: row.attempt,
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
-        whole_run: false,
-    });
+    }));
 }
 
-/// What an attempt has stored will never count, except what waits for review: if that is approved, it does.
+/// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.
 pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
     let id = materialization_of(attempt_id);
@@ -90,17 +120,11 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
         return;
     }
     let task_key = task.key.clone();
-    state.changes.discards.push(Discard {
-        run_id: run,
-        task_key,
-        attempt,
-        attempt_id,
-        assets,
-        whole_run: false,
-    });
+    let discard = Discard { run_id: run, task_key, attempt, attempt_id, assets };
+    state.changes.effect(Effect::Discard(discard));
 }
 
-/// What a report says of an asset.
+/// The reported output for an asset.
 pub(super) fn output_of<'a>(outputs: &'a [OutputReport], asset: &AssetKey) -> Option<&'a OutputReport> {
     outputs.iter().find(|output| output.asset == *asset)
 }

@@ -10,6 +10,7 @@ use super::{Applied, At, Ignored, materializations, outputs, propagate, retentio
 use crate::derive::idempotency_hash;
 use crate::event::{Outcome, TaskFinished, TaskHeartbeat, TaskStarted};
 use crate::failure::{ErrorCategory, ErrorCode, TaskError};
+use crate::gate;
 use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
 use crate::retry::next_delay;
 use crate::state::State;
@@ -84,8 +85,18 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
         outputs::discard(state, payload.run_id, position, payload.attempt, payload.attempt_id);
         return Applied::Yes;
     }
+    let (outputs, refused) = gate::enforce(task, &payload.outputs);
     let end = match payload.outcome {
-        Outcome::Succeeded => End::Succeeded(materializations::named(task, payload)),
+        Outcome::Succeeded => match refused {
+            None => End::Succeeded(materializations::named(
+                task,
+                payload.attempt_id,
+                &outputs,
+                payload.materialization_id,
+            )),
+            // Its worker should have said so.
+            Some(error) => End::Failed(Some(Arc::new(error)), TransitionReason::ExecutionFailed),
+        },
         Outcome::Failed => End::Failed(payload.error.clone(), TransitionReason::ExecutionFailed),
         Outcome::TimedOut => {
             let error = payload.error.clone().unwrap_or_else(|| {
@@ -106,13 +117,13 @@ pub(super) fn finished(state: &mut State, at: At, payload: &TaskFinished, key: &
     state.change_task(payload.run_id, position, at.id, |task| {
         task.usage = payload.usage;
         if !cancelling {
-            task.outputs = payload.outputs.clone();
+            task.outputs = outputs.clone();
         } else if payload.outcome != Outcome::Cancelled {
             task.late_outcome = Some(payload.outcome);
         }
     });
     if !cancelling {
-        outputs::reported(state, at, payload);
+        outputs::reported(state, at, payload, &outputs);
     }
     end_attempt(state, at, payload.run_id, position, end);
     let over = state.task(payload.run_id, &payload.task_key).is_none_or(|task| task.state.is_terminal());
@@ -131,7 +142,7 @@ pub(super) enum End {
     Failed(Option<Arc<TaskError>>, TransitionReason),
     /// A worker lost it without blame; tried again at once, a bounded number of times (ADR-037).
     Lost(TransitionReason),
-    /// No worker took it from the queue; dispatched again, because waiting for a busy worker is nobody's fault.
+    /// No worker took it from the queue; dispatched again without counting a failure.
     Untaken,
 }
 
@@ -145,6 +156,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     let max_interruptions = state.settings.max_interruptions;
     let mut ended = false;
     let mut wasted = None;
+    let mut failed = false;
     state.change_task(run, position, at.id, |task| {
         // What nobody began has stored nothing.
         let is_wasted = match &end {
@@ -170,6 +182,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
                 task.enter(TaskState::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
             }
             End::Failed(error, reason) => {
+                failed = true;
                 task.failures += 1;
                 task.interruptions = 0;
                 let attempt = task.attempt_id.unwrap_or(servo_core::AttemptId::NIL);
@@ -193,6 +206,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             End::Lost(reason) => {
                 task.interruptions += 1;
                 if task.interruptions > max_interruptions {
+                    failed = true;
                     let text = format!("lost {} times in a row before it could end", task.interruptions);
                     task.error = Some(Arc::new(TaskError::new(ErrorCode::Interrupted, text)));
                     task.enter(TaskState::Failed, reason, at.time);
@@ -206,6 +220,9 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             task.remember_attempt(at.time);
         }
     });
+    if failed {
+        materializations::attempt_failed(state, at, run, position);
+    }
     if let Some((attempt, attempt_id)) = wasted {
         outputs::discard(state, run, position, attempt, attempt_id);
     }

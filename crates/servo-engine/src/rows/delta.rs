@@ -3,9 +3,9 @@
 
 use servo_core::{EventId, Timestamp};
 
-use super::{AppendedRow, Discard, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use super::{AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
 
-/// How far the fold has come.
+/// Position of the fold in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Last batch folded; 0 before the first.
@@ -32,16 +32,16 @@ macro_rules! declare {
             pub head: Head,
             $(pub $history: Vec<super::$history_row>,)*
             $(pub $hot: Vec<super::$hot_row>,)*
-            /// What memory keeps of the run keys.
+            /// Run keys held in memory.
             pub run_keys: Vec<RunKeyEntry>,
-            /// What memory keeps of the idempotency keys.
+            /// Idempotency keys held in memory.
             pub idempotency: Vec<IdempotencyEntry>,
         }
 
-        /// Keys of hot rows that are gone.
+        /// Keys of removed hot rows.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub struct GoneKeys {
+        pub struct RemovedKeys {
             $(pub $history: Vec<<super::$history_row as Row>::Key>,)*
             $(pub $hot: Vec<<super::$hot_row as Row>::Key>,)*
         }
@@ -53,7 +53,14 @@ macro_rules! declare {
             $(pub $history: Vec<super::$history_row>,)*
         }
 
-        /// What changed since the last [`crate::State::take_delta`].
+        /// Rows that are written once.
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub struct AppendedRows {
+            $(pub $appended: Vec<super::$appended_row>,)*
+        }
+
+        /// The rows that changed since the last [`crate::State::take_delta`].
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Delta {
             /// State after the changes.
@@ -67,16 +74,11 @@ macro_rules! declare {
                 pub $hot: Vec<super::$hot_row>,
             )*
             /// Hot rows that left memory. A key here is never in the lists above.
-            pub gone: GoneKeys,
+            pub gone: RemovedKeys,
             /// Final rows of what has ended and left memory.
             pub ended: EndedRows,
-            $(
-                /// New rows.
-                pub $appended: Vec<super::$appended_row>,
-            )*
-            /// Files that will never count. Not part of any table: they are removed before the tables say that they are
-            /// gone.
-            pub discards: Vec<Discard>,
+            /// New rows of tables whose rows are written once.
+            pub appended: AppendedRows,
         }
 
         impl HotRows {
@@ -99,20 +101,20 @@ macro_rules! declare {
                     head,
                     $($history: Vec::new(),)*
                     $($hot: Vec::new(),)*
-                    gone: GoneKeys::default(),
+                    gone: RemovedKeys::default(),
                     ended: EndedRows::default(),
-                    $($appended: Vec::new(),)*
-                    discards: Vec::new(),
+                    appended: AppendedRows::default(),
                 }
             }
 
             /// Whether there is nothing to write.
             pub fn is_empty(&self) -> bool {
-                let Self { head: _, $($history,)* $($hot,)* gone, ended, $($appended,)* discards } = self;
+                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
-                $($appended.is_empty() &&)*
-                *gone == GoneKeys::default() && *ended == EndedRows::default() && discards.is_empty()
+                *gone == RemovedKeys::default()
+                    && *ended == EndedRows::default()
+                    && *appended == AppendedRows::default()
             }
         }
 
@@ -131,11 +133,11 @@ macro_rules! declare {
 
         $(impl AppendedRow for super::$appended_row {
             fn appended(delta: &Delta) -> &Vec<Self> {
-                &delta.$appended
+                &delta.appended.$appended
             }
 
             fn appended_mut(delta: &mut Delta) -> &mut Vec<Self> {
-                &mut delta.$appended
+                &mut delta.appended.$appended
             }
         })*
     };

@@ -6,6 +6,7 @@ use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, 
 
 use super::Json;
 use super::table::table;
+use crate::lifecycle::GatingDecision;
 use crate::outputs::DataFormat;
 
 table! {
@@ -26,7 +27,7 @@ table! {
         attempt_id: AttemptId, unique;
         materialized_at: Timestamp, unique;
         format: Option<DataFormat>;
-        /// Where the data lies, if not where Servo puts it.
+        /// Location of the data, if it is not the default one.
         uri: Option<String>;
         row_count: Option<u64>;
         byte_size: Option<u64>;
@@ -34,10 +35,17 @@ table! {
         schema_hash: Option<String>;
         /// The types of the columns by name.
         schema: Option<Json<BTreeMap<String, String>>>;
-        /// What the function said about it: JSON texts by name.
+        /// Metadata that the function attached: JSON texts by name.
         metadata: Option<Json<BTreeMap<String, String>>>;
-        /// Version of the code that was deployed.
+        /// The version of the code that made it: as the worker reported it, or else as it was dispatched.
         code_version: Option<String>;
+        /// Number of the deployment that it was dispatched with.
+        deployment_number: u64;
+        /// The event that decided what its attempt reads.
+        inputs_as_of: Option<EventId>, unique;
+        checks_passed: u32;
+        checks_failed: u32;
+        gating_decision: GatingDecision;
         row_version: EventId, unique;
     }
 }

@@ -7,7 +7,7 @@ use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::outputs::DataFormat;
 
 table! {
-    /// One row per partition that somebody tried to materialize, and per asset without partitions.
+    /// One row per attempted partition, and per attempted asset without partitions.
     "partition_status" => PartitionStatusRow {
         key (asset_key: AssetKey, partition_key: Option<PartitionKey>),
         sorted by row_version,
@@ -25,6 +25,10 @@ table! {
         last_materialization_at: Option<Timestamp>, unique;
         last_materialization_run_id: Option<RunId>;
         last_materialization_event_id: Option<EventId>, unique;
+        /// The event that decided what its attempt reads.
+        last_materialization_inputs_as_of: Option<EventId>, unique;
+        /// The version of the code that made it.
+        last_materialization_code_version: Option<String>;
         last_attempt_outcome: AttemptOutcome;
         last_attempt_at: Timestamp, unique;
         last_attempt_run_id: RunId;

@@ -1,7 +1,7 @@
 //! A table is declared once, by [`table!`]: the row, its columns in file order, and what merging and looking up need.
 //!
-//! Nothing here knows how columns are stored. Whoever stores them implements [`ColumnSink`] and [`ColumnSource`] for the
-//! types that fields have, and can then write and read the rows of every table.
+//! Nothing here knows how columns are stored. Whoever stores them implements [`ColumnSink`] and [`ColumnSource`] for
+//! the types that fields have, and can then write and read the rows of every table.
 
 use std::fmt::Debug;
 
@@ -36,7 +36,7 @@ pub trait Row: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// Identifies a row.
     type Key: Ord + Clone + Debug + Send + Sync;
 
-    /// What identifies this one.
+    /// The primary key of this row.
     fn key(&self) -> Self::Key;
     /// The event that last changed it.
     fn version(&self) -> EventId;
@@ -102,7 +102,7 @@ pub trait ColumnSource<F>: RowSource {
     type Column;
 
     /// Finds a column, once for many rows.
-    fn column(&self, name: &'static str) -> Result<Self::Column, Self::Error>;
+    fn column(&self, column: Column) -> Result<Self::Column, Self::Error>;
     /// The field of one row.
     fn field(column: &Self::Column, row: usize) -> Result<F, Self::Error>;
 }
@@ -123,8 +123,8 @@ pub trait ReadFrom<S: RowSource>: Row {
     fn read_keys(source: &S, rows: impl Iterator<Item = usize>) -> Result<Vec<Self::Key>, S::Error>;
 }
 
-/// Declares a table: a sentence about its rows, its name, the row, and its columns in file order. `unique` marks columns
-/// whose values rarely repeat. Every table has a column `row_version`.
+/// Declares a table: a sentence about its rows, its name, the row, and its columns in file order. `unique` marks
+/// columns whose values rarely repeat. Every table has a column `row_version`.
 ///
 /// | clause | |
 /// |---|---|
@@ -165,12 +165,10 @@ macro_rules! table {
         impl $crate::rows::Row for $row {
             const TABLE: &'static str = $name;
             const DOC: &'static str = concat!($($doc),+);
-            const COLUMNS: &'static [$crate::rows::Column] = &[
-                $($crate::rows::Column { name: stringify!($field), unique: table!(@flag unique $($unique)?) },)+
-            ];
+            const COLUMNS: &'static [$crate::rows::Column] = &[$(table!(@column $field $(, $unique)?)),+];
             const KEY: &'static [&'static str] = &[$(stringify!($key)),+];
             const LOOKUP: Option<&'static str> = table!(@name $($lookup)?);
-            const EXPIRES: bool = table!(@flag requests $($expires)?);
+            const EXPIRES: bool = table!(@expires $($expires)?);
 
             type Key = ($($key_type),+);
 
@@ -224,7 +222,10 @@ macro_rules! table {
             S: $($crate::rows::ColumnSource<$type> +)+
         {
             fn read_rows(source: &S, rows: impl Iterator<Item = usize>) -> Result<Vec<Self>, S::Error> {
-                $(let $field = <S as $crate::rows::ColumnSource<$type>>::column(source, stringify!($field))?;)+
+                $(let $field = <S as $crate::rows::ColumnSource<$type>>::column(
+                    source,
+                    table!(@column $field $(, $unique)?),
+                )?;)+
                 let read = |row| Ok($row {
                     $($field: <S as $crate::rows::ColumnSource<$type>>::field(&$field, row)?,)+
                 });
@@ -232,7 +233,10 @@ macro_rules! table {
             }
 
             fn read_keys(source: &S, rows: impl Iterator<Item = usize>) -> Result<Vec<Self::Key>, S::Error> {
-                $(let $key = <S as $crate::rows::ColumnSource<$key_type>>::column(source, stringify!($key))?;)+
+                $(let $key = <S as $crate::rows::ColumnSource<$key_type>>::column(
+                    source,
+                    table!(@column $key, unique),
+                )?;)+
                 let read = |row| Ok(($(<S as $crate::rows::ColumnSource<$key_type>>::field(&$key, row)?),+));
                 rows.map(read).collect()
             }
@@ -249,9 +253,10 @@ macro_rules! table {
             }),
         );)+
     };
-    (@flag unique unique) => { true };
-    (@flag requests requests) => { true };
-    (@flag $flag:ident) => { false };
+    (@column $field:ident) => { $crate::rows::Column { name: stringify!($field), unique: false } };
+    (@column $field:ident, unique) => { $crate::rows::Column { name: stringify!($field), unique: true } };
+    (@expires requests) => { true };
+    (@expires) => { false };
     (@name $lookup:ident) => { Some(stringify!($lookup)) };
     (@name) => { None };
     (@rank $self:ident, $row:ident, $rank:expr) => {{ let $row = $self; $rank }};

@@ -1,50 +1,83 @@
-//! What is known of the data of each partition: its newest good materialization, and how the last attempt ended
-//! (ADR-056).
+//! The status of each partition: its newest good materialization, and how the last attempt ended (ADR-056).
 //!
-//! An asset may have a million partitions, so each costs a slot of 64 bytes, an entry of an ordered index and its key.
+//! An asset may have a million partitions, so each costs a slot of 80 bytes, an entry of an ordered index and its key.
+//! Code versions are interned: partitions made by the same code share its text.
 //! Only partitions whose last attempt was not a materialization need more.
+
+use std::sync::Arc;
 
 use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
 
 use super::RestoreError;
+use super::code_versions::{CodeVersions, Symbol};
 use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::outputs::DataFormat;
 use crate::rows::PartitionStatusRow;
 
-/// A good materialization. Ids are kept as bytes, which pack more tightly than numbers.
+/// A materialization that counts, with everything that is kept of it in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Materialization {
+    pub(crate) id: MaterializationId,
+    pub(crate) format: Option<DataFormat>,
+    pub(crate) run_id: RunId,
+    pub(crate) at: Timestamp,
+    pub(crate) event_id: EventId,
+    /// The event that decided what its attempt reads; none if nobody recorded it.
+    pub(crate) inputs_as_of: Option<EventId>,
+    /// The version of the code that made it.
+    pub(crate) code_version: Option<Arc<str>>,
+}
+
+/// A good materialization, packed. Ids are kept as bytes, which pack more tightly than numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Materialized {
     id: [u8; 16],
     run_id: [u8; 16],
     event_id: [u8; 16],
+    inputs_as_of: [u8; 16],
     at: Timestamp,
+    code_version: Symbol,
     format: Option<DataFormat>,
 }
 
 impl Materialized {
-    /// What an attempt produced.
-    pub fn new(
-        id: MaterializationId,
-        format: Option<DataFormat>,
-        run_id: RunId,
-        at: Timestamp,
-        event_id: EventId,
-    ) -> Self {
+    /// Packs a materialization.
+    pub(super) fn new(materialization: &Materialization, code_versions: &mut CodeVersions) -> Self {
+        let inputs_as_of = materialization.inputs_as_of.unwrap_or(EventId::NIL);
         Self {
-            id: id.to_u128().to_be_bytes(),
-            run_id: run_id.to_u128().to_be_bytes(),
-            event_id: event_id.to_u128().to_be_bytes(),
-            at,
-            format,
+            id: materialization.id.to_u128().to_be_bytes(),
+            run_id: materialization.run_id.to_u128().to_be_bytes(),
+            event_id: materialization.event_id.to_u128().to_be_bytes(),
+            inputs_as_of: inputs_as_of.to_u128().to_be_bytes(),
+            at: materialization.at,
+            code_version: code_versions.intern(materialization.code_version.as_ref()),
+            format: materialization.format,
         }
     }
 
-    /// The form of its data; none if nobody said.
+    /// The event that decided what its attempt reads: inputs that are newer were not read.
+    pub fn inputs_as_of(&self) -> Option<EventId> {
+        let event = EventId::from_u128(u128::from_be_bytes(self.inputs_as_of));
+        (event != EventId::NIL).then_some(event)
+    }
+
+    /// Where the version of its code is among the interned ones.
+    pub(super) fn code_version(&self) -> Symbol {
+        self.code_version
+    }
+
+    /// The format of its data; none if it was not reported.
     pub fn format(&self) -> Option<DataFormat> {
         self.format
     }
 
-    /// What the worker called it.
+    /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is
+    /// known.
+    pub fn has_data(&self) -> bool {
+        self.format.is_some_and(|format| format != DataFormat::None)
+    }
+
+    /// Its id.
     pub fn id(&self) -> MaterializationId {
         MaterializationId::from_u128(u128::from_be_bytes(self.id))
     }
@@ -87,12 +120,12 @@ pub struct LastAttempt {
     pub event_id: EventId,
 }
 
-/// What is known of one partition, or of an asset without partitions.
+/// The status of one partition, or of an asset without partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionStatus(Known);
+pub struct PartitionStatus(Facts);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Known {
+enum Facts {
     /// Attempted, never materialized.
     Attempted(Box<LastAttempt>),
     /// The last attempt is the materialization.
@@ -105,22 +138,22 @@ impl PartitionStatus {
     /// The newest good materialization.
     pub fn latest(&self) -> Option<&Materialized> {
         match &self.0 {
-            Known::Attempted(_) => None,
-            Known::Materialized(latest) => Some(latest),
-            Known::Since(known) => Some(&known.0),
+            Facts::Attempted(_) => None,
+            Facts::Materialized(latest) => Some(latest),
+            Facts::Since(known) => Some(&known.0),
         }
     }
 
     /// How the last attempt ended.
     pub fn last_attempt(&self) -> LastAttempt {
         match &self.0 {
-            Known::Attempted(last) => **last,
-            Known::Materialized(latest) => latest.attempt(),
-            Known::Since(known) => known.1,
+            Facts::Attempted(last) => **last,
+            Facts::Materialized(latest) => latest.attempt(),
+            Facts::Since(known) => known.1,
         }
     }
 
-    /// What people are shown.
+    /// The status shown to people.
     pub fn status(&self) -> DataStatus {
         match (self.latest(), self.last_attempt().outcome) {
             (None, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => DataStatus::NeverMaterialized,
@@ -139,19 +172,19 @@ impl PartitionStatus {
 
     pub(super) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
         Self(match latest {
-            None => Known::Attempted(Box::new(last)),
-            Some(latest) if latest.attempt() == last => Known::Materialized(latest),
-            Some(latest) => Known::Since(Box::new((latest, last))),
+            None => Facts::Attempted(Box::new(last)),
+            Some(latest) if latest.attempt() == last => Facts::Materialized(latest),
+            Some(latest) => Facts::Since(Box::new((latest, last))),
         })
     }
 }
 
-/// How many partitions of an asset are in which state. Partitions that nobody ever attempted are not counted.
+/// Number of partitions of an asset by status. Partitions that were never attempted are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionCounts {
     /// Attempted, never materialized.
     pub never: u64,
-    /// Materialized, and the last attempt was good.
+    /// Materialized, and the last attempt succeeded.
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub failing: u64,
@@ -171,6 +204,7 @@ pub(super) fn row(
     asset: &AssetKey,
     partition: Option<PartitionKey>,
     status: &PartitionStatus,
+    code_versions: &CodeVersions,
 ) -> PartitionStatusRow {
     let (latest, last) = (status.latest(), status.last_attempt());
     PartitionStatusRow {
@@ -182,6 +216,10 @@ pub(super) fn row(
         last_materialization_at: latest.map(Materialized::at),
         last_materialization_run_id: latest.map(Materialized::run_id),
         last_materialization_event_id: latest.map(Materialized::event_id),
+        last_materialization_inputs_as_of: latest.and_then(Materialized::inputs_as_of),
+        last_materialization_code_version: latest
+            .and_then(|latest| code_versions.get(latest.code_version))
+            .map(ToString::to_string),
         last_attempt_outcome: last.outcome,
         last_attempt_at: last.at,
         last_attempt_run_id: last.run_id,
@@ -189,7 +227,10 @@ pub(super) fn row(
     }
 }
 
-pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, RestoreError> {
+pub(super) fn restore(
+    row: &PartitionStatusRow,
+    code_versions: &mut CodeVersions,
+) -> Result<PartitionStatus, RestoreError> {
     let last = LastAttempt {
         outcome: row.last_attempt_outcome,
         run_id: row.last_attempt_run_id,
@@ -202,9 +243,19 @@ pub(super) fn restore(row: &PartitionStatusRow) -> Result<PartitionStatus, Resto
         row.last_materialization_at,
         row.last_materialization_event_id,
     ) {
-        (Some(id), Some(run_id), Some(at), Some(event)) => {
-            Some(Materialized::new(id, row.last_materialization_format, run_id, at, event))
-        }
+        (Some(id), Some(run_id), Some(at), Some(event)) => Some(Materialized {
+            id: id.to_u128().to_be_bytes(),
+            run_id: run_id.to_u128().to_be_bytes(),
+            event_id: event.to_u128().to_be_bytes(),
+            inputs_as_of: row
+                .last_materialization_inputs_as_of
+                .unwrap_or(EventId::NIL)
+                .to_u128()
+                .to_be_bytes(),
+            at,
+            code_version: code_versions.intern_str(row.last_materialization_code_version.as_deref()),
+            format: row.last_materialization_format,
+        }),
         (None, None, None, None) => None,
         _ => {
             let partition = row.partition_key.as_ref().map_or("", PartitionKey::canonical);
@@ -223,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_takes_64_bytes_beside_its_key() {
-        assert_eq!(size_of::<PartitionStatus>(), 64);
+    fn a_partition_takes_80_bytes_beside_its_key() {
+        assert_eq!(size_of::<PartitionStatus>(), 80);
     }
 }

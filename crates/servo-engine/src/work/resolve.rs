@@ -1,91 +1,201 @@
-//! From a task to the work of its newest attempt.
+//! From a task to the work of an attempt, and to its provenance.
 
-use servo_core::partitions::{Block, DimMapping, MappingDef, Moment, PartitionSet};
-use servo_core::{AssetKey, PartitionKey, Partitions, Timestamp};
+use std::sync::Arc;
+
+use servo_core::partitions::{Block, DimMapping, MappingDef, PartitionContext, PartitionSet};
+use servo_core::planted::{self, Mistake};
+use servo_core::{AssetKey, AttemptId, PartitionKey, Partitions, Timestamp};
 
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use crate::definitions::{Asset, Definitions, Dep};
 use crate::outputs::materialization_of;
+use crate::provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 use crate::state::{Materialized, Run, State, Task};
 
-/// The work of the newest attempt of a task. None if what it makes is not deployed (any more).
-///
-/// Partitions are taken as they were when the run was asked for, which is when it was planned.
-pub(crate) fn resolve(state: &State, run: &Run, task: &Task) -> Option<Work> {
-    let definitions = state.definitions.checked()?;
-    let at = Moment::new(run.created_at, state.dynamic_partitions());
-    let positions: Vec<u32> =
-        task.assets().map(|asset| definitions.position(&asset)).collect::<Option<_>>()?;
-    let asset = definitions.asset(*positions.first()?);
-    let partition = task.key.partition();
-    let place = match (&asset.partitions, &partition) {
-        (Some(partitions), Some(key)) => Some(partitions.block_of(key, at).ok()?),
-        (None, None) => None,
-        (Some(_), None) | (None, Some(_)) => return None,
-    };
-    let window = asset
-        .partitions
-        .as_ref()
-        .zip(place.as_ref())
-        .and_then(|(partitions, block)| partitions.time_of(&PartitionSet::from(block.clone())));
-    let materialization_id = materialization_of(task.attempt_id?);
-    let outputs = positions.iter().map(|position| {
-        let asset = definitions.asset(*position);
-        WorkOutput {
-            asset: asset.key.clone(),
-            materialization_id,
-            io: asset.def.io.clone(),
-            quarantine: asset.def.quarantine,
-            checks: asset.def.checks.clone(),
-            previous: state.latest(&asset.key, partition.as_ref()).map(Materialized::id),
-        }
-    });
-    let reader = Reader { state, definitions: &definitions, at, asset, place: place.as_ref(), window };
-    let inputs =
-        definitions.deps_together(&positions).into_iter().filter_map(|dep| reader.input(dep)).collect();
-    Some(Work {
-        function: asset.def.function.clone()?,
+/// The provenance of an attempt that is about to be dispatched. Nothing is known of what is not deployed.
+pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
+    let Some(task) = Resolver::new(state, run, task) else { return Provenance::default() };
+    let mut inputs: Vec<InputRead> = Vec::new();
+    let mut named = NAMED_INPUTS;
+    for dep in task.deps().into_iter().filter(|_| !planted::has(Mistake::InputNotRecorded)) {
+        let input = InputRead::new(
+            &task.definitions.asset(dep.asset).key,
+            &task.pieces(dep, &task.upstream(dep)),
+            named,
+        );
+        named -= input.as_ref().map_or(0, InputRead::named);
+        inputs.extend(input);
+    }
+    Provenance {
+        deployment: state.definitions.number(),
+        code_versions: task.outputs().map(|asset| asset.def.code_version.as_deref().map(Arc::from)).collect(),
+        definition_changed: task
+            .outputs()
+            .any(|asset| state.definitions.changed_in(&asset.key) > run.deployment),
+        checks: (0..).zip(task.outputs()).flat_map(|(output, asset)| expected(output, asset)).collect(),
         inputs,
-        outputs: outputs.collect(),
-        config: task.options.config.clone(),
-        secrets: asset.def.secrets.clone(),
-        isolation: asset.def.isolation,
-        partition: partition.map(|key| WorkPartition { key, window }),
+    }
+}
+
+fn expected(output: u32, asset: &Asset) -> impl Iterator<Item = ExpectedCheck> {
+    asset.def.checks.iter().map(move |check| ExpectedCheck {
+        output,
+        name: check.name.clone(),
+        severity: check.severity,
+        blocking: check.blocking,
     })
 }
 
-struct Reader<'a> {
+/// The work of an attempt that was dispatched. None if what it makes is not deployed (any more).
+pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) -> Option<Work> {
+    let provenance = &task.provenance;
+    let task = Resolver::new(state, run, task)?;
+    let materialization_id = materialization_of(attempt);
+    let outputs = task.outputs().map(|asset| WorkOutput {
+        asset: asset.key.clone(),
+        materialization_id,
+        io: asset.def.io.clone(),
+        quarantine: asset.def.quarantine,
+        checks: asset.def.checks.clone(),
+        previous: state.latest(&asset.key, task.partition.as_ref()).map(Materialized::id),
+    });
+    let inputs = task.deps().into_iter().filter_map(|dep| {
+        let mut input = task.input(dep)?;
+        repeat(&mut input, provenance);
+        Some(input)
+    });
+    Some(Work {
+        function: task.asset().def.function.clone()?,
+        inputs: inputs.collect(),
+        outputs: outputs.collect(),
+        config: task.task.options.config.clone(),
+        secrets: task.asset().def.secrets.clone(),
+        isolation: task.asset().def.isolation,
+        partition: task.partition.clone().map(|key| WorkPartition { key, window: task.window }),
+    })
+}
+
+/// Whether an attempt that was dispatched can still be told to read exactly what its provenance says.
+pub(crate) fn can_be_repeated(state: &State, run: &Run, task: &Task) -> bool {
+    let Some(resolver) = Resolver::new(state, run, task) else { return true };
+    let recorded = &task.provenance.inputs;
+    recorded.iter().all(|read| match &read.pieces {
+        PiecesRead::Named(_) => true,
+        PiecesRead::Counted { .. } => resolver.deps().into_iter().any(|dep| {
+            let asset = &resolver.definitions.asset(dep.asset).key;
+            *asset == read.asset
+                && InputRead::new(asset, &resolver.pieces(dep, &resolver.upstream(dep)), 0).as_ref()
+                    == Some(read)
+        }),
+    })
+}
+
+/// Lets an attempt read what it was first told to, also if something newer is there by now.
+fn repeat(input: &mut WorkInput, provenance: &Provenance) {
+    let recorded = || provenance.inputs.iter().filter(|read| read.asset == input.asset);
+    let is_counted = recorded().any(|read| matches!(read.pieces, PiecesRead::Counted { .. }));
+    if provenance.deployment == 0 || is_counted {
+        return;
+    }
+    let named: Vec<&PieceRead> = recorded()
+        .flat_map(|read| match &read.pieces {
+            PiecesRead::Named(pieces) => pieces.as_slice(),
+            PiecesRead::Counted { .. } => &[],
+        })
+        .collect();
+    for piece in &mut input.pieces {
+        let read = named.iter().find(|read| read.partition == piece.partition).map(|read| read.id);
+        if piece.materialization_id != read {
+            // The form of what is no longer the latest is found in its record.
+            piece.format = None;
+            piece.materialization_id = read;
+        }
+    }
+}
+
+/// A task with its definitions and the partitions that it is about.
+///
+/// Partitions are taken as they were when the run was asked for, which is when it was planned.
+struct Resolver<'a> {
     state: &'a State,
-    definitions: &'a Definitions,
-    at: Moment<'a>,
-    asset: &'a Asset,
-    place: Option<&'a Block>,
+    task: &'a Task,
+    definitions: Arc<Definitions>,
+    /// The assets that it makes.
+    positions: Vec<u32>,
+    at: PartitionContext<'a>,
+    partition: Option<PartitionKey>,
+    block: Option<Block>,
     window: Option<(Timestamp, Timestamp)>,
 }
 
-impl Reader<'_> {
-    /// What a parameter is given; none for a dependency that is only waited for.
+impl<'a> Resolver<'a> {
+    /// None if what it makes is not deployed, or has other partitions by now.
+    fn new(state: &'a State, run: &Run, task: &'a Task) -> Option<Self> {
+        let definitions = state.definitions.checked()?;
+        let at = PartitionContext::new(run.created_at, state.dynamic_partitions());
+        let positions: Vec<u32> =
+            task.assets().map(|asset| definitions.position(&asset)).collect::<Option<_>>()?;
+        let asset = definitions.asset(*positions.first()?);
+        let partition = task.key.partition();
+        let block = match (&asset.partitions, &partition) {
+            (Some(partitions), Some(key)) => Some(partitions.block_of(key, at).ok()?),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => return None,
+        };
+        let window = asset
+            .partitions
+            .as_ref()
+            .zip(block.as_ref())
+            .and_then(|(partitions, block)| partitions.time_of(&PartitionSet::from(block.clone())));
+        Some(Self { state, task, at, positions, partition, block, window, definitions })
+    }
+
+    /// The asset of the task's key.
+    fn asset(&self) -> &Asset {
+        self.definitions.asset(self.positions[0])
+    }
+
+    /// The assets that it makes.
+    fn outputs(&self) -> impl Iterator<Item = &Asset> {
+        self.positions.iter().map(|position| self.definitions.asset(*position))
+    }
+
+    fn deps(&self) -> Vec<&Dep> {
+        self.definitions.deps_together(&self.positions)
+    }
+
+    /// The input of a parameter; none for a dependency that is only waited for.
     fn input(&self, dep: &Dep) -> Option<WorkInput> {
         let parameter = dep.parameter.clone()?;
         let upstream = self.definitions.asset(dep.asset);
-        let set = self.place.cloned().map_or_else(PartitionSet::unpartitioned, PartitionSet::from);
-        let set = dep.mapping.upstream(&set, self.at).set;
+        let set = self.upstream(dep);
         let single =
             upstream.partitions.as_ref().is_none_or(|partitions| self.is_one(&dep.def, partitions, &set));
-        let pieces = match &upstream.partitions {
-            None => vec![self.piece(&upstream.key, None)],
-            Some(partitions) => {
-                partitions.keys_in(&set, self.at).map(|key| self.piece(&upstream.key, Some(key))).collect()
-            }
-        };
         Some(WorkInput {
             parameter,
             asset: upstream.key.clone(),
             io: upstream.def.io.clone(),
             external: upstream.def.external,
             single,
-            pieces,
+            pieces: self.pieces(dep, &set),
         })
+    }
+
+    /// The partitions of a dependency that the task reads.
+    fn upstream(&self, dep: &Dep) -> PartitionSet {
+        let set = self.block.clone().map_or_else(PartitionSet::unpartitioned, PartitionSet::from);
+        dep.mapping.upstream(&set, self.at).set
+    }
+
+    /// Their newest materializations.
+    fn pieces(&self, dep: &Dep, set: &PartitionSet) -> Vec<WorkPiece> {
+        let upstream = self.definitions.asset(dep.asset);
+        match &upstream.partitions {
+            None => vec![self.piece(&upstream.key, None)],
+            Some(partitions) => {
+                partitions.keys_in(set, self.at).map(|key| self.piece(&upstream.key, Some(key))).collect()
+            }
+        }
     }
 
     fn piece(&self, asset: &AssetKey, partition: Option<PartitionKey>) -> WorkPiece {
@@ -111,7 +221,9 @@ impl Reader<'_> {
             MappingDef::Dims { dims } => partitions.dimensions().all(|name| match dims.get(name) {
                 Some(DimMapping { mapping: Some(mapping), .. }) => self.is_one(mapping, partitions, set),
                 Some(DimMapping { mapping: None, .. }) => true,
-                None => self.asset.partitions.iter().flat_map(|own| own.dimensions()).any(|own| own == name),
+                None => {
+                    self.asset().partitions.iter().flat_map(|own| own.dimensions()).any(|own| own == name)
+                }
             }),
         }
     }

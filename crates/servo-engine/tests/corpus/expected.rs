@@ -1,22 +1,24 @@
-//! What the files of `corpus/v1/` say.
+//! The expected contents of the files in `corpus/v1/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionsDef, PlanId, RunId,
+    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef,
+    PlanId, RunId,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
-    AssetsDeployed, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
-    MaterializationApproved, MaterializationRejected, PlanCreated, RunCancelRequested, RunRequested,
-    RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested,
+    AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    TimerEnqueued, TimerFired, TimerKind, TimerRequested,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
+use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, Outcome, OutputState, Progress, RetryPolicy, TaskError,
-    TaskOptions, Trigger,
+    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Outcome, OutputState, PieceRead,
+    PiecesRead, Progress, Provenance, RetryPolicy, RunSource, TaskError, TaskOptions,
 };
 
 use super::AT;
@@ -68,20 +70,34 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
     match kind {
         EventKind::Unknown => vec![],
         EventKind::RunRequested => {
-            let trigger = Trigger::Manual { actor: "zoë@example.org".to_owned() };
             let bare = RunRequested {
                 run_key: "daily:2025-01-15".into(),
                 run_id,
                 request_fingerprint: fingerprint("a"),
-                trigger,
+                source: RunSource::Manual,
+                selection: String::new(),
+                partitions: PartitionChoice::default(),
+                config: BTreeMap::new(),
                 priority: 0,
                 labels: BTreeMap::new(),
+                request_id: None,
             };
             let labels = [("team".to_owned(), "ops \"one\"".to_owned())].into();
-            vec![
-                EventData::RunRequested(bare.clone()),
-                EventData::RunRequested(RunRequested { priority: -5, labels, ..bare }),
-            ]
+            let full = RunRequested {
+                source: RunSource::Schedule { id: "nightly".into(), tick: AT },
+                selection: "+raw.events or tag:größe".to_owned(),
+                partitions: PartitionChoice {
+                    keys: vec!["2025-01-15".to_owned()],
+                    ranges: vec!["2025-01-01..2025-01-07".to_owned()],
+                    latest: true,
+                },
+                config: [("limit".to_owned(), "1.50".to_owned())].into(),
+                priority: -5,
+                labels,
+                request_id: Some("6f1c".into()),
+                ..bare.clone()
+            };
+            vec![EventData::RunRequested(bare), EventData::RunRequested(full)]
         }
         EventKind::PlanCreated => {
             let plan = plan_of(vec![
@@ -93,6 +109,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 run_id,
                 plan_id,
                 fingerprint: fingerprint("b"),
+                deployment: 0,
                 tasks: plan.tasks().clone(),
             })]
         }
@@ -105,24 +122,55 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             }),
         ],
         EventKind::RunCancelRequested => {
-            let bare = RunCancelRequested {
-                run_id,
-                actor: "me".to_owned(),
-                reason: String::new(),
-                force: false,
-                silent_since: None,
-            };
+            let bare = RunCancelRequested { run_id, reason: String::new(), force: false, silent_since: None };
             let reason = "wrong day\nof the week".to_owned();
             let full = RunCancelRequested { reason, force: true, ..bare.clone() };
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
         }
         EventKind::DispatchRequested => {
-            let bare = DispatchRequested { run_id, task_key, attempt: 1, attempt_id, worker_queue: None };
-            let full = DispatchRequested { worker_queue: Some("big".into()), ..bare.clone() };
+            let provenance = Arc::default();
+            let bare = DispatchRequested {
+                run_id,
+                task_key,
+                attempt: 1,
+                attempt_id,
+                worker_queue: None,
+                provenance,
+            };
+            let day = |day: u32| PartitionKey::parse(&format!("date=d:2024-01-{day:02}")).expect("a key");
+            let id = MaterializationId::from_parts(7, 7);
+            let piece = |partition| PieceRead { partition, id };
+            let input = |asset: &str, pieces| InputRead { asset: asset.parse().expect("an asset"), pieces };
+            let counted = PiecesRead::Counted {
+                count: 300,
+                first: day(1),
+                last: day(31),
+                digest: format!("sha256:{}", "0".repeat(64)),
+            };
+            let provenance = Arc::new(Provenance {
+                deployment: 3,
+                code_versions: vec![Some("sha256:1".into()), None],
+                definition_changed: true,
+                checks: vec![ExpectedCheck {
+                    output: 1,
+                    name: "rows".to_owned(),
+                    severity: Severity::Critical,
+                    blocking: Some(false),
+                }],
+                inputs: vec![
+                    input("raw/flights", PiecesRead::Named(vec![piece(Some(day(5))), piece(Some(day(6)))])),
+                    input("raw/planes", PiecesRead::Named(vec![piece(None)])),
+                    input("raw/weather", counted),
+                ],
+            });
+            let full = DispatchRequested { worker_queue: Some("big".into()), provenance, ..bare.clone() };
             vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]
         }
         EventKind::DispatchEnqueued => {
             vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::ClockStepped => {
+            vec![EventData::ClockStepped(ClockStepped { expected: AT, by_ms: -86_400_000 })]
         }
         EventKind::TimerRequested => {
             let timer_type = TimerKind::Retry;
@@ -232,8 +280,8 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             let first = AssetsDeployed {
                 number: 1,
                 digest: "sha256:00ff".into(),
+                time_zones: "2026e".into(),
                 project: "shop".to_owned(),
-                actor: "zoë@example.org".to_owned(),
                 upsert: vec![asset(1, full), asset(2, plain)],
                 removed: vec![],
             };
@@ -252,7 +300,6 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::DynamicPartitionsChanged(DynamicPartitionsChanged {
                     name: "customers".to_owned(),
                     number,
-                    actor: "zoë@example.org".to_owned(),
                     added: added.iter().map(|key| (*key).to_owned()).collect(),
                     removed: removed.iter().map(|key| (*key).to_owned()).collect(),
                 })
@@ -268,7 +315,6 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::MaterializationApproved(MaterializationApproved {
                     asset_key: asset(),
                     materialization_id: materialization_of(attempt_id),
-                    actor: "zoë@example.org".to_owned(),
                     reason: reason.to_owned(),
                 })
             };
@@ -279,11 +325,16 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::MaterializationRejected(MaterializationRejected {
                     asset_key: asset(),
                     materialization_id: materialization_of(attempt_id),
-                    actor: "zoë@example.org".to_owned(),
                     reason: reason.to_owned(),
                 })
             };
             vec![review(""), review("rows are missing")]
+        }
+        EventKind::MaterializationReleased => {
+            vec![EventData::MaterializationReleased(MaterializationReleased {
+                asset_key: asset(),
+                materialization_id: materialization_of(attempt_id),
+            })]
         }
     }
 }
@@ -292,7 +343,7 @@ fn asset() -> AssetKey {
     AssetKey::new("raw", "events").expect("an asset")
 }
 
-/// What kinds that were there before came to say later, each in a file of its own.
+/// Later additions to existing kinds of events, each in a file of its own.
 pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     let run_id = run();
     let retried = |from_failure| {
@@ -300,9 +351,13 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             run_key: "retry:1".into(),
             run_id,
             request_fingerprint: fingerprint("c"),
-            trigger: Trigger::Retry { actor: "me".to_owned(), of: RunId::from_u128(7), from_failure },
+            source: RunSource::Retry { of: RunId::from_u128(7), from_failure },
+            selection: String::new(),
+            partitions: PartitionChoice::default(),
+            config: BTreeMap::new(),
             priority: 0,
             labels: BTreeMap::new(),
+            request_id: None,
         })
     };
     let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
@@ -311,11 +366,11 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         run_id,
         plan_id: plan_id(),
         fingerprint: fingerprint("d"),
+        deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
         run_id,
-        actor: "me".to_owned(),
         reason: "stuck".to_owned(),
         force: true,
         silent_since: Some(AT),
@@ -350,6 +405,7 @@ fn finished_with_outputs() -> Vec<EventData> {
         byte_size: Some(18_446_744_073_709_551_615),
         content_hash: Some("sha256:00ff".to_owned()),
         schema_hash: Some("sha256:01".to_owned()),
+        code_version: Some("sha256:02".into()),
         schema: Some(texts(&[("carrier", "string"), ("delay", "double")])),
         metadata: texts(&[("note", "\"a \\\"good\\\" day\""), ("skipped", "3")]),
         checks: CHECKS
@@ -407,7 +463,7 @@ const CHECKS: [CheckKind; 8] = [
     CheckKind::Python,
 ];
 
-const CODES: [ErrorCode; 18] = [
+const CODES: [ErrorCode; 19] = [
     ErrorCode::NetworkError,
     ErrorCode::RateLimited,
     ErrorCode::ServiceUnavailable,
@@ -423,6 +479,7 @@ const CODES: [ErrorCode; 18] = [
     ErrorCode::MissingInput,
     ErrorCode::SchemaViolation,
     ErrorCode::DataCorruption,
+    ErrorCode::OutputMissing,
     ErrorCode::InvalidDefinition,
     ErrorCode::Cancelled,
     ErrorCode::InternalError,

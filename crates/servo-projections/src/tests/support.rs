@@ -79,7 +79,7 @@ pub(super) fn head(seq: u64) -> Head {
     Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 }
 }
 
-/// What the tables should hold.
+/// The expected contents of the tables.
 pub(super) struct Model(pub(super) HotRows);
 
 impl Default for Model {
@@ -91,14 +91,15 @@ impl Default for Model {
 impl Model {
     pub(super) fn apply(&mut self, delta: &Delta) {
         tables::apply(&mut self.0, delta);
-        self.0.run_keys.extend(delta.run_keys.iter().map(|row| RunKeyEntry {
+        self.0.run_keys.extend(delta.appended.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
-            fingerprint_prefix: row.fingerprint_prefix,
+            fingerprint: row.fingerprint_digest,
             created_at: row.created_at,
         }));
         self.0.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));
         self.0.idempotency.extend(
             delta
+                .appended
                 .idempotency
                 .iter()
                 .map(|row| IdempotencyEntry { key_hash: row.key_hash, created_at: row.created_at }),
@@ -107,8 +108,8 @@ impl Model {
     }
 }
 
-/// Changes of every table: rows that are new or different, and keys of the model's rows that are gone. Keys are few enough
-/// to meet often.
+/// Changes of every table: rows that are new or different, and keys of the model's rows that are gone. Keys are few
+/// enough to meet often.
 pub(super) fn random_delta(generator: &Generator, seq: u64, model: &Model) -> Delta {
     generator.at_batch(seq);
     let mut delta = empty_delta(seq);
@@ -119,12 +120,12 @@ pub(super) fn random_delta(generator: &Generator, seq: u64, model: &Model) -> De
     });
     // Request keys are remembered for a while, each once.
     let soon = || Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
-    for row in &mut delta.run_keys {
+    for row in &mut delta.appended.run_keys {
         row.key_hash = u128::from(generator.number());
         row.run_id = RunId::from_u128(row.key_hash);
         row.created_at = soon();
     }
-    for row in &mut delta.idempotency {
+    for row in &mut delta.appended.idempotency {
         row.key_hash = u128::from(generator.number());
         row.created_at = soon();
     }
@@ -140,7 +141,7 @@ fn change<R: HotRow + ReadFrom<Generator>>(generator: &Generator, delta: &mut De
     R::changed_mut(delta).extend(rows.into_values());
 }
 
-/// Compares a file that is made from the tables with what they are now, or writes it anew.
+/// Compares a generated file with the current tables, or writes it again.
 pub(super) fn check_generated(path: &Path, expected: &str) {
     if std::env::var_os("SERVO_UPDATE").is_some() {
         std::fs::write(path, expected).unwrap();

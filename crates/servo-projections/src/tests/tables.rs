@@ -1,4 +1,4 @@
-//! What must hold for every table, whichever there are.
+//! Properties of every table, whichever there are.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_
 
 use super::generate::Generator;
 use super::support::{Model, check_generated, empty_delta, head, latest, memory, now, open, random_delta};
+use crate::immutable::{Cursor, history_key};
 use crate::rebuild::compare::{Digests, TableCheck, compare_hot};
-use crate::settled::{Cursor, history_key};
 use crate::table::StoredRow;
 use crate::{Limits, Projection, TABLES};
 
 /// All rows of a table's history, in the order of files.
 async fn history<R: StoredRow>(projection: &Projection) -> Vec<R> {
     let mut rows = Vec::new();
-    for file in projection.manifest().settled(R::TABLE) {
+    for file in projection.manifest().immutable(R::TABLE) {
         let mut cursor = Cursor::<R>::open(&projection.files, file).await.unwrap();
         while let Some(row) = cursor.next().await.unwrap() {
             rows.push(row);
@@ -43,7 +43,7 @@ async fn every_table_is_written_merged_and_read() {
     let projection = latest(&blobs).await;
     let hot = projection.hot_rows().await.unwrap();
     let base = &projection.manifest().base_snapshot.as_ref().unwrap().tables;
-    let is_merged = |table: &str| projection.manifest().settled(table).iter().any(|file| file.level > 0);
+    let is_merged = |table: &str| projection.manifest().immutable(table).iter().any(|file| file.level > 0);
     for_each_hot_table!(R => {
         assert!(base.contains_key(R::TABLE), "{} has a base", R::TABLE);
         assert!(!R::hot(&hot).is_empty(), "{} has rows", R::TABLE);

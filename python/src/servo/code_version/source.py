@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from servo.code_version.syntax import Meaning, Syntax, meaning
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import CodeType
 
 _DEF: Final = re.compile(r"([ \t\f]*)(?:async[ \t]+)?def[ \t]+(\w+)")
@@ -32,8 +33,9 @@ class Sources:
     True
     """
 
-    def __init__(self) -> None:
-        """Start without any file."""
+    def __init__(self, imported: Mapping[str, bytes] | None = None) -> None:
+        """Take files as they were when they were imported, by name; others are read."""
+        self._imported = dict(imported or {})
         self._files: dict[str, _File | None] = {}
         # The code is kept so that its id stays its own.
         self._functions: dict[int, tuple[CodeType, Meaning | None]] = {}
@@ -59,7 +61,8 @@ class Sources:
 
     def _file(self, filename: str) -> _File | None:
         if filename not in self._files:
-            self._files[filename] = _read(filename)
+            data = self._imported.pop(filename, None)
+            self._files[filename] = _read(filename) if data is None else _decoded(data)
         return self._files[filename]
 
 
@@ -208,8 +211,15 @@ def _read(filename: str) -> _File | None:
     try:
         with open(filename, "rb") as file:  # noqa: PTH123 - the name is as Python wrote it
             data = file.read()
+    except (OSError, ValueError):
+        return None
+    return _decoded(data)
+
+
+def _decoded(data: bytes) -> _File | None:
+    try:
         text = data.decode(_encoding(data))
-    except (OSError, ValueError, LookupError, SyntaxError):
+    except (ValueError, LookupError, SyntaxError):
         return None
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")

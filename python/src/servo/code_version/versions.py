@@ -1,4 +1,4 @@
-"""What functions and classes of a project are made of, and the versions that follow from it."""
+"""Dependencies of a project's functions and classes, and the versions derived from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from servo.code_version.source import Sources
 from servo.code_version.values import Description, Unit, Values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from servo.code_version.scope import Scope
 
@@ -29,10 +29,10 @@ class CodeVersions:
     False
     """
 
-    def __init__(self, scope: Scope) -> None:
-        """See code as a project does."""
+    def __init__(self, scope: Scope, imported: Mapping[str, bytes] | None = None) -> None:
+        """See code as a project does, and files as they were when they were imported."""
         self._scope = scope
-        self._sources = Sources()
+        self._sources = Sources(imported)
         self._values = Values(scope)
         self._digests: Digests[Unit] = Digests(self._node)
         self._globals: dict[int, tuple[object, dict[tuple[str, ...], tuple[str, Description]]]] = {}

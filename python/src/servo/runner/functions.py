@@ -14,6 +14,7 @@ from servo.parameters import Inputs, resolve
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from servo.code_version import CodeVersions
     from servo.dependencies import Dep
     from servo.functions import Declared
     from servo.registry import Registry
@@ -52,7 +53,7 @@ class Function:
 
     @cached_property
     def inputs(self) -> Inputs:
-        """What each parameter is given."""
+        """The kind of argument of each parameter."""
         return resolve(self.declared, self._deps, self._context())
 
     @cached_property
@@ -60,6 +61,14 @@ class Function:
         """The names of the values of configuration that it takes."""
         entry: Any = self.definitions[0].to_manifest(self._context())
         return frozenset(field["name"] for field in entry.get("config", {}).get("fields", ()))
+
+    def code_version(self, asset: str, versions: CodeVersions) -> str | None:
+        """Give the version of the code that makes an asset: as declared, or of the loaded function."""
+        definition = next((each for each in self.definitions if each.key == asset), None)
+        if definition is None:
+            return None
+        declared: str | None = definition.spec.code_version
+        return versions.of(self.declared.function) if declared is None else declared
 
     def _context(self) -> ManifestContext:
         # Neither paths nor versions matter here.

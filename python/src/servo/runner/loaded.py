@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from servo.failures import failures_of, failures_of_file
@@ -17,6 +19,7 @@ from servo.runner.pool import Pool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from servo.code_version import CodeVersions
     from servo.failures import Failure
 
 
@@ -30,6 +33,7 @@ class Loaded:
         self.failures = failures
         self.functions = Functions(registry)
         self.resources = Pool({each.name: each.instance for each in registry.resources})
+        self._sources = _sources(project)
 
     @classmethod
     def from_directory(cls, directory: str) -> Loaded:
@@ -68,13 +72,32 @@ class Loaded:
         problem = f"no function {name} that makes {shown} is declared in the project at {self.project.root}"
         raise TaskError(INVALID_DEFINITION, f"{problem}: deploy it again, or restart the worker")
 
+    @cached_property
+    def code_versions(self) -> CodeVersions:
+        """The versions of the code as it was imported, whatever its files say by now."""
+        from servo.code_version import CodeVersions, Scope  # noqa: PLC0415 - takes a while to import
+
+        return CodeVersions(Scope(self.project.root, list(self.project.modules)), self._sources)
+
     def described(self) -> tuple[str, str, list[Failure]]:
         """Give the digest and the canonical text of the manifest, or what is wrong."""
         if self.failures:
             return "", "", self.failures
         from servo.scan import describe  # noqa: PLC0415 - for scans only
 
-        return describe(self.registry, self.project)
+        return describe(self.registry, self.project, self.code_versions)
+
+
+def _sources(project: Project) -> dict[str, bytes]:
+    """Read the files of the project that are imported, before somebody changes them."""
+    found: dict[str, bytes] = {}
+    inside = project.root.rstrip(os.sep) + os.sep
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and file.startswith(inside) and file.endswith(".py"):
+            with suppress(OSError, ValueError), open(file, "rb") as source:
+                found[file] = source.read()
+    return found
 
 
 def _told(failure: Any) -> str:  # noqa: ANN401 - a Failure

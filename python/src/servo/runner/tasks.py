@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from servo import storage
@@ -46,6 +47,7 @@ class Task:
         self._publications: dict[str, Publication] = {}
         self._bytes_read = 0
         self._process = os.getpid()
+        self._function: Function | None = None
 
     def run(self) -> dict[str, Any]:
         """Do it all."""
@@ -66,12 +68,24 @@ class Task:
         flush()
         publications = self._publications.values()
         outputs = [output for each in publications if (output := each.to_wire()) is not None]
+        self._name_code(outputs)
         written = sum(each.byte_size for each in publications)
         return _finished(entry, outputs, usage.taken(bytes_read=self._bytes_read, bytes_written=written))
+
+    def _name_code(self, outputs: list[dict[str, Any]]) -> None:
+        """Say which code made each output."""
+        function = self._function
+        if function is None:
+            return
+        for output in outputs:
+            # Something that cannot be described has no version; the control plane knows what it asked for.
+            with suppress(Exception):
+                output["code_version"] = function.code_version(output["asset"], self._loaded.code_versions)
 
     def _steps(self) -> None:
         request, loaded = self._request, self._loaded
         function = loaded.function(request.function, [output.asset for output in request.outputs])
+        self._function = function
         _go_to(loaded.project.root)
         secrets = resolve(request.secrets, loaded.project.root)
         self._reporter.hide(secrets.values())
