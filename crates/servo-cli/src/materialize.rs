@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use serde_json::Value;
 use servo_api::views::RunBody;
-use servo_core::Millis;
+use servo_core::{Clock, Millis};
+use servo_runtime::SystemClock;
 use servo_store::{PutIds, SystemPutIds};
 
 use crate::backend::{Need, through};
@@ -65,9 +66,11 @@ pub(crate) fn default_slots() -> usize {
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let body = options.body()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
+    let begun = SystemClock.now();
     through(location, Need::Run { slots }, async |client| {
         let asked = client.trigger(&body).await?;
-        if asked.repeated {
+        let is_older = asked.accepted.accepted_at.is_some_and(|at| at < begun);
+        if options.run_key.is_some() && is_older {
             eprintln!("this run was asked for before: it is shown, not run again");
         }
         follow::until_end(client, asked.run_id, format).await

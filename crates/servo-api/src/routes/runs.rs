@@ -257,7 +257,6 @@ impl App {
         Ok(AcceptedRun {
             run_id: launched.run_id,
             tasks: launched.tasks as u64,
-            repeated: launched.accepted.is_none(),
             accepted: Accepted::by(Some(event)),
         })
     }

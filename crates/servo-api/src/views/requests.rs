@@ -131,9 +131,6 @@ pub struct AcceptedRun {
     pub run_id: RunId,
     /// Number of tasks.
     pub tasks: u64,
-    /// It was asked for before under the same run key: this is the same run, not a new one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub repeated: bool,
     /// The event, and its time.
     #[serde(flatten)]
     pub accepted: Accepted,
