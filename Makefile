@@ -37,12 +37,13 @@ test: lint ## everything that must pass before a commit
 	cd python && "$(PYTHON)" -m pytest
 	SERVO_BIN="$(BUILD)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
 
-lint: setup ## formatting, clippy, ruff and mypy; changes nothing
+lint: setup ## formatting, clippy, ruff, mypy and docs; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . $(ELSEWHERE)
 	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml --check . $(ELSEWHERE)
 	cd python && "$(PYTHON)" -m mypy --strict src tests $(ELSEWHERE)
+	"$(PYTHON)" scripts/check_docs.py
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all

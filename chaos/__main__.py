@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 from chaos.check.workspace import check
-from chaos.place import Place, free_port
-from chaos.scene import Scene
+from chaos.environment import Environment, free_port
+from chaos.run import ChaosRun
 from chaos.summary import lines, summary
 
 READY_P99 = 2.0
@@ -24,18 +24,20 @@ def main() -> int:
     arguments = _arguments()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     root = Path(tempfile.mkdtemp(prefix="servo-chaos-"))
-    place = Place(root, arguments.servo.resolve(), Path(sys.executable), free_port())
+    environment = Environment(root, arguments.servo.resolve(), Path(sys.executable), free_port())
     _tell(f"seed {arguments.seed}, {root}")
-    scene = Scene(place, arguments.seed, _tell)
+    chaos_run = ChaosRun(environment, arguments.seed, _tell)
     try:
-        scene.play(arguments.seconds)
+        chaos_run.play(arguments.seconds)
     except KeyboardInterrupt:
         shutil.rmtree(root, ignore_errors=True)
         _tell("interrupted; nothing is left")
         return 130
-    scene.verify()
-    findings, _, model = check(place.workspace, place.requests, place.journal, scene.killer.killed())
-    figures = summary(scene, findings, model, arguments.seconds, arguments.ready_p99)
+    chaos_run.verify()
+    findings, _, model = check(
+        environment.workspace, environment.requests, environment.journal, chaos_run.killer.killed()
+    )
+    figures = summary(chaos_run, findings, model, arguments.seconds, arguments.ready_p99)
     print("\n".join(lines(figures)))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")

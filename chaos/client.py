@@ -16,7 +16,7 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server said."""
+    """A response of the server."""
 
     status: int
     body: Any

@@ -14,18 +14,18 @@ from chaos.processes import children, descendants, send
 if TYPE_CHECKING:
     import random
 
-    from chaos.processes import Kept
+    from chaos.processes import SupervisedProcess
 
 PAUSE = (1.0, 2.0)
 STOPPED = (0.5, 8.0)
 KILLS = 0.6
-# How often two are struck at once.
+# How often two faults are injected at once.
 TWICE = 0.15
 
 
 @dataclass
-class Blow:
-    """What was done to a process, and when."""
+class InjectedFault:
+    """A fault that was injected into a process, and when."""
 
     kind: str
     action: str
@@ -40,48 +40,48 @@ class Blow:
 class Killer:
     """Chooses victims by chance."""
 
-    server: Kept
-    workers: list[Kept]
-    dice: random.Random
-    blows: list[Blow] = field(default_factory=list)
+    server: SupervisedProcess
+    workers: list[SupervisedProcess]
+    rng: random.Random
+    faults: list[InjectedFault] = field(default_factory=list)
     ended: threading.Event = field(default_factory=threading.Event)
     _stopped: list[tuple[float, int]] = field(default_factory=list)
 
     def run(self) -> None:
         """Go on until told to end; then everything that was stopped goes on."""
-        following = time.monotonic() + self.dice.uniform(*PAUSE)
+        following = time.monotonic() + self.rng.uniform(*PAUSE)
         while not self.ended.wait(0.02):
             self._continue(time.monotonic())
             if time.monotonic() >= following:
-                for _ in range(2 if self.dice.random() < TWICE else 1):
-                    self._strike()
-                following = time.monotonic() + self.dice.uniform(*PAUSE)
+                for _ in range(2 if self.rng.random() < TWICE else 1):
+                    self._inject()
+                following = time.monotonic() + self.rng.uniform(*PAUSE)
         self._continue(float("inf"))
 
-    def _strike(self) -> None:
+    def _inject(self) -> None:
         kind, pid = self._victim()
         if pid is None:
             return
-        if self.dice.random() < KILLS:
+        if self.rng.random() < KILLS:
             if send(pid, signal.SIGKILL):
-                self.blows.append(Blow(kind, "kill", pid, time.time(), time.monotonic()))
+                self.faults.append(InjectedFault(kind, "kill", pid, time.time(), time.monotonic()))
         elif send(pid, signal.SIGSTOP):
-            seconds = self.dice.uniform(*STOPPED)
+            seconds = self.rng.uniform(*STOPPED)
             self._stopped.append((time.monotonic() + seconds, pid))
-            self.blows.append(Blow(kind, "stop", pid, time.time(), time.monotonic(), seconds))
+            self.faults.append(InjectedFault(kind, "stop", pid, time.time(), time.monotonic(), seconds))
 
     def _victim(self) -> tuple[str, int | None]:
-        kind = self.dice.choices(["server", "worker", "runner"], [3, 3, 4])[0]
+        kind = self.rng.choices(["server", "worker", "runner"], [3, 3, 4])[0]
         if kind == "server":
             return kind, self.server.pid
         if kind == "worker":
-            return kind, self.dice.choice(self.workers).pid
-        above = self.dice.choice([self.server, *self.workers]).pid
+            return kind, self.rng.choice(self.workers).pid
+        above = self.rng.choice([self.server, *self.workers]).pid
         below = [] if above is None else children(above)
         # Now and then a child of user code.
-        if above is not None and self.dice.random() < 0.2:
+        if above is not None and self.rng.random() < 0.2:
             below = descendants(above)
-        return kind, self.dice.choice(below) if below else None
+        return kind, self.rng.choice(below) if below else None
 
     def _continue(self, now: float) -> None:
         for due, pid in [entry for entry in self._stopped if entry[0] <= now]:
@@ -90,8 +90,8 @@ class Killer:
 
     def by_kind(self) -> dict[str, int]:
         """Count what was done."""
-        return dict(sorted(Counter(f"{blow.action} {blow.kind}" for blow in self.blows).items()))
+        return dict(sorted(Counter(f"{fault.action} {fault.kind}" for fault in self.faults).items()))
 
     def killed(self) -> dict[int, float]:
         """Give when processes were killed."""
-        return {blow.pid: blow.at for blow in self.blows if blow.action == "kill"}
+        return {fault.pid: fault.at for fault in self.faults if fault.action == "kill"}

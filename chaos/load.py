@@ -35,7 +35,7 @@ DAYS = 20
 
 @dataclass
 class Load:
-    """What clients share."""
+    """The state that clients share."""
 
     port: int
     record: Path
@@ -62,11 +62,11 @@ class Load:
 class Client(threading.Thread):
     """One of those who ask."""
 
-    def __init__(self, name: str, load: Load, dice: random.Random) -> None:
+    def __init__(self, name: str, load: Load, rng: random.Random) -> None:
         """Take what all share, and chance of its own."""
         super().__init__(name=name, daemon=True)
         self.load = load
-        self.dice = dice
+        self.rng = rng
         self.count = 0
 
     def run(self) -> None:
@@ -79,17 +79,17 @@ class Client(threading.Thread):
                 time.sleep(0.1)
             except (KeyError, TypeError, AttributeError) as error:
                 self.load.problems.append(f"{self.name}: {error!r}")
-            time.sleep(self.dice.uniform(0, 0.2))
+            time.sleep(self.rng.uniform(0, 0.2))
 
     def _act(self) -> None:
-        action = self.dice.random()
+        action = self.rng.random()
         if action < 0.7:
             if self._active() < ACTIVE:
                 self._trigger()
         elif action < 0.8:
             self._change("cancel", "/cancel", {"reason": "chaos"})
         elif action < 0.9:
-            self._change("retry", "/retry", {"from_failure": self.dice.random() < 0.5})
+            self._change("retry", "/retry", {"from_failure": self.rng.random() < 0.5})
         else:
             self._review()
 
@@ -100,7 +100,7 @@ class Client(threading.Thread):
         self.count += 1
         return f"{kind}-{self.name}-{self.count}"
 
-    def _insist(self, path: str, body: dict[str, Any], key: str) -> Answer:
+    def _retry_until_acked(self, path: str, body: dict[str, Any], key: str) -> Answer:
         """Ask with the same key until there is an answer that says what became of it."""
         while True:
             try:
@@ -116,30 +116,30 @@ class Client(threading.Thread):
 
     def _trigger(self) -> None:
         names, weights = zip(*SELECTIONS, strict=True)
-        selection = self.dice.choices(names, weights)[0]
+        selection = self.rng.choices(names, weights)[0]
         body: dict[str, Any] = {"selection": selection}
         if selection in PARTITIONED:
-            days = {self.dice.randrange(DAYS) + 1 for _ in range(self.dice.randrange(1, 4))}
+            days = {self.rng.randrange(DAYS) + 1 for _ in range(self.rng.randrange(1, 4))}
             body["partitions"] = {"keys": [f"2024-01-{day:02}" for day in sorted(days)]}
         key = self._key("trigger")
-        answer = self._insist("/runs", body, key)
+        answer = self._retry_until_acked("/runs", body, key)
         run_id = answer.body.get("run_id")
         self.load.note("trigger", key, answer, run_id)
         if run_id is None:
             return
         self.load.runs.append(run_id)
-        if self.dice.random() < 0.2:
+        if self.rng.random() < 0.2:
             # Whoever is not sure asks again, perhaps another process by now: it is the same run.
             self.load.note(
-                "trigger", key, again := self._insist("/runs", body, key), again.body.get("run_id")
+                "trigger", key, again := self._retry_until_acked("/runs", body, key), again.body.get("run_id")
             )
 
     def _change(self, kind: str, path: str, body: dict[str, Any]) -> None:
         if not self.load.runs:
             return
-        run_id = self.dice.choice(self.load.runs[-30:])
+        run_id = self.rng.choice(self.load.runs[-30:])
         key = self._key(kind)
-        answer = self._insist(f"/runs/{run_id}{path}", body, key)
+        answer = self._retry_until_acked(f"/runs/{run_id}{path}", body, key)
         made = answer.body.get("run_id") if kind == "retry" else run_id
         self.load.note(kind, key, answer, made)
         if kind == "retry" and answer.ok:
@@ -149,8 +149,8 @@ class Client(threading.Thread):
         waiting = get(self.load.port, "/quarantine?limit=50").body["items"]
         if not waiting:
             return
-        row = self.dice.choice(waiting)
-        verdict = self.dice.choice(["approve", "reject"])
+        row = self.rng.choice(waiting)
+        verdict = self.rng.choice(["approve", "reject"])
         path = f"/quarantine/{row['asset_key']}/{row['materialization_id']}/{verdict}"
         key = self._key(verdict)
-        self.load.note(verdict, key, self._insist(path, {"reason": "chaos"}, key), None)
+        self.load.note(verdict, key, self._retry_until_acked(path, {"reason": "chaos"}, key), None)

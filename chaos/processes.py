@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chaos.place import Place
+    from chaos.environment import Environment
 
 LOOK = 0.005
 
 
-class Kept:
+class SupervisedProcess:
     """A process that is kept alive, whoever kills it."""
 
     def __init__(
         self,
         name: str,
         arguments: list[str],
-        place: Place,
+        environment: Environment,
         begun: Callable[[subprocess.Popen[bytes], float], None] | None = None,
     ) -> None:
         """Take what to run, and whom to tell that it was started, and when."""
         self.name = name
         self.arguments = arguments
-        self.place = place
+        self.environment = environment
         self.begun = begun
         self.starts = 0
         self.started_at = 0.0
@@ -67,11 +67,11 @@ class Kept:
                 time.sleep(0.1)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        with (self.place.root / f"{self.name}.log").open("ab") as output:
+        with (self.environment.root / f"{self.name}.log").open("ab") as output:
             self.started_at = time.monotonic()
             self.process = subprocess.Popen(  # noqa: S603 - our own arguments
-                [str(self.place.servo), *self.arguments],
-                env=self.place.environment(),
+                [str(self.environment.servo), *self.arguments],
+                env=self.environment.variables(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from chaos.check.model import Model
-    from chaos.killer import Blow
+    from chaos.killer import InjectedFault
 
 ANSWERED_IN = 2.0
 
@@ -61,24 +61,24 @@ class Restarts:
     # Seconds to ready, and to the first new task done.
     ready: list[float] = field(default_factory=list)
     works: list[float] = field(default_factory=list)
-    # Struck so early that they say nothing.
+    # Interrupted by a fault so early that they say nothing.
     cut_short: int = 0
-    # Never ready, though nobody struck them.
+    # Never ready, though no fault interrupted them.
     failed: int = 0
 
 
-def measured(starts: list[Start], blows: list[Blow], model: Model, limit: float) -> Restarts:
+def measured(starts: list[Start], faults: list[InjectedFault], model: Model, limit: float) -> Restarts:
     """Give how long each restart took.
 
-    A start during which the server was struck again says nothing of how long it takes, unless it had already
-    taken longer than the limit: then it counts as that long. The slowest are struck most often, and would
+    A start during which a fault hit the server again says nothing of how long it takes, unless it had already
+    taken longer than the limit: then it counts as that long. The slowest are hit most often, and would
     otherwise not be seen.
     """
     restarts = Restarts()
     done = sorted(_done(model))
     for start in starts[1:]:
-        mine = [blow for blow in blows if blow.pid == start.pid and blow.moment > start.moment]
-        before = [blow for blow in mine if start.ready is None or blow.moment < start.moment + start.ready]
+        mine = [fault for fault in faults if fault.pid == start.pid and fault.moment > start.moment]
+        before = [fault for fault in mine if start.ready is None or fault.moment < start.moment + start.ready]
         if before:
             awake = _awake(start, before)
             if awake > limit:
@@ -96,11 +96,11 @@ def measured(starts: list[Start], blows: list[Blow], model: Model, limit: float)
     return restarts
 
 
-def _awake(start: Start, blows: list[Blow]) -> float:
-    """Give how long a start that was struck went on at least, without the time for which it was stopped."""
+def _awake(start: Start, faults: list[InjectedFault]) -> float:
+    """Give how long an interrupted start lasted at least, without the time for which it was stopped."""
     if start.ready is not None:
-        return start.ready - sum(blow.seconds for blow in blows)
-    return blows[-1].moment - start.moment - sum(blow.seconds for blow in blows[:-1])
+        return start.ready - sum(fault.seconds for fault in faults)
+    return faults[-1].moment - start.moment - sum(fault.seconds for fault in faults[:-1])
 
 
 def _done(model: Model) -> list[tuple[float, float]]:

@@ -1,48 +1,48 @@
-"""What came of a chaos run, as a table and as JSON."""
+"""The summary of a chaos run, as a table and as JSON."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from chaos.enough import shortfalls
+from chaos.coverage import shortfalls
 from chaos.recovery import measured, quantile
 
 if TYPE_CHECKING:
     from chaos.check.findings import Findings
     from chaos.check.model import Model
-    from chaos.scene import Scene
+    from chaos.run import ChaosRun
 
 SHOWN = 20
 
 
 def summary(
-    scene: Scene, findings: Findings, model: Model, seconds: float, ready_p99: float
+    chaos_run: ChaosRun, findings: Findings, model: Model, seconds: float, ready_p99: float
 ) -> dict[str, Any]:
     """Give every figure, and everything that is wrong."""
-    restarts = measured(scene.recovery.starts, scene.killer.blows, model, ready_p99)
+    restarts = measured(chaos_run.recovery.starts, chaos_run.killer.faults, model, ready_p99)
     states: dict[str, int] = {}
     for run in model.runs.values():
         states[str(run.state)] = states.get(str(run.state), 0) + 1
     figures: dict[str, Any] = {
-        "seed": scene.seed,
+        "seed": chaos_run.seed,
         "seconds": seconds,
-        "blows": scene.killer.by_kind(),
-        "struck": [asdict(blow) for blow in scene.killer.blows],
+        "faults": chaos_run.killer.by_kind(),
+        "injected": [asdict(fault) for fault in chaos_run.killer.faults],
         "counts": findings.counts,
         "runs": dict(sorted(states.items())),
-        "requests repeated": scene.load.repeated,
-        "requests refused": scene.load.refused,
-        "server starts": scene.server.starts,
+        "requests repeated": chaos_run.load.repeated,
+        "requests refused": chaos_run.load.refused,
+        "server starts": chaos_run.server.starts,
         "cut short": restarts.cut_short,
         "never ready": restarts.failed,
         "ready": _quantiles(restarts.ready),
         "ready times": [round(value, 3) for value in restarts.ready],
         "works again": _quantiles(restarts.works),
-        "rested": scene.rested,
+        "rested": chaos_run.rested,
         "found": findings.by_kind(),
         "findings": [f"{finding.kind}: {finding.text}" for finding in findings.found],
-        "problems": scene.problems + scene.load.problems,
+        "problems": chaos_run.problems + chaos_run.load.problems,
     }
     figures["problems"] += [*_slow(figures, ready_p99), *shortfalls(figures)]
     return figures
@@ -51,9 +51,7 @@ def summary(
 def _slow(figures: dict[str, Any], ready_p99: float) -> list[str]:
     said = []
     if figures["never ready"]:
-        said.append(
-            f"{figures['never ready']} starts of the server never came to ready, and nobody struck them"
-        )
+        said.append(f"{figures['never ready']} starts of the server never came to ready, without a fault")
     p99 = figures["ready"]["p99"]
     if p99 is not None and p99 > ready_p99:
         said.append(f"restart to ready: p99 is {p99} s, not at most {ready_p99} s")
@@ -70,7 +68,7 @@ def _quantiles(values: list[float]) -> dict[str, float | int | None]:
 def lines(figures: dict[str, Any]) -> list[str]:
     """Give the summary for people."""
     rows = [("seconds", f"{figures['seconds']:.0f}, seed {figures['seed']}")]
-    rows += [(name, str(count)) for name, count in figures["blows"].items()]
+    rows += [(name, str(count)) for name, count in figures["faults"].items()]
     rows += [(name, str(count)) for name, count in figures["counts"].items()]
     rows += [(f"runs {state}", str(count)) for state, count in figures["runs"].items()]
     rows += [

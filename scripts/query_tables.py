@@ -21,7 +21,7 @@ import duckdb
 
 MANIFEST = "manifests/orchestration.manifest.json"
 
-# What makes a row of a table the same row; nothing for tables whose rows are written once. Made with the SDK's list.
+# Primary key columns by table; empty for tables whose rows are written once. From the SDK's list.
 TABLES = Path(__file__).parent.parent / "python/src/servo/sql/tables.json"
 PRIMARY_KEYS = {name: table["key"] for name, table in json.loads(TABLES.read_text("utf-8")).items()}
 

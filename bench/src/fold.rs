@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use servo_core::{Millis, Timestamp};
 use servo_engine::{Attempt, Effect, Engine, Event, Input, Report, Settings, State, TriggerRun};
 
+use crate::harness::{plan, request, settings, task, tenant, workspace_id};
 use crate::results::{Better, Results};
-use crate::stage::{plan, request, settings, task, tenant, workspace_id};
 
 const RUNS: usize = 200;
 const LAYERS: usize = 10;
@@ -62,8 +62,8 @@ fn history() -> Vec<Event> {
             now = now.saturating_add(Millis::new(1));
             let step = engine.step(&inputs, now);
             inputs.clear();
-            for Effect::Enqueue(dispatch) in step.effects {
-                inputs.extend(attempt(dispatch.attempt));
+            for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
+                inputs.extend(attempt(dispatch.attempt.clone()));
             }
             events.extend(step.events);
         }
@@ -71,7 +71,7 @@ fn history() -> Vec<Event> {
     events
 }
 
-/// What the queue and a worker say about an attempt.
+/// The reports of the queue and a worker about an attempt.
 pub(crate) fn attempt(attempt: Attempt) -> [Input; 3] {
     [
         Input::Enqueued(attempt.clone()),

@@ -1,4 +1,4 @@
-//! Whole runs with the in-process executor: a wide one and a deep one.
+//! Complete runs with the in-process executor: a wide one and a deep one.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use servo_engine::{Plan, RunState, TriggerRun};
 
+use crate::harness::{Harness, plan, request, task};
 use crate::results::{Better, Results};
-use crate::stage::{Stage, plan, request, task};
 
 const WIDE: usize = 10_000;
 const DEEP: usize = 5_000;
@@ -20,9 +20,9 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
     let mut best: Option<Duration> = None;
     for round in 0..3 {
         let directory = root.path().join(format!("wide-{round}"));
-        let stage = Stage::open(&directory, 64).await?;
-        let took = run(&stage, wide(), "wide").await?;
-        stage.close().await?;
+        let harness = Harness::open(&directory, 64).await?;
+        let took = run(&harness, wide(), "wide").await?;
+        harness.close().await?;
         best = Some(best.map_or(took, |best| best.min(took)));
         if round == 0 {
             let bytes = log_bytes(&directory)? as f64 / (WIDE + 2) as f64;
@@ -44,11 +44,11 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
         10_000.0,
     );
 
-    let stage = Stage::open(&root.path().join("deep"), 4).await?;
+    let harness = Harness::open(&root.path().join("deep"), 4).await?;
     let before = fdatasync(root.path())?;
-    let took = run(&stage, deep(), "deep").await?;
+    let took = run(&harness, deep(), "deep").await?;
     let after = fdatasync(root.path())?;
-    stage.close().await?;
+    harness.close().await?;
     let link = took / DEEP as u32;
     let sync = (before + after) / 2;
     results.note("graphs", "chain of 5,000 tasks, per link", (ms(link), "ms"), Better::Lower);
@@ -68,10 +68,10 @@ pub(crate) fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }
 
-async fn run(stage: &Stage, plan: Plan, key: &str) -> anyhow::Result<Duration> {
+async fn run(harness: &Harness, plan: Plan, key: &str) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    let (run, _) = stage.workspace.trigger(TriggerRun::new(key, plan, "bench")).await?;
-    let row = stage.workspace.wait(run).await?;
+    let run = harness.workspace.trigger(TriggerRun::new(key, plan, "bench")).await?.run_id;
+    let row = harness.workspace.wait(run).await?;
     let took = started.elapsed();
     let state = row.map(|row| row.state);
     anyhow::ensure!(state == Some(RunState::Succeeded), "the run ended as {state:?}");

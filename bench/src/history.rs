@@ -17,8 +17,8 @@ use servo_store::{PutIds, Record, SystemPutIds};
 
 use crate::fold::attempt;
 use crate::graphs::{log_bytes, scratch};
+use crate::harness::{Harness, config, plan, request, settings, task, tenant, workspace_id};
 use crate::results::{Better, Results};
-use crate::stage::{Stage, config, plan, request, settings, task, tenant, workspace_id};
 
 const RUNS: usize = 1_000_000;
 /// Runs whose events make ten million.
@@ -94,8 +94,8 @@ async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
                 stores.log.append(Record { seq, epoch: 1, put_id: put_ids.next(), payload }).await?;
                 events += step.events.len() as u64;
             }
-            for Effect::Enqueue(dispatch) in step.effects {
-                inputs.extend(attempt(dispatch.attempt));
+            for dispatch in step.effects.iter().filter_map(Effect::dispatch) {
+                inputs.extend(attempt(dispatch.attempt.clone()));
             }
         }
         if (first / AT_ONCE) % 20 == 19 {
@@ -108,27 +108,27 @@ async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
 
 /// Microseconds of wall time per event of the same wide run, on both workspaces in turn.
 async fn cost_per_event(short: &Path, long: &Path) -> anyhow::Result<(Duration, Duration)> {
-    let stages = [Stage::open(short, 64).await?, Stage::open(long, 64).await?];
+    let harnesses = [Harness::open(short, 64).await?, Harness::open(long, 64).await?];
     let mut times: [Vec<Duration>; 2] = Default::default();
     for round in 0..9 {
-        for (stage, times) in stages.iter().zip(&mut times) {
+        for (harness, times) in harnesses.iter().zip(&mut times) {
             let mut tasks = vec![request("first", vec![])];
             tasks.extend((0..2_000).map(|i| request(&format!("wide_{i:04}"), vec![task("first")])));
-            let before = stage.workspace.read(|state| state.head().seq).await?;
+            let before = harness.workspace.read(|state| state.head().seq).await?;
             let trigger = TriggerRun::new(format!("cost-{round}"), plan(tasks), "bench");
             let started = Instant::now();
-            let (run, _) = stage.workspace.trigger(trigger).await?;
-            stage.workspace.wait(run).await?;
+            let run = harness.workspace.trigger(trigger).await?.run_id;
+            harness.workspace.wait(run).await?;
             let took = started.elapsed();
             anyhow::ensure!(
-                stage.workspace.read(|state| state.head().seq).await? > before,
+                harness.workspace.read(|state| state.head().seq).await? > before,
                 "nothing happened"
             );
             times.push(took / (2_001 * 4));
         }
     }
-    for stage in stages {
-        stage.close().await?;
+    for harness in harnesses {
+        harness.close().await?;
     }
     let [mut short, mut long] = times;
     short.sort_unstable();

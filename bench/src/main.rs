@@ -5,11 +5,11 @@
 mod execution;
 mod fold;
 mod graphs;
+mod harness;
 mod history;
 mod partitions;
 mod planning;
 mod results;
-mod stage;
 
 use std::path::PathBuf;
 
@@ -20,10 +20,10 @@ use results::Results;
 /// Measures the figures that Servo promises.
 #[derive(Parser)]
 struct Options {
-    /// Also measure what needs more than a minute.
+    /// Also measure figures that take more than a minute.
     #[arg(long)]
     full: bool,
-    /// Where the results go.
+    /// Output file of the results.
     #[arg(long, default_value = "target/bench/results.json")]
     out: PathBuf,
     /// Only areas whose name contains this.

@@ -11,9 +11,9 @@ use servo_engine::{Effect, Engine, Input, Report, Settings, State, TaskOptions, 
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{Blobs, FileBlobs, Layout, SystemPutIds};
 
+use crate::harness::{plan, settings, tenant, workspace_id};
 use crate::history::rss_mb;
 use crate::results::{Better, Results};
-use crate::stage::{plan, settings, tenant, workspace_id};
 
 const PARTITIONS: usize = 1_000_000;
 const PER_RUN: usize = 10_000;
@@ -71,9 +71,9 @@ fn run(engine: &mut Engine, number: usize, now: Timestamp) {
     });
     let trigger = TriggerRun::new(format!("run-{number}"), plan(tasks.collect()), "bench");
     let step = engine.step(&[Input::Trigger(trigger)], now);
-    let done = step.effects.into_iter().zip(0u128..).map(|(Effect::Enqueue(dispatch), n)| {
+    let done = step.effects.iter().filter_map(Effect::dispatch).zip(0u128..).map(|(dispatch, n)| {
         let materialization_id = Some(MaterializationId::from_parts(number as u64, n));
-        Input::Finished(dispatch.attempt, Report { materialization_id, ..Report::succeeded() })
+        Input::Finished(dispatch.attempt.clone(), Report { materialization_id, ..Report::succeeded() })
     });
     let done: Vec<Input> = done.collect();
     engine.step(&done, now.saturating_add(Millis::new(1)));

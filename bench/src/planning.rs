@@ -1,4 +1,5 @@
-//! How long it takes to plan, to name partitions, and to map them. Also how long a project of 10,000 assets takes to scan.
+//! How long it takes to plan, to name partitions, and to map them. Also how long a project of 10,000 assets takes to
+//! scan.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use servo_core::partitions::{MappingDef, Moment, PartitionSet, Span};
+use servo_core::partitions::{MappingDef, PartitionContext, PartitionSet, Span};
 use servo_core::selection::Selection;
 use servo_core::{
     AssetKey, MaterializationId, PartitionKey, PartitionsDef, TenantId, Timestamp, WorkspaceId,
@@ -139,7 +140,7 @@ fn plan(
     let request =
         PlanRequest { selection: Selection::parse(selection)?, partitions, config: BTreeMap::new() };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
-    let at = Moment::from(Timestamp::MAX);
+    let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {
         tenant: &tenant,
         workspace: &workspace,
@@ -155,7 +156,7 @@ fn plan(
     Ok((took, planned.tasks.len(), edges))
 }
 
-/// Nothing is materialized.
+/// A lookup without any materializations.
 struct Nothing;
 
 impl Materializations for Nothing {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 use serde::Serialize;
 
-/// Which way is up.
+/// Whether higher or lower figures are better.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Better {

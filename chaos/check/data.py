@@ -32,7 +32,13 @@ def check(workspace: Path, model: Model, findings: Findings) -> None:
     for place in waiting:
         if not (place / REASON).is_file():
             findings.lost(f"{place.relative_to(workspace)} waits for review and is not there")
-    _others(workspace, set(expected) | waiting, findings)
+    # What was approved is moved before the log says so.
+    moving = {
+        home_of(workspace, made) / kind / made.id
+        for made in model.approved.values()
+        for kind in ("materializations", "quarantine")
+    }
+    _others(workspace, set(expected) | waiting | moving, findings)
     _pointers(workspace, model, findings)
 
 

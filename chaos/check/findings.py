@@ -1,4 +1,4 @@
-"""What is wrong with a workspace."""
+"""Findings about a workspace."""
 
 from __future__ import annotations
 

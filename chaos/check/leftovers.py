@@ -1,4 +1,4 @@
-"""What processes that were killed may have left: staging, unfinished files, files that no manifest names."""
+"""Leftovers of killed processes: staging, unfinished files, files that no manifest names."""
 
 from __future__ import annotations
 

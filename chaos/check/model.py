@@ -1,4 +1,4 @@
-"""What the log says has happened: runs, tasks, attempts, and which data counts."""
+"""A model of the log: runs, tasks, attempts, and which data counts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Run:
 
     @property
     def state(self) -> str | None:
-        """What it must have come to; none if it has not ended."""
+        """Its expected final state; none if it has not ended."""
         states = {task.state for task in self.tasks.values()}
         if not self.triggered or None in states:
             return None
@@ -103,6 +103,8 @@ class Model:
     made: list[Made] = field(default_factory=list)
     # What waits for review, by asset and partition.
     waiting: dict[tuple[str, str | None], Made] = field(default_factory=dict)
+    # Approved and not moved yet, by asset and id.
+    approved: dict[tuple[str, str], Made] = field(default_factory=dict)
     assets: set[str] = field(default_factory=set)
 
     @property

@@ -1,4 +1,4 @@
-"""What clients were told and what functions did, against the log."""
+"""Responses to clients and journals of functions, compared with the log."""
 
 from __future__ import annotations
 

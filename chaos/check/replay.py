@@ -30,6 +30,8 @@ class _Replay:
         self.keys: dict[str, str] = {}
         # What counts, by run, task and asset.
         self.counted: set[tuple[str, str, str]] = set()
+        # How much was made when something was approved.
+        self.approvals: dict[tuple[str, str], int] = {}
         # Tasks that are not tried again, unless the same batch says that they will be.
         self.failing: list[tuple[Run, Task]] = []
 
@@ -47,6 +49,7 @@ class _Replay:
             "TimerFired": self.fired,
             "MaterializationApproved": self.approved,
             "MaterializationRejected": self.rejected,
+            "MaterializationReleased": self.released,
             "AssetsDeployed": self.deployed,
         }
         seq = 0
@@ -242,9 +245,19 @@ class _Replay:
 
     def approved(self, event: Event) -> None:
         if (made := self.reviewed(event)) is not None:
-            self.model.made.append(
-                Made(made.asset, made.partition, made.id, made.output, made.task_key, made.run_id, event.at)
+            approved = Made(
+                made.asset, made.partition, made.id, made.output, made.task_key, made.run_id, event.at
             )
+            self.model.approved[made.asset, made.id] = approved
+            self.approvals[made.asset, made.id] = len(self.model.made)
+
+    def released(self, event: Event) -> None:
+        """Count what was approved, in the place of its approval among what was made."""
+        key = (event.payload["asset_key"], event.payload["materialization_id"])
+        if (made := self.model.approved.pop(key, None)) is None:
+            self.findings.wrong(f"{key[0]} {key[1]} was released and not approved")
+            return
+        self.model.made.insert(self.approvals.pop(key), made)
 
     def rejected(self, event: Event) -> None:
         self.reviewed(event)

@@ -147,7 +147,8 @@ def _materializations(rows: list[Row], model: Model, findings: Findings) -> None
 
 def _quarantine(rows: list[Row], model: Model, findings: Findings) -> None:
     found = _by(rows, ("asset_key", "materialization_id"), "quarantine", findings)
-    _same({(made.asset, made.id) for made in model.waiting.values()}, set(found), "quarantine", findings)
+    expected = {(made.asset, made.id) for made in model.waiting.values()} | set(model.approved)
+    _same(expected, set(found), "quarantine", findings)
 
 
 def _statuses(rows: list[Row], model: Model, findings: Findings) -> None:

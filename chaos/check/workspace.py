@@ -56,7 +56,7 @@ def check(
         "tasks": len(model.tasks),
         "attempts": len(attempts),
         "interrupted": sum(attempt.end == "INTERRUPTED" for attempt in attempts),
-        "given up": sum(attempt.end == "HEARTBEAT_LOST" for attempt in attempts),
+        "abandoned": sum(attempt.end == "HEARTBEAT_LOST" for attempt in attempts),
         "late reports": sum(attempt.late for attempt in attempts),
         "materializations": len(model.made),
         "waiting for review": len(model.waiting),

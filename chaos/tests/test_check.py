@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chaos.check.workspace import check
-from chaos.place import Place
+from chaos.environment import Environment
 from chaos.tests import damage
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ def servo() -> Path:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Make everything once, and blocked data for review."""
-    made = Place(tmp_path_factory.mktemp("chaos"), servo(), Path(sys.executable), 0)
+    made = Environment(tmp_path_factory.mktemp("chaos"), servo(), Path(sys.executable), 0)
     arguments = [str(made.servo), "materialize", "*", "--partitions", "2024-01-01..2024-01-20"]
     done = subprocess.run(  # noqa: S603 - our own arguments
-        arguments, env=made.environment(), capture_output=True, text=True, check=False
+        arguments, env=made.variables(), capture_output=True, text=True, check=False
     )
     # One asset always fails.
     assert done.returncode == 1, done.stderr
@@ -44,17 +44,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 @pytest.fixture
-def copy(place: Place, tmp_path: Path) -> Path:
+def copy(environment: Environment, tmp_path: Path) -> Path:
     """Copy the workspace, to be damaged."""
-    return Path(shutil.copytree(place.workspace, tmp_path / "workspace"))
+    return Path(shutil.copytree(environment.workspace, tmp_path / "workspace"))
 
 
 @pytest.fixture
-def records(place: Place, tmp_path: Path) -> Path:
+def records(environment: Environment, tmp_path: Path) -> Path:
     """Copy all but the data, which is most of the files."""
     but_data = shutil.ignore_patterns("assets")
-    copied = Path(shutil.copytree(place.workspace, tmp_path / "workspace", ignore=but_data))
-    (copied / "assets").symlink_to(place.workspace / "assets")
+    copied = Path(shutil.copytree(environment.workspace, tmp_path / "workspace", ignore=but_data))
+    (copied / "assets").symlink_to(environment.workspace / "assets")
     return copied
 
 
@@ -62,8 +62,8 @@ def found(findings: Findings) -> list[tuple[Kind, str]]:
     return [(finding.kind, finding.text) for finding in findings.found]
 
 
-def test_nothing_is_wrong_with_what_real_runs_leave(place: Place) -> None:
-    findings, _, model = check(place.workspace, place.requests, place.journal)
+def test_nothing_is_wrong_with_what_real_runs_leave(environment: Environment) -> None:
+    findings, _, model = check(environment.workspace, environment.requests, environment.journal)
     assert found(findings) == []
     assert findings.counts["runs"] == 1
     assert findings.counts["tasks"] == len(model.tasks) > 100
@@ -114,7 +114,7 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.drop_batch, "lost", "are not in the log"),
         (damage.repeat_batch, "doubled", "comes after batch"),
         (damage.repeat_event, "doubled", "is in the log twice"),
-        (damage.drop_requested, "lost", "nothing in the log before it says 'run_"),
+        (damage.drop_requested, "lost", "nothing in the log before it says 'chaos_run"),
         (damage.drop_plan, "lost", "nothing in the log before it says 'days/"),
         (damage.drop_dispatched, "wrong", "an attempt began that was over"),
         (damage.drop_finished, "lost", "has not ended"),
@@ -155,14 +155,16 @@ def written(path: Path, entries: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_an_acknowledged_request_that_is_not_in_the_log_is_noticed(place: Place, tmp_path: Path) -> None:
-    run_id = next(iter(check(place.workspace)[2].runs))
+def test_an_acknowledged_request_that_is_not_in_the_log_is_noticed(
+    environment: Environment, tmp_path: Path
+) -> None:
+    run_id = next(iter(check(environment.workspace)[2].runs))
     told: list[dict[str, Any]] = [
         {"kind": "trigger", "key": "a", "run_id": run_id, "accepted_event_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
         {"kind": "trigger", "key": "b", "run_id": "run_of_nobody", "accepted_event_id": None},
         {"kind": "cancel", "key": "c", "run_id": run_id, "accepted_event_id": None},
     ]
-    findings, _, _ = check(place.workspace, written(tmp_path / "requests", told))
+    findings, _, _ = check(environment.workspace, written(tmp_path / "requests", told))
     assert [kind for kind, _ in found(findings)] == ["lost", "lost"]
     assert "trigger a was acknowledged with event" in found(findings)[0][1]
     assert "trigger b was acknowledged as run_of_nobody" in found(findings)[1][1]
@@ -184,19 +186,23 @@ def test_a_cancellation_that_was_lost_and_a_key_with_two_runs_are_noticed(
     assert ("doubled", f"trigger b was answered with {first} and with {second}") in found(findings)
 
 
-def test_a_function_that_was_not_run_or_run_twice_is_noticed(place: Place, tmp_path: Path) -> None:
-    entries = [json.loads(line) for line in place.journal.read_text("utf-8").splitlines()]
+def test_a_function_that_was_not_run_or_run_twice_is_noticed(
+    environment: Environment, tmp_path: Path
+) -> None:
+    entries = [json.loads(line) for line in environment.journal.read_text("utf-8").splitlines()]
     last = max(number for number, entry in enumerate(entries) if entry["what"] == "ended")
     unended = written(tmp_path / "unended", entries[:last] + entries[last + 1 :])
-    findings, _, _ = check(place.workspace, journal=unended)
+    findings, _, _ = check(environment.workspace, journal=unended)
     assert [kind for kind, _ in found(findings)] == ["wrong"]
     assert "did not come to its end" in found(findings)[0][1]
 
     first = next(entry for entry in entries if entry["what"] == "begun")
     again = first | {"at": first["at"] + 5, "supervisor": 1}
     twice = written(tmp_path / "twice", [*entries, again])
-    findings, _, _ = check(place.workspace, journal=twice)
+    findings, _, _ = check(environment.workspace, journal=twice)
     assert [kind for kind, _ in found(findings)] == ["doubled"]
     # If the first worker was killed before, it is as it should be.
-    findings, _, _ = check(place.workspace, journal=twice, killed={first["supervisor"]: first["at"] + 1})
+    findings, _, _ = check(
+        environment.workspace, journal=twice, killed={first["supervisor"]: first["at"] + 1}
+    )
     assert found(findings) == []

@@ -1,4 +1,4 @@
-"""What tests of declarations share: the manifest of what a test declares."""
+"""Shared by tests of declarations: the manifest of what a test declares."""
 
 from __future__ import annotations
 

@@ -129,12 +129,12 @@ class Runner:
 
     @property
     def output(self) -> str:
-        """What it has printed so far."""
+        """Its output so far."""
         return self.raw(1).decode(errors="replace")
 
     @property
     def errors(self) -> str:
-        """What it has printed to stderr so far."""
+        """Its stderr so far."""
         return self.raw(2).decode(errors="replace")
 
     def raw(self, stream: int) -> bytes:

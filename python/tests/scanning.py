@@ -14,7 +14,7 @@ SERVO_TOML = '[project]\nname = "demo"\nmodules = ["demo"]\n'
 
 
 class Outcome(NamedTuple):
-    """What a run has printed, and its exit code."""
+    """The output of a run, and its exit code."""
 
     code: int
     out: bytes

@@ -1,4 +1,4 @@
-"""What users are given to start from: the examples, and the project that `servo init` writes."""
+"""Projects that users start from: the examples, and the project that `servo init` writes."""
 
 from __future__ import annotations
 

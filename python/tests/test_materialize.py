@@ -147,7 +147,7 @@ def test_a_check_that_blocks_stops_what_follows() -> None:
         ("row_count", False),
         ("fine", True),
     ]
-    with pytest.raises(LookupError, match=r"default\.flights was not made: a check does not let it pass"):
+    with pytest.raises(LookupError, match=r"default\.flights was not made: a check blocked it"):
         result.value(flights)
     with pytest.raises(LookupError, match=r"default\.delays was not made: default\.flights was not made"):
         result.value(delays)

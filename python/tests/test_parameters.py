@@ -1,4 +1,4 @@
-"""What each parameter of a function is given."""
+"""Arguments of a function's parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever bytes come over the socket: frames or an error of the protocol, the same however they arrive.
+"""Any bytes over the socket give frames or a protocol error, the same however they arrive.
 
 The inputs are those that the other end of the socket is held to, `fuzz/corpus/runner_frames`.
 """

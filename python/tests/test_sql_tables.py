@@ -76,10 +76,10 @@ def test_a_table_without_files_has_columns_and_no_rows(tmp_path: Path) -> None:
 def test_files_that_lack_a_column_have_null_there(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.history("runs", [run("old", "FAILED", 1)], lacks=["labels"])
-    lake.base("runs", [run("mid", "PENDING", 2)], lacks=["labels", "trigger"])
+    lake.base("runs", [run("mid", "PENDING", 2)], lacks=["labels", "source"])
     lake.change("runs", [{**run("new", "PENDING", 3), "labels": "{}"}])
     lake.publish()
-    found = lake.query("select run_id, labels, trigger from runs order by row_version")
+    found = lake.query("select run_id, labels, source from runs order by row_version")
     assert found == [("old", None, None), ("mid", None, None), ("new", "{}", None)]
 
 

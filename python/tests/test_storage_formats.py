@@ -234,7 +234,7 @@ def nested(depth: int) -> object:
 
 
 class Flight:
-    """What nobody can store."""
+    """A value that no format can store."""
 
 
 @pytest.mark.parametrize("value", [Flight(), {1, 2}, object, lambda: 1, dt.date(2013, 1, 1)])

@@ -19,7 +19,7 @@ impl Project {
         Self::new(code)
     }
 
-    /// Each waits for the one before.
+    /// A chain: each asset depends on the one before.
     pub(super) fn chain(length: usize) -> anyhow::Result<Self> {
         let mut code = asset("n0", &[]);
         for at in 1..length {
@@ -28,7 +28,7 @@ impl Project {
         Self::new(&code)
     }
 
-    /// One, many that wait for it, and one that waits for all.
+    /// A fan: one asset, many that depend on it, and one that depends on all.
     pub(super) fn fan(width: usize) -> anyhow::Result<Self> {
         let middle: Vec<String> = (0..width).map(|at| format!("m{at}")).collect();
         let mut code = asset("first", &[]);

@@ -12,7 +12,7 @@ use servo_engine::RunState;
 
 use super::project::Project;
 
-/// A server that ends with this.
+/// A server process that is stopped on drop.
 pub(super) struct Server {
     process: Child,
     client: Client,

@@ -16,9 +16,9 @@ AGAIN = servo.Retry(max_attempts=8, delay="50ms", max_delay="500ms")
 def raw(ctx: servo.Context) -> pa.Table:
     """Some rows."""
     with noted(ctx):
-        dice = chance(ctx)
-        rows = dice.randrange(10, 500)
-        return pa.table({"id": list(range(rows)), "value": [dice.random() for _ in range(rows)]})
+        rng = chance(ctx)
+        rows = rng.randrange(10, 500)
+        return pa.table({"id": list(range(rows)), "value": [rng.random() for _ in range(rows)]})
 
 
 @servo.asset(

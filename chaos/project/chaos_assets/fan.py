@@ -15,7 +15,7 @@ LEAVES = 6
 
 @servo.asset(namespace="fan", retry=AGAIN)
 def root(ctx: servo.Context) -> dict[str, int]:
-    """What everything in the fan is made of."""
+    """The root of the fan."""
     with noted(ctx):
         return {"base": chance(ctx).randrange(1000)}
 

@@ -59,7 +59,7 @@ def slow(ctx: servo.Context) -> dict[str, float]:
 
 @servo.asset(namespace="trouble", retry=AGAIN)
 def long(ctx: servo.Context) -> pa.Table:
-    """Takes so long that its worker may have been given up when it stores what it made."""
+    """Takes so long that its worker may have been abandoned when it stores what it made."""
     with noted(ctx):
         time.sleep(chance(ctx).uniform(3, 9))
         return pa.table({"attempt": [ctx.attempt]})

@@ -1,4 +1,4 @@
-//! Who may do what: every route is in the table here, and nothing is answered that is not.
+//! Authorization: every route is in the table here, and a request to any other route is refused.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,18 +8,20 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
+use servo_engine::{Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 
-/// What somebody may be allowed to do.
+/// A permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Permission {
     AssetsRead,
     AssetsDeploy,
+    PartitionsChange,
     RunsRead,
     RunsTrigger,
     RunsCancel,
@@ -28,20 +30,20 @@ pub enum Permission {
     QuarantineReview,
 }
 
-/// What a route asks of a caller.
+/// The access that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Nothing: it says nothing about a workspace.
+    /// No authentication: the response says nothing about a workspace.
     Public,
-    /// To be somebody who has this permission.
+    /// A caller with this permission.
     Needs(Permission),
-    /// The key of a worker.
+    /// The worker key.
     WorkerKey,
-    /// The token of the attempt that it is about.
+    /// The task token of the attempt.
     TaskToken,
 }
 
-/// Every route with what it asks for.
+/// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -69,6 +71,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,
@@ -82,6 +85,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
@@ -89,32 +93,40 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
 ];
 
-/// What a route asks for; none if it is not in the table.
+/// The access that a route requires; none if it is not in the table.
 fn access(method: &Method, path: &str) -> Option<Access> {
     let found = ROUTES.iter().find(|(of, at, _)| of == method && *at == path);
     found.map(|(_, _, access)| *access)
 }
 
-/// Where a request came from. A server that does not say so serves nobody but holders of keys and tokens.
+/// The address of the client. Without it, only holders of keys and tokens are served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) enum Peer {
+    /// The process that serves.
+    SameProcess,
+    /// A connection.
+    Network(SocketAddr),
+}
 
 impl Peer {
     /// Whether it is this machine, by whichever kind of address.
     fn is_here(self) -> bool {
-        self.0.ip().to_canonical().is_loopback()
+        match self {
+            Self::SameProcess => true,
+            Self::Network(address) => address.ip().to_canonical().is_loopback(),
+        }
     }
 }
 
-/// Who asks: the name that goes into the log.
+/// Who asks: the principal that goes into the log.
 #[derive(Debug, Clone)]
-pub(crate) struct Actor(pub(crate) Arc<str>);
+pub(crate) struct Actor(pub(crate) Principal);
 
 /// The credential of a request about an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
 
-/// Lets a request through to its route, as somebody.
+/// Authenticates and authorizes a request.
 pub(crate) async fn authorize(
     State(app): State<Shared>,
     matched: MatchedPath,
@@ -127,11 +139,15 @@ pub(crate) async fn authorize(
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
     let peer = request.extensions().get::<Peer>().copied();
-    let actor: Arc<str> = match access {
-        Access::Public => "anybody".into(),
+    let worker = || Principal::new(PrincipalKind::Worker, "");
+    let principal = match access {
+        Access::Public => Principal::user("anybody"),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => match peer {
-            Some(peer) if peer.is_here() => "local".into(),
+            Some(peer) if peer.is_here() => {
+                app.check_access_token(request.headers(), peer)?;
+                Principal::user("local")
+            }
             Some(_) | None => {
                 let detail = "this server knows no users; it serves requests from its own machine only";
                 return Err(Problem::new(Code::Unauthenticated, detail));
@@ -139,7 +155,7 @@ pub(crate) async fn authorize(
         },
         Access::WorkerKey => {
             app.check_worker(request.headers(), peer)?;
-            "worker".into()
+            worker()
         }
         Access::TaskToken => {
             let token = bearer(request.headers())
@@ -147,19 +163,33 @@ pub(crate) async fn authorize(
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             request.extensions_mut().insert(token);
-            "worker".into()
+            worker()
         }
     };
-    request.extensions_mut().insert(Actor(actor));
+    request.extensions_mut().insert(Actor(principal));
     Ok(next.run(request).await)
 }
 
 impl App {
+    /// Where the server has a token, whoever connects must show it.
+    fn check_access_token(&self, headers: &HeaderMap, peer: Peer) -> Result<(), Problem> {
+        match (&self.api.access_token, peer) {
+            (None, _) | (_, Peer::SameProcess) => Ok(()),
+            (Some(token), Peer::Network(_)) => match bearer(headers) {
+                Some(shown) if is_equal(shown, token) => Ok(()),
+                Some(_) | None => {
+                    let detail = "this server serves whoever can read its token; it is in server.json";
+                    Err(Problem::new(Code::Unauthenticated, detail))
+                }
+            },
+        }
+    }
+
     fn check_worker(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<(), Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
         match &self.api.worker_key {
             Some(key) => match bearer(headers) {
-                Some(shown) if bool::from(shown.as_bytes().ct_eq(key.as_bytes())) => Ok(()),
+                Some(shown) if is_equal(shown, key) => Ok(()),
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
@@ -169,6 +199,11 @@ impl App {
             }
         }
     }
+}
+
+/// Takes the same time wherever the first difference is.
+fn is_equal(shown: &str, secret: &str) -> bool {
+    shown.as_bytes().ct_eq(secret.as_bytes()).into()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

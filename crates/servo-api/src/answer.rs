@@ -1,4 +1,4 @@
-//! Answers as JSON, and how they are described.
+//! JSON responses, and their OpenAPI descriptions.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// What every route may answer instead.
+/// The problem responses that every route may give.
 pub(crate) struct Problems;
 
 impl IntoResponses for Problems {
@@ -39,23 +39,23 @@ impl IntoResponses for Problems {
     }
 }
 
-/// Every read can wait until an event is folded.
+/// Query parameters of every read: wait until an event is folded.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[allow(dead_code)]
 pub(crate) struct Wait {
-    /// Answer when this event is folded: what was accepted with it is to be seen then.
+    /// Wait until this event is folded: the change that it accepted is visible then.
     wait_for_event_id: Option<String>,
-    /// Longest to wait for it; 5,000 unless said otherwise, at most 30,000.
+    /// Timeout of that wait in milliseconds; 5,000 by default, at most 30,000.
     timeout_ms: Option<u64>,
 }
 
-/// Every request that changes something can be made again.
+/// Header of every request that changes something: makes it idempotent.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code)]
 pub(crate) struct IdempotencyKey {
-    /// The same key with the same request gets the same answer, and with another one a conflict, for a day.
+    /// For a day, the same key with the same request gets the same response, and with another request a conflict.
     #[param(rename = "Idempotency-Key")]
     idempotency_key: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What the interface serves, and what all requests share.
+//! The served workspace and the state that all requests share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,33 +8,44 @@ use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
-use crate::answers::Answers;
+use crate::idempotency::ResponseCache;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// What the interface serves: one workspace.
+/// The components that the server exposes: one workspace.
 #[derive(Clone)]
 pub struct Api {
     /// The workspace.
     pub workspace: Workspace,
     /// The queues that its tasks are put into, for workers that ask over HTTP.
     pub queue: Arc<dyn TaskSource>,
-    /// What attempts print.
+    /// Log files of attempts.
     pub logs: Arc<LogFiles>,
-    /// Signs page tokens, and knows the task tokens of the workspace.
+    /// Signs page tokens, and verifies the task tokens of the workspace.
     pub keys: Keyring,
-    /// What workers must show to be given tasks. Without one, only workers of this machine are given any.
+    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, this machine may.
+    pub access_token: Option<Arc<str>>,
+    /// The key that remote workers must present. Without one, only workers on this machine are given tasks.
     pub worker_key: Option<Arc<str>>,
-    /// How long a worker may take to begin what it was given, before it is offered to others.
+    /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
-    /// Names besides those of the loopback that requests may address this server by.
+    /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
 
 impl Api {
-    /// For this machine alone.
+    /// An API for this machine alone.
     pub fn new(workspace: Workspace, queue: Arc<dyn TaskSource>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
-        Self { workspace, queue, logs, keys, worker_key: None, lease: LEASE, hosts: Vec::new() }
+        Self {
+            workspace,
+            queue,
+            logs,
+            keys,
+            access_token: None,
+            worker_key: None,
+            lease: LEASE,
+            hosts: Vec::new(),
+        }
     }
 }
 
@@ -45,12 +56,12 @@ impl std::fmt::Debug for Api {
     }
 }
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct App {
     pub(crate) api: Api,
-    /// Answers to requests that may be made again.
-    pub(crate) answers: Answers,
-    /// What workers were given and have not begun.
+    /// Cached responses of idempotent requests.
+    pub(crate) answers: ResponseCache,
+    /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
 }
@@ -61,7 +72,7 @@ impl App {
     pub(crate) fn new(api: Api) -> Shared {
         Arc::new(Self {
             api,
-            answers: Answers::default(),
+            answers: ResponseCache::default(),
             leases: Leases::default(),
             closing: watch::Sender::new(false),
         })
@@ -71,12 +82,12 @@ impl App {
         &self.api.workspace
     }
 
-    /// Ends everything that would go on for long: streams, and waiting for tasks.
+    /// Ends long requests: streams, and waiting for tasks.
     pub(crate) fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Comes when the server is about to end.
+    /// Resolves when the server is about to end.
     pub(crate) async fn closed(&self) {
         let mut closing = self.closing.subscribe();
         // The sender is in `self`, so it cannot be gone.

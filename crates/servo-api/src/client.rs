@@ -1,4 +1,4 @@
-//! The other end: asks a server what its routes offer.
+//! The HTTP client of the API.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), servo_api::client::ClientError> {
@@ -21,14 +21,15 @@
 mod error;
 mod lists;
 mod logs;
-mod messages;
+mod partitions;
 mod runs;
+mod sse;
 mod streams;
 mod worker;
 mod workspace;
 
 pub use error::ClientError;
-pub use lists::ListOptions;
+pub use lists::{ListOptions, all_pages, first_pages};
 pub use logs::{LogEvent, LogTail, RemoteLogs};
 pub use streams::{RunEvent, RunStream};
 pub use worker::LeasedTasks;
@@ -36,6 +37,9 @@ pub use worker::LeasedTasks;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
@@ -44,27 +48,34 @@ use serde::de::DeserializeOwned;
 use servo_core::Backoff;
 use tokio::time::Instant;
 
+use crate::access::Peer;
+use crate::app::{Api, App};
+use crate::routes;
+
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// Longer than any answer is waited for, and than a stream is silent.
+/// Longer than any response or keep-alive takes.
 const READ_WITHIN: Duration = Duration::from_secs(60);
-/// Shorter than the server keeps a connection on which nothing is said.
+/// Shorter than the server keeps an idle connection.
 const IDLE: Duration = Duration::from_secs(30);
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// A server, as seen from here. Cheap to clone.
+/// A client of one server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     base: Url,
     server: Arc<str>,
+    /// Answers instead of the server at the address, where that is this process.
+    routes: Option<Router>,
+    access_token: Option<Arc<str>>,
     worker_key: Option<Arc<str>>,
     patience: Duration,
 }
 
 impl Client {
-    /// The server at an address such as `http://127.0.0.1:8741`. Asks nothing yet.
+    /// A client of the server at an address such as `http://127.0.0.1:8741`. Sends nothing yet.
     pub fn new(server: &str) -> Result<Self, ClientError> {
         let address = |reason: String| ClientError::Address { text: server.to_owned(), reason };
         let mut base: Url = server.parse().map_err(|error: url::ParseError| address(error.to_string()))?;
@@ -92,17 +103,32 @@ impl Client {
         }
         let http = http.build().map_err(|error| address(error.to_string()))?;
         let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
-        Ok(Self { http, base, server, worker_key: None, patience: Duration::from_secs(2) })
+        let patience = Duration::from_secs(2);
+        Ok(Self { http, base, server, routes: None, access_token: None, worker_key: None, patience })
     }
 
-    /// Shows this key when it asks for tasks.
+    /// Asks an interface in this process, by the same routes and with the same answers as over a network.
+    pub fn in_process(api: Api) -> Result<Self, ClientError> {
+        let mut client = Self::new("http://localhost")?;
+        client.routes = Some(routes::assembled(App::new(api)));
+        Ok(client)
+    }
+
+    /// Shows this token with every request.
+    #[must_use]
+    pub fn with_access_token(mut self, token: impl Into<Arc<str>>) -> Self {
+        self.access_token = Some(token.into());
+        self
+    }
+
+    /// Presents this key when it leases tasks.
     #[must_use]
     pub fn with_worker_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.worker_key = Some(key.into());
         self
     }
 
-    /// How long to go on asking a server that does not answer, or cannot just now; two seconds unless told otherwise.
+    /// How long to retry a server that does not answer, or is unavailable; two seconds by default.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -131,11 +157,11 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let response = self.send(|| self.http.get(url.clone())).await?;
+        let response = self.send(|| self.authorized(self.http.get(url.clone()))).await?;
         self.read(response).await
     }
 
-    /// Asks for something to be changed. It carries a key, so that it can be asked again if no answer came.
+    /// Sends a change. It carries an idempotency key, so that it can be retried if no response came.
     async fn change<T: DeserializeOwned>(
         &self,
         segments: &[&str],
@@ -143,12 +169,15 @@ impl Client {
     ) -> Result<T, ClientError> {
         let (key, body) = (new_key()?, self.encode(body)?);
         let url = self.url(segments);
-        let request = || json(self.http.post(url.clone()), &body).header(IDEMPOTENCY_KEY, key.clone());
+        let request = || {
+            let request = self.authorized(json(self.http.post(url.clone()), &body));
+            request.header(IDEMPOTENCY_KEY, key.clone())
+        };
         let response = self.send(request).await?;
         self.read(response).await
     }
 
-    /// Asks something with a body; asking again changes nothing.
+    /// Sends a request with a body that is safe to retry.
     async fn post(
         &self,
         segments: &[&str],
@@ -161,18 +190,34 @@ impl Client {
             let request = json(self.http.post(url.clone()), &body);
             match bearer {
                 Some(token) => request.bearer_auth(token),
-                None => request,
+                None => self.authorized(request),
             }
         })
         .await
     }
 
-    /// Sends a request until there is an answer that will not be another one soon.
+    fn authorized(&self, request: RequestBuilder) -> RequestBuilder {
+        match &self.access_token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    async fn exchange(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
+        let Some(routes) = &self.routes else { return request.send().await };
+        let request: Request<reqwest::Body> = request.build()?.try_into()?;
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(Peer::SameProcess);
+        let Ok(response) = routes::answer(routes.clone(), request).await;
+        Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
+    }
+
+    /// Sends a request until there is a final response.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
         let deadline = Instant::now() + self.patience;
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed());
         loop {
-            let error = match request().send().await {
+            let error = match self.exchange(request()).await {
                 Ok(response) if response.status().is_success() => return Ok(response),
                 Ok(response) => {
                     let is_passing = response.status().is_server_error();
@@ -197,7 +242,7 @@ impl Client {
         serde_json::from_slice(&text).map_err(|error| self.malformed(error.to_string()))
     }
 
-    /// What an answer that is none says.
+    /// The error of a response that is not a success.
     async fn problem(&self, response: Response) -> ClientError {
         let status = response.status();
         match response.bytes().await {
@@ -240,7 +285,7 @@ fn seed() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
 
-/// A key that nobody has used.
+/// A new idempotency key.
 fn new_key() -> Result<String, ClientError> {
     let mut random = [0u8; 16];
     getrandom::fill(&mut random).map_err(|error| ClientError::Random(error.to_string()))?;

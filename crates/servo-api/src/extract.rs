@@ -1,4 +1,4 @@
-//! Requests taken apart: paths, queries and bodies, or a problem that names the part that is wrong.
+//! Extractors for paths, queries and bodies; errors name the part that is wrong.
 
 mod body;
 mod query;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::app::Shared;
 use crate::problem::{Code, Problem, Violation};
 
-/// The parts of the address.
+/// The path parameters.
 pub(crate) struct Path<T>(pub(crate) T);
 
 impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Path<T> {
@@ -42,7 +42,7 @@ fn wrong(kind: ErrorKind) -> Problem {
     }
 }
 
-/// What serde says about a part of a request.
+/// Converts a serde error about a part of a request.
 fn violation(path: &serde_path_to_error::Path, message: &str) -> Problem {
     let at = path.to_string();
     // These are said of the whole, and name the field in their text.

@@ -1,4 +1,4 @@
-//! Follows a run by its rows.
+//! Follows a run by its changed rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use crate::app::Shared;
 use crate::sse;
 use crate::views::{Run, RunEnd, Task};
 
-/// Rows that are read and written at once.
+/// Rows read and written at once.
 const AT_ONCE: usize = 500;
-/// Changes are told no more often than this.
+/// Shortest interval between updates.
 const PACE: Duration = Duration::from_millis(50);
 /// How long to wait for a workspace that is loading its state.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A place in the order in which rows are told: by version, then the run before its tasks.
-type Place = (EventId, u32);
+/// A position in the order of the stream: by version, then the run before its tasks.
+type StreamPosition = (EventId, u32);
 
 enum Row {
     Run(Box<RunRow>),
     Task(Box<TaskRow>),
 }
 
-/// Rows that were not told yet.
+/// Rows that were not sent yet.
 struct Newer {
-    /// Each with whether it is the last of its version.
-    rows: Vec<(Place, bool, Row)>,
-    /// There are others.
+    /// Rows with their position, and whether each is the last of its version.
+    rows: Vec<(StreamPosition, bool, Row)>,
+    /// Whether there are more.
     more: bool,
     state: RunState,
 }
@@ -44,11 +44,11 @@ pub(crate) struct RunFollower {
     app: Shared,
     run: RunId,
     events: broadcast::Receiver<Arc<[Event]>>,
-    /// The last row that was told.
-    told: Place,
-    /// When rows were last looked at.
+    /// The position of the last row that was sent.
+    told: StreamPosition,
+    /// When rows were last read.
     last: Option<Instant>,
-    /// Something has happened since.
+    /// Whether an event arrived since the last read.
     stale: bool,
     ended: bool,
 }
@@ -68,7 +68,7 @@ impl RunFollower {
         futures::StreamExt::chain(greeting, messages)
     }
 
-    /// The next messages; none when it is over.
+    /// The next events; none at the end.
     async fn next(&mut self) -> Option<String> {
         if self.ended {
             return None;
@@ -89,7 +89,10 @@ impl RunFollower {
                     Err(_) => return Some(sse::STILL_HERE.to_owned()),
                 }
             }
-            if let Some(last) = self.last {
+            // The end is told at once: somebody waits for it.
+            if let Some(last) = self.last
+                && !self.has_ended().await
+            {
                 tokio::time::sleep_until(last + PACE).await;
             }
             // What happens while the rows are read is looked at again.
@@ -104,14 +107,14 @@ impl RunFollower {
                     continue;
                 }
             };
-            let text = self.tell(newer);
+            let text = self.render(newer);
             if !text.is_empty() {
                 return Some(text);
             }
         }
     }
 
-    fn tell(&mut self, newer: Newer) -> String {
+    fn render(&mut self, newer: Newer) -> String {
         let mut text = String::new();
         for (place, is_last, row) in newer.rows {
             self.told = place;
@@ -133,7 +136,7 @@ impl RunFollower {
         text
     }
 
-    /// Until something happens to the run; false if nothing will any more.
+    /// Waits for the next event of the run; false if there will be none.
     async fn something(&mut self) -> bool {
         loop {
             match self.events.recv().await {
@@ -145,7 +148,7 @@ impl RunFollower {
         }
     }
 
-    /// Forgets what is waiting: the rows are about to be read. None if nothing will come any more, otherwise false.
+    /// Drops pending notifications: the rows are about to be read. None if there will be no more, otherwise false.
     fn drain(&mut self) -> Option<bool> {
         loop {
             match self.events.try_recv() {
@@ -156,7 +159,14 @@ impl RunFollower {
         }
     }
 
-    /// An empty batch says that the state was loaded anew, and concerns everybody.
+    /// Whether the run has ended, or left memory because it had.
+    async fn has_ended(&self) -> bool {
+        let run = self.run;
+        let ended = move |state: &State| state.run(run).is_none_or(|run| run.state.is_terminal());
+        self.app.workspace().read(ended).await.unwrap_or(true)
+    }
+
+    /// Whether a batch may concern the run. An empty batch means that the state was reloaded, and concerns every run.
     fn concerns(&self, batch: &[Event]) -> bool {
         batch.is_empty() || batch.iter().any(|event| run_of(&event.data) == Some(self.run))
     }
@@ -172,11 +182,11 @@ impl RunFollower {
     }
 }
 
-fn hot(state: &State, id: RunId, told: Place) -> Option<Newer> {
+fn hot(state: &State, id: RunId, told: StreamPosition) -> Option<Newer> {
     let run = state.run(id)?;
     let own = std::iter::once((run.version, 0));
     let tasks = (1u32..).zip(&run.tasks).map(|(position, task)| (task.version, position));
-    let mut places: Vec<Place> = own.chain(tasks).filter(|place| *place > told).collect();
+    let mut places: Vec<StreamPosition> = own.chain(tasks).filter(|place| *place > told).collect();
     places.sort_unstable();
     let more = places.len() > AT_ONCE;
     let is_last = |at: usize| places.get(at + 1).is_none_or(|next| next.0 != places[at].0);
@@ -189,14 +199,14 @@ fn hot(state: &State, id: RunId, told: Place) -> Option<Newer> {
     Some(Newer { rows, more, state: run.state })
 }
 
-/// The same for a run that left memory: it has ended, so this is all.
-fn old(detail: RunDetail, told: Place) -> Newer {
+/// The rows of a run that left memory: it has ended, so these are all.
+fn old(detail: RunDetail, told: StreamPosition) -> Newer {
     let RunDetail { run, tasks, .. } = detail;
     let state = run.state;
     let own = std::iter::once(((run.row_version, 0), Row::Run(Box::new(run))));
     let tasks =
         (1u32..).zip(tasks).map(|(position, task)| ((task.row_version, position), Row::Task(Box::new(task))));
-    let mut rows: Vec<(Place, Row)> = own.chain(tasks).filter(|(place, _)| *place > told).collect();
+    let mut rows: Vec<(StreamPosition, Row)> = own.chain(tasks).filter(|(place, _)| *place > told).collect();
     rows.sort_unstable_by_key(|(place, _)| *place);
     let versions: Vec<EventId> = rows.iter().map(|(place, _)| place.0).collect();
     let is_last = |at: usize| versions.get(at + 1) != Some(&versions[at]);
@@ -223,6 +233,8 @@ pub(crate) fn run_of(event: &EventData) -> Option<RunId> {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => None,
     }
 }

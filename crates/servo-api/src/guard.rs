@@ -1,4 +1,4 @@
-//! What every request must be, and every answer say, whatever the route.
+//! Checks and headers that apply to every request and response, whatever the route.
 //!
 //! A server on the loopback is within reach of every page that a browser of this machine shows. A page of another site
 //! can have its name point at the loopback, and so be of the same origin; then the name in `Host` gives it away. And it
@@ -22,7 +22,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Turns away what another site is behind, and says in every answer what browsers may do with it.
+/// Refuses cross-origin requests, and adds security headers to every response.
 pub(crate) async fn guard(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = match check(request.uri(), request.headers(), &app.api.hosts) {

@@ -1,4 +1,4 @@
-//! The HTTP interface of Servo: what people, programs and workers ask of a workspace.
+//! The HTTP API of Servo, for people, programs and workers.
 //!
 //! This crate owns the routes, the server, their description as OpenAPI, and the client. It refuses to decide: every
 //! change is a command of a workspace. It guarantees that every answer is either what the description says or a problem
@@ -7,12 +7,12 @@
 
 mod access;
 mod answer;
-mod answers;
 mod app;
 pub mod client;
 mod extract;
 mod follow;
 mod guard;
+mod idempotency;
 mod logs;
 mod pages;
 mod problem;
@@ -26,6 +26,6 @@ pub mod views;
 pub use access::{Access, Permission, ROUTES};
 pub use app::Api;
 pub use pages::Page;
-pub use problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 pub use routes::{Health, Version, openapi, router, worker_keyring};
 pub use server::serve;

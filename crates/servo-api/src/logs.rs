@@ -1,4 +1,4 @@
-//! Logs of attempts: read by the part, and followed while the attempt is at work.
+//! Logs of attempts: read in parts, and followed while the attempt is running.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::problem::Problem;
 use crate::sse;
 use crate::views::{LogEnd, LogLine};
 
-/// What is read at once.
+/// Bytes to read at once.
 pub(crate) const PART: usize = 256 << 10;
 
-/// Lines of a part of a log, each with where the next one begins. What is no line is left out.
+/// The lines of a part of a log, each with the offset after it. Malformed lines are left out.
 pub(crate) fn lines(chunk: &LogChunk) -> impl Iterator<Item = (u64, LogLine)> + '_ {
     let from = chunk.next - chunk.bytes.len() as u64;
     let ends = chunk.bytes.split_inclusive(|byte| *byte == b'\n').scan(from, |end, line| {
@@ -35,8 +35,11 @@ impl App {
         self.api.logs.read(name, from, most).await.map_err(|error| Problem::internal(&error))
     }
 
-    /// Whether an attempt may still be at work, so that there may be more to read.
+    /// Whether an attempt may still be running, so that there may be more to read.
     pub(crate) async fn is_at_work(&self, name: &LogName) -> Result<bool, Problem> {
+        if self.workspace().is_read_only() {
+            return Ok(false);
+        }
         let name = name.clone();
         let is_open = self.workspace().read(move |state| {
             let task = state.task(name.run_id, &name.task_key);
@@ -50,11 +53,11 @@ impl App {
 pub(crate) struct LogFollower {
     app: Shared,
     name: LogName,
-    /// Tells of lines.
+    /// Notifies of lines.
     file: watch::Receiver<LogState>,
-    /// Tells of the end, if the worker cannot.
+    /// Notifies of the end, if the worker cannot.
     events: broadcast::Receiver<Arc<[Event]>>,
-    /// Where to read on.
+    /// The offset to read from.
     offset: u64,
     ended: bool,
 }
@@ -128,7 +131,7 @@ impl LogFollower {
         text
     }
 
-    /// Until there are lines, or the attempt may be over; false if nothing will come any more.
+    /// Waits until there are lines or the attempt may have ended; false if there will be nothing more.
     async fn something(&mut self) -> bool {
         loop {
             tokio::select! {
@@ -172,6 +175,8 @@ fn ends(event: &Event, name: &LogName) -> bool {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
+        | EventData::MaterializationReleased(_)
+        | EventData::ClockStepped(_)
         | EventData::Unknown(_) => false,
     }
 }

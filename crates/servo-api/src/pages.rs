@@ -1,4 +1,4 @@
-//! Lists by the page: a token says where the next page begins, and nobody else can make one.
+//! Paged lists with signed page tokens.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,20 @@ use crate::problem::{Code, Problem};
 
 const PURPOSE: &str = "page cursor";
 const DEFAULT_LIMIT: usize = 25;
-const MAX_LIMIT: usize = 100;
+/// The most that a page may have.
+pub(crate) const MAX_LIMIT: usize = 100;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page<T> {
-    /// What is on it.
+    /// The items of this page.
     pub items: Vec<T>,
-    /// Where the next page begins; absent on the last one.
+    /// Cursor of the next page; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
 
-/// Described as `RunPage` for runs, with a reference to what is on it.
+/// Schema `RunPage` for runs, with a reference to the item.
 impl<T: ToSchema> PartialSchema for Page<T> {
     fn schema() -> RefOr<Schema> {
         let items = ArrayBuilder::new().items(Ref::from_schema_name(T::name()));
@@ -48,7 +49,7 @@ impl<T: ToSchema> ToSchema for Page<T> {
 }
 
 impl<T> Page<T> {
-    /// The first of what was found, which is one more than fits if there is another page.
+    /// The page of the found items, which are one more than the limit if there is another page.
     pub(crate) fn of(mut found: Vec<T>, list: &List<'_>, place: impl FnOnce(&T) -> String) -> Self {
         let more = found.len() > list.limit;
         found.truncate(list.limit);
@@ -56,20 +57,20 @@ impl<T> Page<T> {
         Self { items: found, next_cursor }
     }
 
-    /// The same page, shown otherwise.
+    /// Maps the items of the page.
     pub(crate) fn map<U>(self, show: impl FnMut(T) -> U) -> Page<U> {
         Page { items: self.items.into_iter().map(show).collect(), next_cursor: self.next_cursor }
     }
 }
 
-/// A list, as it is asked for.
+/// A list request.
 pub(crate) struct List<'a> {
     keys: &'a Keyring,
-    /// What it is a list of, with every filter: a token of another list is of no use here.
+    /// Name of the list with every filter: a page token of another list is refused.
     name: String,
-    /// How many at most.
+    /// Page size.
     pub(crate) limit: usize,
-    /// What the page comes after.
+    /// The key after which the page starts.
     pub(crate) after: Option<String>,
 }
 
@@ -88,12 +89,12 @@ impl<'a> List<'a> {
         Ok(Self { keys, name, limit, after })
     }
 
-    /// How many to look for: one more than fits, to know whether there is another page.
+    /// Number of items to fetch: one more than the limit, to know whether there is another page.
     pub(crate) fn wanted(&self) -> usize {
         self.limit + 1
     }
 
-    /// The place after which the page comes, as what it was before it was a text.
+    /// The parsed key after which the page starts.
     pub(crate) fn place<T: std::str::FromStr>(&self) -> Result<Option<T>, Problem> {
         self.after.as_deref().map(str::parse).transpose().map_err(|_| wrong())
     }

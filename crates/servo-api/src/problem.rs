@@ -1,4 +1,4 @@
-//! Errors as the interface says them: problem documents of RFC 7807, one table of codes.
+//! Errors of the API: problem documents of RFC 7807, one table of codes.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
@@ -11,17 +11,17 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $status:ident, $title:literal;)*) => {
-        /// What is wrong, for programs.
+        /// Machine-readable code of a problem.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
         pub enum Code {
             $($(#[$doc])* #[serde(rename = $text)] $name,)*
-            /// Said by a newer server.
+            /// A code of a newer server.
             #[serde(other, rename = "other")]
             Other,
         }
 
         impl Code {
-            /// Every code that this version says.
+            /// Every code of this version.
             pub const ALL: &'static [Code] = &[$(Code::$name,)*];
 
             /// The name on the wire.
@@ -29,7 +29,7 @@ macro_rules! codes {
                 match self { $(Code::$name => $text,)* Code::Other => "other" }
             }
 
-            /// The status that goes with it.
+            /// The HTTP status.
             pub const fn status(self) -> StatusCode {
                 match self {
                     $(Code::$name => StatusCode::$status,)*
@@ -37,7 +37,7 @@ macro_rules! codes {
                 }
             }
 
-            /// The same few words for every occurrence.
+            /// The title, the same for every occurrence.
             pub const fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* Code::Other => "Something else" }
             }
@@ -48,17 +48,17 @@ macro_rules! codes {
 codes! {
     /// The body is not JSON.
     MalformedJson = "malformed_json", BAD_REQUEST, "Malformed JSON";
-    /// A parameter, a header or a field is not what it should be.
+    /// A parameter, a header or a field is not valid.
     InvalidRequest = "invalid_request", BAD_REQUEST, "Invalid request";
     /// A page token that was not given out here, or for another list.
     InvalidCursor = "invalid_cursor", BAD_REQUEST, "Invalid cursor";
-    /// No credential, or one that is not believed.
+    /// The credential is missing or not valid.
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Not authenticated";
-    /// A credential for something else.
+    /// The credential does not allow this.
     Forbidden = "forbidden", FORBIDDEN, "Forbidden";
-    /// Another site is behind the request.
+    /// The request comes from another site.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
-    /// Nothing at this address.
+    /// No route or resource at this address.
     NotFound = "not_found", NOT_FOUND, "Not found";
     /// There is no such run.
     UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
@@ -68,23 +68,25 @@ codes! {
     UnknownAttempt = "unknown_attempt", NOT_FOUND, "Unknown attempt";
     /// No such asset is deployed.
     UnknownAsset = "unknown_asset", NOT_FOUND, "Unknown asset";
-    /// Nothing is deployed.
+    /// No asset has dynamic partitions of that name.
+    UnknownPartitions = "unknown_partitions", NOT_FOUND, "Unknown dynamic partitions";
+    /// No deployment exists yet.
     NothingDeployed = "nothing_deployed", NOT_FOUND, "Nothing deployed";
-    /// Nothing of that name waits for review.
+    /// The materialization is not in quarantine.
     NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
-    /// The address knows other methods.
+    /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
-    /// The body took too long to come.
+    /// The body took too long to arrive.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "Request timeout";
-    /// The run key was used for something else.
+    /// The run key was used for another request.
     RunKeyConflict = "run_key_conflict", CONFLICT, "Run key in use";
-    /// The idempotency key was used for something else.
+    /// The idempotency key was used for another request.
     IdempotencyConflict = "idempotency_conflict", CONFLICT, "Idempotency key in use";
     /// The run has ended.
     RunEnded = "run_ended", CONFLICT, "Run has ended";
     /// The run has not ended.
-    RunActive = "run_active", CONFLICT, "Run is at work";
-    /// There is nothing to try again.
+    RunActive = "run_active", CONFLICT, "Run is active";
+    /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
@@ -94,31 +96,35 @@ codes! {
     AlreadyStarted = "already_started", CONFLICT, "Already started";
     /// The task was cancelled.
     TaskCancelled = "task_cancelled", CONFLICT, "Task was cancelled";
-    /// What was to be reviewed cannot be moved.
+    /// The files under review cannot be moved.
     ReviewFailed = "review_failed", CONFLICT, "Review failed";
+    /// The workspace changes faster than the request can be planned.
+    StalePlan = "stale_plan", CONFLICT, "Plan out of date";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
-    /// More than is read.
+    /// The body exceeds the limit.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "Body too large";
-    /// Not JSON, by its own account.
+    /// The content type is not JSON.
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "Unsupported media type";
     /// The definitions have problems.
     InvalidDefinitions = "invalid_definitions", UNPROCESSABLE_ENTITY, "Invalid definitions";
-    /// The request makes no plan.
+    /// The project cannot be found, or its code cannot be imported.
+    InvalidProject = "invalid_project", UNPROCESSABLE_ENTITY, "Invalid project";
+    /// The request cannot be planned.
     Unplannable = "unplannable", UNPROCESSABLE_ENTITY, "No such plan";
     /// A limit is reached.
     QuotaExceeded = "quota_exceeded", TOO_MANY_REQUESTS, "Quota exceeded";
-    /// A mistake of the server.
+    /// An internal error.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// The event to wait for has not come in time.
     NotYet = "not_yet", SERVICE_UNAVAILABLE, "Not yet";
-    /// Nothing was changed; it may be asked again.
+    /// No change was made; the request may be repeated.
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Unavailable";
     /// The server is about to end.
     ShuttingDown = "shutting_down", SERVICE_UNAVAILABLE, "Shutting down";
 }
 
-/// Why there is no answer.
+/// A problem document: why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// `urn:servo:problem:` and the code.
@@ -128,20 +134,20 @@ pub struct Problem {
     /// The same for every occurrence.
     #[schema(value_type = String)]
     pub title: Box<str>,
-    /// The status of the answer.
+    /// The HTTP status.
     pub status: u16,
-    /// What happened, to what, and what to do next.
+    /// An explanation: the event, its subject, and the next step for the caller.
     #[schema(value_type = String)]
     pub detail: Box<str>,
-    /// What is wrong, for programs.
+    /// Machine-readable code of the problem.
     pub code: Code,
-    /// Which parts of the request are wrong.
+    /// The invalid parts of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// The limit that is reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<Box<QuotaFigures>>,
-    /// Seconds after which to ask again.
+    /// Seconds after which to retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u32>,
     /// Every problem of the definitions.
@@ -149,12 +155,12 @@ pub struct Problem {
     pub problems: Vec<DefinitionProblem>,
 }
 
-/// A part of a request that is wrong.
+/// An invalid part of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Violation {
-    /// Its name, as `labels.team` or `partitions.keys[0]`; `.` stands for the whole.
+    /// The field, as `labels.team` or `partitions.keys[0]`; `.` stands for the whole.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem with the field.
     pub message: String,
 }
 
@@ -172,19 +178,19 @@ pub struct QuotaFigures {
 pub struct DefinitionProblem {
     /// Where it was declared; absent if it is one of the manifest as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub location: Option<Place>,
-    /// What it is about: `asset analytics.delays`.
+    pub location: Option<SourceLocation>,
+    /// The subject of the problem: `asset analytics.delays`.
     pub subject: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub fix: String,
 }
 
-/// A place in the code of a project.
+/// A location in the code of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct SourceLocation {
     pub file: String,
     pub line: u32,
 }
@@ -205,7 +211,7 @@ impl Problem {
         }
     }
 
-    /// A part of the request that is wrong.
+    /// A problem with one field.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         let (field, message) = (field.into(), message.into());
         let mut problem = Self::new(Code::InvalidRequest, format!("{field}: {message}"));
@@ -213,7 +219,7 @@ impl Problem {
         problem
     }
 
-    /// Something of the server's own, which is logged and not told.
+    /// An internal error, which is logged but not exposed.
     pub(crate) fn internal(error: &dyn std::fmt::Display) -> Self {
         tracing::error!(%error, "api.internal_error");
         Self::new(Code::Internal, "something went wrong in the server; its log says what")
@@ -225,7 +231,7 @@ impl std::fmt::Display for Problem {
         f.write_str(&self.detail)?;
         for problem in &self.problems {
             f.write_str("\n  ")?;
-            if let Some(Place { file, line }) = &problem.location {
+            if let Some(SourceLocation { file, line }) = &problem.location {
                 write!(f, "{file}:{line}: ")?;
             }
             write!(f, "{}: {}; {}", problem.subject, problem.message, problem.fix)?;

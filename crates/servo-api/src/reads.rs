@@ -1,4 +1,4 @@
-//! Runs and tasks, wherever they are: memory first, then the tables.
+//! Reads runs and tasks: from memory first, then from the tables.
 
 use servo_core::{RunId, TaskKey};
 use servo_engine::Run;

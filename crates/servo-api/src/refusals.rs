@@ -1,54 +1,47 @@
-//! What the workspace refuses, as problems. The one place where errors become statuses.
+//! Maps refusals and errors of the workspace to problems. The one place where errors become statuses.
 
-use servo_engine::Refusal;
 use servo_engine::definitions::DefinitionProblems;
+use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
-use servo_runtime::{Error, RequestError};
-use servo_store::ErrorKind;
+use servo_runtime::{Error, ErrorKind};
+use servo_store::AppendError;
 
-use crate::problem::{Code, DefinitionProblem, Place, Problem, QuotaFigures, Violation};
+use crate::problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        match error {
-            Error::Refused(refusal) => refusal.into(),
-            Error::Request(request) => request.into(),
-            Error::Denied(denied) => denied.into(),
-            Error::NotDurable(error) => {
-                tracing::warn!(%error, "api.not_durable");
-                Problem::new(
-                    Code::Unavailable,
-                    match error.kind() {
-                        ErrorKind::Full => {
-                            "the server has no space left; nothing was changed, ask again when there is"
-                        }
-                        ErrorKind::Conflict
-                        | ErrorKind::Fenced
-                        | ErrorKind::Unavailable
-                        | ErrorKind::Corrupt
-                        | ErrorKind::NotFound
-                        | ErrorKind::Locked
-                        | ErrorKind::Invalid
-                        | ErrorKind::Io => "the request could not be made durable; ask again",
-                    },
-                )
+        match (error.kind(), error) {
+            (_, Error::Refused(refusal)) => refusal.into(),
+            (_, Error::Request(request)) => request.into(),
+            (_, Error::Denied(denied)) => denied.into(),
+            (_, error @ Error::NothingToRelease { .. }) => {
+                Problem::new(Code::ReviewFailed, error.to_string())
             }
-            Error::Recovering => {
-                Problem::new(Code::Unavailable, "the workspace is loading its state; ask again")
+            (_, error @ Error::ReadOnly) => Problem::new(Code::Forbidden, error.to_string()),
+            (ErrorKind::Transient, error) => unavailable(&error),
+            (ErrorKind::Stopped, _) => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
+            (ErrorKind::Fatal | ErrorKind::Refused(_) | ErrorKind::Denied, error) => {
+                Problem::internal(&error)
             }
-            Error::Stopped => Problem::new(Code::ShuttingDown, "the workspace is shut down"),
-            Error::Lease(error) => {
-                tracing::warn!(error, "api.lease");
-                Problem::new(Code::Unavailable, "the lease of the workspace cannot be read; ask again")
-            }
-            Error::Log(_)
-            | Error::Projection(_)
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => Problem::internal(&error),
         }
     }
+}
+
+/// Says that asking again is safe, and why as far as callers may know.
+fn unavailable(error: &Error) -> Problem {
+    tracing::warn!(%error, "api.unavailable");
+    let is_full = |error: &AppendError| error.kind() == servo_store::ErrorKind::Full;
+    Problem::new(
+        Code::Unavailable,
+        match error {
+            Error::NotDurable(error) if is_full(error) => {
+                "the server has no space left; nothing was changed, ask again when there is"
+            }
+            Error::NotDurable(_) => "the request could not be made durable; ask again",
+            Error::Recovering => "the workspace is loading its state; ask again",
+            _ => "the stores of the workspace do not answer as they should; ask again",
+        },
+    )
 }
 
 impl From<Refusal> for Problem {
@@ -63,6 +56,7 @@ impl From<Refusal> for Problem {
             Refusal::UnknownRun { .. } => Code::UnknownRun,
             Refusal::UnknownTask { .. } => Code::UnknownTask,
             Refusal::RunKeyConflict { .. } => Code::RunKeyConflict,
+            Refusal::StalePlan(_) => Code::StalePlan,
             Refusal::RunEnded { .. } => Code::RunEnded,
             Refusal::ForceTooSoon { .. } => Code::ForceTooSoon,
             Refusal::StaleAttempt { .. } => Code::StaleAttempt,
@@ -89,7 +83,7 @@ impl From<Refusal> for Problem {
 impl From<RequestError> for Problem {
     fn from(error: RequestError) -> Self {
         let detail = error.to_string();
-        match error {
+        match &error {
             RequestError::Selection(syntax) => {
                 let mut problem = Problem::new(Code::InvalidRequest, detail);
                 problem
@@ -101,18 +95,11 @@ impl From<RequestError> for Problem {
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
-            RequestError::Review(error) => {
-                tracing::warn!(error, "api.review_failed");
-                Problem::new(
-                    Code::ReviewFailed,
-                    "the data that was to be reviewed cannot be moved; the log of the server says why",
-                )
-            }
         }
     }
 }
 
-/// Says that a credential is not believed, and never what was expected.
+/// An error about a credential; it never says what was expected.
 impl From<AuthError> for Problem {
     fn from(error: AuthError) -> Self {
         Problem::new(Code::Unauthenticated, error.to_string())
@@ -128,7 +115,10 @@ impl From<DefinitionProblems> for Problem {
         problem.problems = found
             .iter()
             .map(|found| DefinitionProblem {
-                location: found.location.as_ref().map(|at| Place { file: at.file.clone(), line: at.line }),
+                location: found
+                    .location
+                    .as_ref()
+                    .map(|at| SourceLocation { file: at.file.clone(), line: at.line }),
                 subject: found.subject.clone(),
                 message: found.message.clone(),
                 fix: found.fix.clone(),

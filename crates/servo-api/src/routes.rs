@@ -1,13 +1,15 @@
-//! The routes, and what is around all of them.
+//! The router, and the layers around all routes.
 
 mod assets;
 mod deployments;
 mod events;
 mod health;
 mod logs;
+mod partitions;
 mod plans;
 mod quarantine;
 mod runs;
+mod tables;
 mod tasks;
 mod workers;
 
@@ -37,7 +39,7 @@ use crate::problem::{Code, Problem};
 
 const BASE: &str = "/api/v1";
 
-/// The description of the interface without its routes, which add themselves.
+/// The OpenAPI document without its routes, which add themselves.
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Servo", description = "Keeps data assets up to date.", license(name = "Apache-2.0")),
@@ -46,7 +48,7 @@ const BASE: &str = "/api/v1";
 )]
 struct Description;
 
-/// What workers show. Whoever comes from the machine of the server needs nothing.
+/// Credentials of workers. Requests from the server's own machine need none.
 struct Credentials;
 
 impl Modify for Credentials {
@@ -78,11 +80,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(tables::show))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
@@ -96,7 +100,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as a service. It does not know where requests come from, so it serves nobody but holders of keys and tokens:
+/// The routes as a service. It does not know the addresses of clients, so it serves only holders of keys and tokens;
 /// [`serve`](crate::serve) is for everybody else.
 pub fn router(api: Api) -> Router {
     assembled(App::new(api))
@@ -115,7 +119,7 @@ pub(crate) fn assembled(app: Shared) -> Router {
         .with_state(app)
 }
 
-/// Answers a request. A mistake in a route is a problem of that request, not of the connection.
+/// Handles a request. A panic in a route fails that request, not the connection.
 pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))

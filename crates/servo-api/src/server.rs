@@ -22,10 +22,10 @@ use crate::routes;
 const MAX_CONNECTIONS: usize = 4_096;
 /// How long a request may take to say what it wants, and a connection may have nothing to say.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
-/// How long requests that are under way may go on after the server was told to end.
+/// How long requests in progress may take after a shutdown began.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Serves until told to stop, then ends streams, finishes requests that are under way, and returns.
+/// Serves until it is stopped, then ends streams, finishes requests in progress, and returns.
 pub async fn serve(
     listener: TcpListener,
     api: Api,
@@ -44,7 +44,7 @@ pub async fn serve(
         tokio::select! {
             accepted = accepted => match accepted {
                 Ok((permit, stream, peer)) => {
-                    connections.spawn(connection(permit, stream, Peer(peer), router.clone(), app.clone()));
+                    connections.spawn(connection(permit, stream, Peer::Network(peer), router.clone(), app.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: some will be given back.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// After so much silence something is said, so that both ends notice when the other is gone.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// What is said then.
+/// The comment sent as a keep-alive.
 pub(crate) const STILL_HERE: &str = ": still here\n\n";
 /// How long a client waits before it comes back after a break.
 pub(crate) const RETRY: &str = "retry: 1000\n\n";

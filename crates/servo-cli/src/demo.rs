@@ -1,12 +1,13 @@
-//! `servo demo`: the whole engine at work on a small graph, without anything to install.
+//! `servo demo`: runs a small graph through the whole engine, without anything to install.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use servo_api::Api;
+use servo_api::client::Client;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Progress, Report, RetryPolicy, RunState, Settings, TaskError, TaskOptions, TaskRequest,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, Settings, TaskError, TaskOptions, TaskRequest,
     TriggerRun,
 };
 use servo_queue::{Envelope, Keyring, LocalQueue};
@@ -14,11 +15,13 @@ use servo_runtime::{Config, SystemClock, Workspace};
 use servo_worker::{Executor, TaskFunction};
 use tokio::sync::watch;
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::Format;
-use crate::runs;
+use crate::owner::{self, Kind};
+use crate::{follow, runs};
 
-/// What to run.
+/// Options of `servo demo`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Tasks between the first and the last.
@@ -63,13 +66,15 @@ fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
     Ok(Plan::build(&location.tenant, &location.workspace, tasks, Settings::default().max_tasks_per_run)?)
 }
 
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let plan = plan(location, options.width)?;
     let secret = location.secret()?;
     let keys = Keyring::new("local", &secret);
     let queue = LocalQueue::new(1_024);
-    let workspace =
-        Workspace::open(location.create()?, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let (stores, ownership) = owner::own(location, Kind::Command).await?;
+    let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let logs = Arc::new(location.logs());
+    let client = Client::in_process(Api::new(workspace.clone(), queue.clone(), logs, keys.clone()))?;
     let executor = Executor {
         source: queue,
         queues: vec!["default".into()],
@@ -81,17 +86,15 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         function: Arc::new(Steps),
     };
     let slots = executor.start();
-    let (run, accepted) = workspace.trigger(TriggerRun::new(options.key.as_str(), plan, "demo")).await?;
+    let command = TriggerRun::new(options.key.as_str(), plan, "demo");
+    let RunReply { run_id: run, accepted } = workspace.trigger(command).await?;
     if accepted.is_none() {
         eprintln!("run key {:?} was used before: this is the same run, not a new one", options.key);
     }
-    let ended = workspace.wait(run).await?;
-    let detail = workspace.run(run).await?;
-    drop(slots);
+    workspace.wait(run).await?;
+    let ended = follow::whole(&client, run).await?;
+    drop((slots, ownership));
     workspace.shutdown().await?;
-    if let Some(detail) = detail {
-        runs::show(&detail.run, &detail.tasks, format);
-    }
-    let succeeded = ended.is_none_or(|row| row.state == RunState::Succeeded);
-    Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    runs::show(&ended, format)?;
+    Ok(Exit::of_run(ended.run.state))
 }

@@ -1,11 +1,10 @@
 //! `servo deploy`: checks the project, and makes what it declares what the workspace runs.
 
-use std::process::ExitCode;
-
-use servo_core::TimeZones;
+use servo_api::views::{Accepted, Deployed};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Deploy, Reply};
 
+use crate::backend::{Need, through};
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 
@@ -17,47 +16,25 @@ pub(crate) struct Options {
     dry_run: bool,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let scanned = location.project.scan()?;
-    let definitions = Definitions::check(scanned.manifest)?;
-    let count = definitions.assets().len();
+    let count = Definitions::check(scanned.manifest)?.assets().len();
+    let deployed = if options.dry_run {
+        Deployed { digest: scanned.digest, assets: count as u64, accepted: Accepted::default() }
+    } else {
+        let manifest = scanned.text;
+        through(location, Need::Deploy, async |client| Ok(client.deploy(&manifest).await?)).await?
+    };
+    if format == Format::Json {
+        output::json(&deployed)?;
+        return Ok(Exit::Done);
+    }
+    let Deployed { digest, accepted, .. } = deployed;
     let assets = format!("{count} asset{}", if count == 1 { "" } else { "s" });
-    if options.dry_run {
-        match format {
-            Format::Json => output::json(
-                &serde_json::json!({ "digest": scanned.digest, "assets": count, "deployed": false }),
-            ),
-            Format::Table => {
-                output::line(format_args!("{assets} checked, {}; nothing was changed", scanned.digest))
-            }
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
-    let workspace = location.workspace_alone().await?;
-    let deploy = Deploy {
-        digest: scanned.digest.as_str().into(),
-        time_zones: TimeZones::in_use().version().into(),
-        project: definitions.project().to_owned(),
-        assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
-        actor: location.actor(),
-    };
-    let reply = workspace.deploy(deploy).await;
-    workspace.shutdown().await?;
-    let event = match reply? {
-        Reply::Accepted { event_id } => Some(event_id),
-        Reply::Run { .. } | Reply::Duplicate | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => None,
-    };
-    match (format, event) {
-        (Format::Json, event) => output::json(&serde_json::json!({
-            "digest": scanned.digest,
-            "assets": count,
-            "deployed": event.is_some(),
-            "accepted_event_id": event.map(|id| id.to_string()),
-        })),
-        (Format::Table, Some(_)) => output::line(format_args!("deployed {assets}, {}", scanned.digest)),
-        (Format::Table, None) => {
-            output::line(format_args!("nothing to deploy: the workspace has {} already", scanned.digest))
-        }
-    }
-    Ok(ExitCode::SUCCESS)
+    output::line(match (options.dry_run, accepted.accepted_event_id) {
+        (true, _) => format!("{assets} checked, {digest}; nothing was changed"),
+        (false, Some(_)) => format!("deployed {assets}, {digest}"),
+        (false, None) => format!("nothing to deploy: the workspace has {digest} already"),
+    });
+    Ok(Exit::Done)
 }

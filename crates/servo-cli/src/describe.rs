@@ -1,7 +1,7 @@
 //! Definitions in words that fit a cell of a table.
 
-use servo_core::partitions::{MappingDef, Moment, PartitionSet, Span};
-use servo_core::{Partitions, PartitionsDef};
+use servo_core::PartitionsDef;
+use servo_core::partitions::{MappingDef, Span};
 
 /// `daily from 2013-01-01 to 2013-12-31`.
 pub(crate) fn partitions(def: &PartitionsDef) -> String {
@@ -59,23 +59,5 @@ pub(crate) fn mapping(def: &MappingDef) -> String {
             });
             dims.collect::<Vec<_>>().join(", ")
         }
-    }
-}
-
-/// `2013-01-01..2013-01-07`: the first and the last of a set, and how many where they do not follow each other.
-pub(crate) fn set(partitions: Option<&Partitions>, set: &PartitionSet, at: Moment<'_>) -> String {
-    let Some(partitions) = partitions else { return String::new() };
-    let first = set.blocks().first().and_then(|block| partitions.keys_of(block, at).next());
-    let last = set.blocks().last().and_then(|block| {
-        let end: Vec<u64> = block.ranges().iter().map(|range| range.end - 1).collect();
-        partitions.keys_in(&PartitionSet::one(&end), at).next()
-    });
-    match (first, last, set.len()) {
-        (Some(first), _, 1) => first.to_string(),
-        (Some(first), Some(last), count) if set.blocks().len() > 1 || first.iter().count() > 1 => {
-            format!("{count} from {first} to {last}")
-        }
-        (Some(first), Some(last), _) => format!("{first}..{last}"),
-        (_, _, count) => format!("{count} partitions"),
     }
 }

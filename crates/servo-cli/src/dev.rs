@@ -1,29 +1,28 @@
 //! `servo dev`: a server, workers and the newest code, in one terminal.
 
 mod changes;
-mod chronicle;
+mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use servo_api::Api;
 use servo_core::Millis;
 use servo_worker::project::Project;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
-use crate::server::Posted;
-use crate::session::{self, Reach, Session};
+use crate::owner::{self, Kind};
+use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
-/// Where a server listens unless told otherwise; if somebody else does, another port is taken.
+/// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
-/// How long tasks may go on after Ctrl-C before they are interrupted.
+/// How long tasks may continue after Ctrl-C before they are interrupted.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// How to serve.
@@ -43,43 +42,39 @@ pub(crate) struct Options {
     worker_timeout: u64,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
-    let reach = Reach::Shared(Millis::from_secs(options.worker_timeout));
+    let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
-    let mut session = Session::open(location, project.clone(), slots, reach).await?;
-    let posted = Posted::new(location, &url)?;
+    let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
+    let mut session = Session::open(location, stores, project.clone(), slots, reach).await?;
+    ownership.advertise(url.clone(), None)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
 
     let mut terminated = signal(SignalKind::terminate())?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let mut api = Api::new(
-        session.workspace.clone(),
-        session.queue.clone(),
-        session.logs.clone(),
-        session.keys.clone(),
-    );
+    let mut api = session.api();
     api.worker_key = options.worker_key.as_deref().map(Into::into);
     api.lease = Duration::from_secs(options.worker_timeout) / 3;
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
     }));
-    let chronicle = tokio::spawn(chronicle::tell(session.workspace.clone()));
+    let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     tokio::select! {
         ended = keep_up(location, &mut session, &project, slots) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
     }
     eprintln!("stopping");
+    drop(ownership);
     let _ended = stop.send(());
     server.await??;
-    chronicle.abort();
+    event_printer.abort();
     session.close_after(DRAIN).await?;
-    drop(posted);
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
@@ -93,7 +88,8 @@ async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
     }
 }
 
-/// Deploys the project, and again whenever its files change. What cannot be imported leaves everything as it was.
+/// Deploys the project, and again whenever its files change. Code that cannot be imported leaves the last deployment
+/// active.
 async fn keep_up(
     location: &Location,
     session: &mut Session,
@@ -114,7 +110,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.actor()).await;
+                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),

@@ -1,21 +1,22 @@
 //! `servo doctor`: what this machine would run with, and where its state lies. Changes nothing.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use servo_core::TimeZones;
 
+use crate::backend::other_process;
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::server;
 use crate::time_zones::Source;
 
-pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> anyhow::Result<Exit> {
     let project = location.project.find();
     let python = location.project.python();
     let sdk = python.as_ref().ok().and_then(|(_, interpreter)| sdk_version(interpreter));
-    let client = server::find(location).await?;
+    let client = other_process(location).await?;
     let server = match &client {
         Some(client) => Some(client.version().await.map(|version| version.version)),
         None => None,
@@ -54,11 +55,11 @@ pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> 
         },
     });
     match format {
-        Format::Json => output::json(&found),
+        Format::Json => output::json(&found)?,
         Format::Table => table(&found),
     }
     let is_well = project.is_ok() && sdk.is_some() && !matches!(server, Some(Err(_)));
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
 /// One line for each part, with what is wrong with it.

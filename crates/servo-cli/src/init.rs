@@ -1,13 +1,13 @@
 //! `servo init`: a project that runs at once.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
+use crate::exit::Exit;
 use crate::output::{self, Format};
 
-/// What to begin.
+/// Options of `servo init`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Directory of the new project; it may exist if it is empty.
@@ -27,7 +27,7 @@ const FILES: &[(&str, &str)] = &[
     (".gitignore", include_str!("../templates/gitignore")),
 ];
 
-pub(crate) fn run(options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(options: &Options, format: Format) -> anyhow::Result<Exit> {
     let directory = std::path::absolute(&options.directory)?;
     let name = match &options.name {
         Some(name) => name.clone(),
@@ -51,10 +51,10 @@ pub(crate) fn run(options: &Options, format: Format) -> anyhow::Result<ExitCode>
     match format {
         Format::Json => output::json(&serde_json::json!({
             "name": name, "directory": directory.display().to_string(), "files": files,
-        })),
+        }))?,
         Format::Table => told(&options.directory, &name, &files),
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
 fn told(directory: &Path, name: &str, files: &[&str]) {

@@ -1,8 +1,9 @@
 //! Ctrl-C: the first asks, the second leaves.
 
+use crate::exit::Exit;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Waits for somebody to press Ctrl-C.
+/// Waits for Ctrl-C.
 #[derive(Default)]
 pub(crate) struct Interrupts {
     signal: Option<Signal>,
@@ -10,7 +11,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// The first time; the second ends the process.
+    /// Resolves at the first Ctrl-C; the second ends the process.
     pub(crate) async fn next(&mut self) -> anyhow::Result<()> {
         let pressed = match &mut self.signal {
             Some(pressed) => pressed,
@@ -18,7 +19,7 @@ impl Interrupts {
         };
         pressed.recv().await;
         if std::mem::replace(&mut self.asked, true) {
-            std::process::exit(130);
+            std::process::exit(Exit::Interrupted.code().into());
         }
         eprintln!("cancelling; press Ctrl-C again to leave at once");
         Ok(())

@@ -1,4 +1,4 @@
-//! A run while it goes on: a tree of assets that is drawn over itself on a terminal, lines elsewhere.
+//! Live view of a run: a tree of assets that is redrawn on a terminal, lines elsewhere.
 
 mod shape;
 
@@ -6,19 +6,20 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
-use servo_core::{TaskKey, Timestamp};
+use servo_api::views::Task;
+use servo_core::{Millis, TaskKey, Timestamp};
 use servo_engine::TaskState;
 
 use crate::style::{Paint, Style};
-use crate::view::{RunView, TaskView};
+use crate::summary::name;
 pub(crate) use shape::Shape;
 
 /// Assets beyond this many get no line of their own while nothing happens to them.
 const MAX_LINES: usize = 200;
-/// Tasks beyond this many are not told one by one where nothing can be drawn over.
+/// Tasks beyond this many are not listed one by one where lines cannot be redrawn.
 const MAX_TOLD: usize = 100;
 
-/// Shows how a run goes on. Everything goes to stderr; results are for stdout.
+/// Live view of a run. It goes to stderr; results are for stdout.
 pub(crate) struct Live {
     shape: Shape,
     paint: Paint,
@@ -30,23 +31,27 @@ pub(crate) struct Live {
 
 impl Live {
     pub(crate) fn new(shape: Shape) -> Self {
-        let draws = std::io::stderr().is_terminal();
-        Self { shape, paint: Paint::for_stderr(), draws, drawn: 0, told: BTreeSet::new() }
+        Self { shape, paint: Paint::for_stderr(), draws: Self::draws(), drawn: 0, told: BTreeSet::new() }
     }
 
-    /// Shows the run as it is now.
-    pub(crate) fn show(&mut self, run: &RunView, now: Timestamp) {
-        if self.draws { self.draw(run, now, false) } else { self.tell(run) }
+    /// Whether lines can be drawn over here.
+    pub(crate) fn draws() -> bool {
+        std::io::stderr().is_terminal()
+    }
+
+    /// Shows the current state of the run.
+    pub(crate) fn show(&mut self, tasks: &[Task], now: Timestamp) {
+        if self.draws { self.draw(tasks, now, false) } else { self.tell(tasks) }
     }
 
     /// Shows the run as it ended.
-    pub(crate) fn finish(&mut self, run: &RunView, now: Timestamp) {
-        if self.draws { self.draw(run, now, true) } else { self.tell(run) }
+    pub(crate) fn finish(&mut self, tasks: &[Task], now: Timestamp) {
+        if self.draws { self.draw(tasks, now, true) } else { self.tell(tasks) }
     }
 
-    fn draw(&mut self, run: &RunView, now: Timestamp, is_last: bool) {
+    fn draw(&mut self, tasks: &[Task], now: Timestamp, is_last: bool) {
         let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
-        let mut lines = self.lines(run, now);
+        let mut lines = self.lines(tasks, now);
         let room = usize::from(height).saturating_sub(2).max(4);
         if !is_last && lines.len() > room {
             let rest = lines.len() - room + 1;
@@ -66,10 +71,10 @@ impl Live {
         let _closed = std::io::stderr().write_all(text.as_bytes());
     }
 
-    fn lines(&self, run: &RunView, now: Timestamp) -> Vec<Line> {
+    fn lines(&self, tasks: &[Task], now: Timestamp) -> Vec<Line> {
         let mut groups: Vec<Group<'_>> = self.shape.assets().iter().map(|_| Group::default()).collect();
-        for task in &run.tasks {
-            if let Some(at) = self.shape.position(&task.key) {
+        for task in tasks {
+            if let Some(at) = self.shape.position(&task.task_key) {
                 groups[at].add(task, now);
             }
         }
@@ -93,25 +98,25 @@ impl Live {
         lines
     }
 
-    fn tell(&mut self, run: &RunView) {
-        let few = run.tasks.len() <= MAX_TOLD;
-        let mut ended: Vec<&TaskView> = run.tasks.iter().collect();
+    fn tell(&mut self, tasks: &[Task]) {
+        let few = tasks.len() <= MAX_TOLD;
+        let mut ended: Vec<&Task> = tasks.iter().collect();
         ended.sort_by_key(|task| task.finished_at);
         for task in ended {
             let worth = few || matches!(task.state, TaskState::Failed | TaskState::RetryWait);
-            if !worth || !task.state.is_terminal() || self.told.contains(&task.key) {
+            if !worth || !task.state.is_terminal() || self.told.contains(&task.task_key) {
                 continue;
             }
-            self.told.insert(task.key.clone());
+            self.told.insert(task.task_key.clone());
             let (symbol, style) = symbol(task.state);
-            let took = task.took(Timestamp::EPOCH).map(|took| format!("  {took}")).unwrap_or_default();
-            eprintln!("{} {}{took}", self.paint.with(style, symbol), task.name());
+            let took = took(task, Timestamp::EPOCH).map(|took| format!("  {took}")).unwrap_or_default();
+            eprintln!("{} {}{took}", self.paint.with(style, symbol), name(&task.task_key));
         }
     }
 }
 
 struct Line {
-    /// What must be seen comes first.
+    /// Order of importance: lower ranks are shown first.
     rank: u8,
     text: String,
 }
@@ -127,12 +132,12 @@ struct Group<'a> {
     running: usize,
     waiting_to_retry: usize,
     warned: bool,
-    busiest: Option<&'a TaskView>,
+    busiest: Option<&'a Task>,
     took_ms: u64,
 }
 
 impl<'a> Group<'a> {
-    fn add(&mut self, task: &'a TaskView, now: Timestamp) {
+    fn add(&mut self, task: &'a Task, now: Timestamp) {
         self.total += 1;
         match task.state {
             TaskState::Succeeded => self.done += 1,
@@ -146,8 +151,8 @@ impl<'a> Group<'a> {
             TaskState::RetryWait => self.waiting_to_retry += 1,
             TaskState::Planned | TaskState::Blocked | TaskState::Ready | TaskState::Dispatched => {}
         }
-        self.warned |= task.outputs.iter().flat_map(|output| &output.checks).any(|check| !check.passed);
-        self.took_ms += task.took(now).map_or(0, |took| took.get());
+        self.warned |= task.checks_failed > 0;
+        self.took_ms += took(task, now).map_or(0, |took| took.get());
     }
 
     fn rank(&self) -> u8 {
@@ -176,7 +181,7 @@ impl<'a> Group<'a> {
             parts.push(format!("{}/{}", self.done, self.total));
         }
         if self.took_ms > 0 {
-            parts.push(servo_core::Millis::new(self.took_ms).to_string());
+            parts.push(Millis::new(self.took_ms).to_string());
         }
         for (count, what) in [
             (if self.total > 1 { self.running } else { 0 }, "running"),
@@ -189,15 +194,21 @@ impl<'a> Group<'a> {
                 parts.push(if self.total > 1 { format!("{count} {what}") } else { what.to_owned() });
             }
         }
-        if let Some((ppm, message)) = self.busiest.and_then(|task| task.progress.as_ref()) {
-            parts.push(format!("{} % {message}", ppm / 10_000).trim_end().to_owned());
+        if let Some(progress) = self.busiest.and_then(|task| task.progress.as_ref()) {
+            parts.push(format!("{} % {}", progress.ppm / 10_000, progress.message).trim_end().to_owned());
         }
         parts.join("  ")
     }
 }
 
+/// How long the newest attempt took, or has taken until now.
+fn took(task: &Task, now: Timestamp) -> Option<Millis> {
+    let until = if task.state.is_terminal() { task.finished_at? } else { now };
+    task.started_at.map(|from| until.since(from))
+}
+
 /// How a task of a state is shown.
-pub(crate) fn symbol(state: TaskState) -> (&'static str, Style) {
+fn symbol(state: TaskState) -> (&'static str, Style) {
     match state {
         TaskState::Succeeded => ("✓", Style::Good),
         TaskState::Failed => ("✗", Style::Bad),

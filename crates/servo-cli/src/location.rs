@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use servo_core::{TenantId, WorkspaceId};
-use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, Stores, Workspace};
-use servo_store::Layout;
+use servo_engine::Caller;
+use servo_runtime::Stores;
+use servo_store::{FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
@@ -27,6 +27,9 @@ pub(crate) struct Location {
     pub(crate) workspace: WorkspaceId,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
+    /// The command that is about it, for others to wait for.
+    #[arg(skip)]
+    pub(crate) command: &'static str,
 }
 
 impl Location {
@@ -34,26 +37,30 @@ impl Location {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
     }
 
-    /// What attempts have printed.
+    /// The log files of attempts.
     pub(crate) fn logs(&self) -> LogFiles {
         LogFiles::new(self.dir(), Layout::new(self.tenant.clone(), self.workspace.clone()))
     }
 
-    /// The stores of a workspace that may be new.
-    pub(crate) fn create(&self) -> anyhow::Result<Stores> {
-        Ok(Stores::open_directory(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
+    /// The stores of a workspace that may be new, with this process as its one writer.
+    pub(crate) fn create(&self) -> Result<Stores, OpenError> {
+        Stores::open_directory(&self.dir(), self.tenant.clone(), self.workspace.clone())
     }
 
-    /// The stores of a workspace that must exist, as its one writer.
-    pub(crate) fn open(&self) -> anyhow::Result<Stores> {
-        self.must_exist()?;
-        self.create()
-    }
-
-    /// The stores of a workspace that must exist, beside whoever writes it.
+    /// Opens an existing workspace read-only, beside its writer.
     pub(crate) fn look(&self) -> anyhow::Result<Stores> {
         self.must_exist()?;
         Ok(Stores::open_directory_read_only(&self.dir(), self.tenant.clone(), self.workspace.clone())?)
+    }
+
+    /// The same of a workspace that may not exist yet, if there is a project that it would be of.
+    pub(crate) fn look_if_any(&self) -> anyhow::Result<Stores> {
+        if self.exists() || self.project.find().is_err() {
+            return self.look();
+        }
+        let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
+        let (log, blobs) = (Arc::new(MemoryLog::default()), Arc::new(FileBlobs::new(self.dir(), &layout)));
+        Ok(Stores { log, blobs, layout, data: None })
     }
 
     /// The directory with the state of a workspace that must exist.
@@ -68,7 +75,8 @@ impl Location {
         self.dir().join(layout.prefix()).is_dir()
     }
 
-    fn must_exist(&self) -> anyhow::Result<()> {
+    /// That it does, or what to do.
+    pub(crate) fn must_exist(&self) -> anyhow::Result<()> {
         if !self.exists() {
             bail!(
                 "there is no workspace {}/{} in {}; name its directory with --dir or SERVO_DIR",
@@ -80,29 +88,29 @@ impl Location {
         Ok(())
     }
 
-    /// The workspace, opened by this process alone for a moment: it writes, but runs nothing.
-    pub(crate) async fn workspace_alone(&self) -> anyhow::Result<Workspace> {
-        let secret = self.secret()?;
-        let keys = Keyring::new("local", &secret);
-        let queue = LocalQueue::new(1_024);
-        Ok(Workspace::open(self.create()?, Config::new(queue, secret, keys)).await?)
+    /// The caller, as recorded in the log: the user of this machine.
+    pub(crate) fn caller(&self) -> Caller {
+        let user = std::env::var("USER").ok().filter(|user| !user.is_empty());
+        Caller::user(user.unwrap_or_else(|| "local".to_owned()))
     }
 
-    /// Who asks, for the log: the user of this machine.
-    pub(crate) fn actor(&self) -> String {
-        std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "local".to_owned())
+    fn secret_path(&self) -> PathBuf {
+        self.dir().join(format!("tenant={}", self.tenant)).join("secret.key")
+    }
+
+    /// The secret of the tenant, or another one where nothing was ever written with one.
+    pub(crate) fn secret_if_any(&self) -> anyhow::Result<Arc<[u8]>> {
+        if self.secret_path().exists() { self.secret() } else { Ok(random()?.into()) }
     }
 
     /// The secret of the tenant, made on first use and readable by its owner alone.
     pub(crate) fn secret(&self) -> anyhow::Result<Arc<[u8]>> {
-        let path = self.dir().join(format!("tenant={}", self.tenant)).join("secret.key");
+        let path = self.secret_path();
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
         if !path.exists() {
-            let mut secret = [0u8; 32];
-            getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
-            write_once(&path, &secret).with_context(|| format!("writing {}", path.display()))?;
+            write_once(&path, &random()?).with_context(|| format!("writing {}", path.display()))?;
         }
         let secret = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         if secret.len() < 32 {
@@ -110,6 +118,13 @@ impl Location {
         }
         Ok(secret.into())
     }
+}
+
+/// Bytes that nobody can guess.
+pub(crate) fn random() -> anyhow::Result<[u8; 32]> {
+    let mut bytes = [0u8; 32];
+    getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    Ok(bytes)
 }
 
 /// Writes a file that only its owner may read, whole or not at all, unless another process was first.

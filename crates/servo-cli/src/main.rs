@@ -1,37 +1,34 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod assets;
-mod control;
+mod backend;
 mod demo;
 mod deploy;
 mod describe;
 mod dev;
 mod doctor;
+mod exit;
+mod follow;
 mod graph;
 mod init;
 mod interrupts;
-mod known;
 mod live;
 mod location;
-mod logs;
 mod materialize;
 mod output;
+mod owner;
 mod partitions;
 mod plan;
 mod project;
 mod projections;
 mod quarantine;
 mod reconcile;
-mod remote;
 mod runs;
-mod select;
-mod server;
 mod session;
 mod sql;
 mod style;
 mod summary;
 mod time_zones;
-mod view;
 mod worker;
 
 use std::process::ExitCode;
@@ -39,12 +36,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+use exit::Exit;
 use location::Location;
 use output::Format;
 
 /// Keeps data assets up to date.
 #[derive(Parser)]
-#[command(name = "servo", version, propagate_version = true, arg_required_else_help = true)]
+#[command(name = "servo", version, propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
 struct Cli {
     #[command(flatten)]
     location: Location,
@@ -88,10 +86,10 @@ enum Command {
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
-    /// Look at runs, follow them, stop them, try them again.
+    /// List, follow, cancel and retry runs.
     #[command(subcommand)]
     Run(runs::Command),
-    /// Look at what checks have blocked, and decide about it.
+    /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
@@ -112,20 +110,44 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Admin {
-    /// The tables: what there is, whether it is right, and how to make it anew.
+    /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
 }
 
+impl Command {
+    /// What others are told that they wait for.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Init(_) => "init",
+            Self::Materialize(_) => "materialize",
+            Self::Dev(_) => "dev",
+            Self::Worker(_) => "worker",
+            Self::Asset(_) => "asset",
+            Self::Plan(_) => "plan",
+            Self::Deploy(_) => "deploy",
+            Self::Partition(_) => "partition",
+            Self::Demo(_) => "demo",
+            Self::Run(_) => "run",
+            Self::Quarantine(_) => "quarantine",
+            Self::Reconcile(_) => "reconcile",
+            Self::Sql(_) => "sql",
+            Self::Doctor => "doctor",
+            Self::Admin(_) => "admin",
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut cli = Cli::parse();
+    cli.location.command = cli.command.name();
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
             eprintln!("error: the async runtime cannot start: {error}");
-            return ExitCode::FAILURE;
+            return Exit::Failed.into();
         }
     };
     let format = if cli.json { Format::Json } else { Format::Table };
@@ -152,10 +174,10 @@ fn main() -> ExitCode {
         }
     });
     match outcome {
-        Ok(code) => code,
+        Ok(exit) => exit.into(),
         Err(error) => {
             output::failure(&error, format);
-            ExitCode::FAILURE
+            Exit::of_error(&error).into()
         }
     }
 }

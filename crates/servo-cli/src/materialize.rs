@@ -1,21 +1,21 @@
 //! `servo materialize`: the main job. Runs what is selected, shows how it goes, and ends with it.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use anyhow::bail;
-use servo_api::views::{PartitionsBody, RunBody};
+use serde_json::Value;
+use servo_api::views::RunBody;
 use servo_core::Millis;
-use servo_engine::planner::PartitionChoice;
-use servo_runtime::RunRequest;
+use servo_store::{PutIds, SystemPutIds};
 
+use crate::backend::{Need, through};
+use crate::exit::Exit;
+use crate::follow;
 use crate::location::Location;
 use crate::output::Format;
 use crate::plan::PartitionArgs;
-use crate::session::{Reach, Session};
-use crate::{runs, server};
 
-/// What to make.
+/// Options of `servo materialize`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
@@ -24,7 +24,7 @@ pub(crate) struct Options {
     partitions: PartitionArgs,
     /// A value of a configuration field, NAME=VALUE or NAMESPACE.ASSET:NAME=VALUE; JSON, or else a text.
     #[arg(long = "config", value_name = "NAME=VALUE", value_parser = parse_config)]
-    config: Vec<(String, String)>,
+    config: Vec<(String, Value)>,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -37,26 +37,23 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn request(&self, actor: String) -> anyhow::Result<RunRequest> {
+    /// The request. Made again, it is the same one.
+    fn body(&self) -> anyhow::Result<RunBody> {
         let mut config = BTreeMap::new();
         for (name, value) in &self.config {
             if config.insert(name.clone(), value.clone()).is_some() {
                 bail!("--config {name} is given twice");
             }
         }
-        Ok(RunRequest {
+        let run_key = self.run_key.clone();
+        Ok(RunBody {
             selection: self.selection.clone(),
-            partitions: self.partitions.choice(),
+            partitions: self.partitions.body(),
             config,
-            run_key: self.run_key.clone(),
-            timeout: self.timeout.map(Millis::from_secs),
-            actor,
-            ..RunRequest::default()
+            run_key: Some(run_key.unwrap_or_else(|| format!("manual:{}", SystemPutIds::default().next()))),
+            timeout_ms: self.timeout.map(Millis::from_secs),
+            ..RunBody::default()
         })
-    }
-
-    pub(crate) fn slots(&self) -> usize {
-        self.slots.map_or_else(default_slots, usize::from)
     }
 }
 
@@ -65,63 +62,25 @@ pub(crate) fn default_slots() -> usize {
     std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
 }
 
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
-    let request = options.request(location.actor())?;
-    if let Some(client) = server::find(location).await? {
-        let asked = client.trigger(&body(request)).await?;
-        return runs::end_of(&client, asked.run_id, format).await;
-    }
-    let mut session =
-        Session::open(location, location.project.find()?, options.slots(), Reach::Alone).await?;
-    let outcome = make(&mut session, location, request, format).await;
-    session.close().await?;
-    outcome
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
+    let body = options.body()?;
+    let slots = options.slots.map_or_else(default_slots, usize::from);
+    through(location, Need::Run { slots }, async |client| {
+        let asked = client.trigger(&body).await?;
+        if asked.repeated {
+            eprintln!("this run was asked for before: it is shown, not run again");
+        }
+        follow::until_end(client, asked.run_id, format).await
+    })
+    .await
 }
 
-async fn make(
-    session: &mut Session,
-    location: &Location,
-    request: RunRequest,
-    format: Format,
-) -> anyhow::Result<ExitCode> {
-    session.deploy(location.actor()).await?;
-    let before = session.unfinished().await?;
-    let launched = session.workspace.launch(request).await?;
-    if launched.accepted.is_none() {
-        eprintln!("this run was asked for before: it is shown, not run again");
-    }
-    let code = session.tell_end(launched.run_id, format).await?;
-    for run in session.unfinished().await?.iter().filter(|run| before.contains(run)) {
-        eprintln!("{run} of before is not finished; go on with it: servo run watch {run}");
-    }
-    Ok(code)
-}
-
-/// The request as a server takes it.
-fn body(request: RunRequest) -> RunBody {
-    let PartitionChoice { keys, ranges, latest } = request.partitions;
-    RunBody {
-        selection: request.selection,
-        partitions: PartitionsBody { keys, ranges, latest },
-        config: request
-            .config
-            .into_iter()
-            .map(|(name, text)| (name, serde_json::from_str(&text).unwrap_or_default()))
-            .collect(),
-        run_key: request.run_key,
-        timeout_ms: request.timeout,
-        ..RunBody::default()
-    }
-}
-
-fn parse_config(text: &str) -> Result<(String, String), String> {
+fn parse_config(text: &str) -> Result<(String, Value), String> {
     let Some((name, value)) = text.split_once('=') else {
         return Err("write NAME=VALUE, such as limit=10".to_owned());
     };
     if name.is_empty() {
         return Err("the name before = is missing".to_owned());
     }
-    let is_json = serde_json::from_str::<serde_json::Value>(value).is_ok();
-    let value = if is_json { value.to_owned() } else { serde_json::Value::from(value).to_string() };
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
 }

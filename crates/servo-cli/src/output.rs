@@ -4,8 +4,12 @@ use std::io::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
+use serde::Serialize;
+use servo_api::client::ClientError;
+use servo_api::{Code, Problem};
 use servo_core::Timestamp;
 use servo_engine::definitions::DefinitionProblems;
+use servo_worker::project::{ProjectError, ScanError};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +32,9 @@ pub(crate) fn line(text: impl std::fmt::Display) {
 }
 
 /// Prints JSON on one line.
-pub(crate) fn json(value: &serde_json::Value) {
-    line(value);
+pub(crate) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    line(serde_json::to_string(value)?);
+    Ok(())
 }
 
 /// Prints a table that fits the terminal. Columns listed in `numbers` are aligned to the right.
@@ -73,10 +78,34 @@ pub(crate) fn span(from: Option<Timestamp>, to: Option<Timestamp>) -> String {
     from.zip(to).map(|(from, to)| to.since(from).to_string()).unwrap_or_default()
 }
 
-/// Prints why a command failed: for people on stderr, and the problems of definitions for programs on stdout.
+/// Prints why a command failed on stderr: a sentence for people, a problem document for programs.
 pub(crate) fn failure(error: &anyhow::Error, format: Format) {
-    if let (Format::Json, Some(problems)) = (format, error.downcast_ref::<DefinitionProblems>()) {
-        json(&serde_json::json!({ "problems": problems.iter().collect::<Vec<_>>() }));
+    match format {
+        Format::Table => eprintln!("error: {error:#}"),
+        Format::Json => eprintln!("{}", serde_json::to_string(&problem(error)).unwrap_or_default()),
     }
-    eprintln!("error: {error:#}");
+}
+
+/// What is wrong, as the interface says it.
+fn problem(error: &anyhow::Error) -> Problem {
+    if let Some(problem) = error.downcast_ref::<Problem>() {
+        return problem.clone();
+    }
+    if let Some(ClientError::Problem(problem)) = error.downcast_ref() {
+        return (**problem).clone();
+    }
+    if let Some(problems) = error.downcast_ref::<DefinitionProblems>() {
+        return problems.clone().into();
+    }
+    if let Some(error) = error.downcast_ref::<servo_runtime::Error>() {
+        return error.clone().into();
+    }
+    let is_unreachable = error.is::<ClientError>();
+    let is_project = error.is::<ProjectError>() || error.is::<ScanError>();
+    let code = match (is_unreachable, is_project) {
+        (true, _) => Code::Unavailable,
+        (_, true) => Code::InvalidProject,
+        (false, false) => Code::Internal,
+    };
+    Problem::new(code, format!("{error:#}"))
 }

@@ -19,7 +19,7 @@ impl ProjectArgs {
         Ok(Project::find(self.project.as_deref().unwrap_or(Path::new(".")))?)
     }
 
-    /// The project, if there is one, and the interpreter that SQL and the like are run with.
+    /// The project, if there is one, and the interpreter for SQL and other tools.
     pub(crate) fn python(&self) -> anyhow::Result<(Option<Project>, PathBuf)> {
         let start = self.project.as_deref().unwrap_or(Path::new("."));
         match Project::find(start) {
@@ -34,14 +34,21 @@ impl ProjectArgs {
         }
     }
 
-    /// What the project declares, unchecked.
+    /// Scans the project without validating its declarations.
     pub(crate) fn scan(&self) -> anyhow::Result<Scanned> {
         Ok(self.find()?.scan()?)
     }
 
-    /// What the project declares.
-    pub(crate) fn definitions(&self) -> anyhow::Result<Definitions> {
-        Ok(Definitions::check(self.scan()?.manifest)?)
+    /// The same, where there is a project.
+    pub(crate) fn scan_if_any(&self) -> anyhow::Result<Option<Scanned>> {
+        match self.find() {
+            Ok(project) => {
+                let scanned = project.scan()?;
+                Definitions::check(scanned.manifest.clone())?;
+                Ok(Some(scanned))
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// Where the state of the project lies: beside `servo.toml`, or below the current directory without a project.

@@ -1,19 +1,20 @@
-//! `servo admin projections`: what tables there are, whether they are right, and how to make them anew.
+//! `servo admin projections`: lists, verifies and rebuilds the tables.
 
 use std::io::IsTerminal;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_engine::Settings;
 use servo_projections::rebuild::{
-    Mode, Progress, RebuildOptions, TableStatus, VerifyReport, Workshop, list, rebuild, verify,
+    Mode, Progress, RebuildContext, RebuildOptions, TableStatus, VerifyReport, list, rebuild, verify,
 };
 use servo_runtime::{Stores, SystemClock};
 use servo_store::SystemPutIds;
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::owner::{self, Kind, Ownership};
 
 /// The tables.
 #[derive(clap::Subcommand)]
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     /// Compare every row with the log and every file with its checksum. Changes nothing; exit code 1 if they differ.
     #[command(after_help = "Example:\n  servo admin projections verify")]
     Verify,
-    /// Make all tables anew from the log.
+    /// Rebuild all tables from the log.
     #[command(
         after_help = "Examples:\n  servo admin projections rebuild\n  servo admin projections rebuild --online"
     )]
@@ -32,7 +33,7 @@ pub(crate) enum Command {
         /// Rebuild beside the server that writes the workspace.
         #[arg(long)]
         online: bool,
-        /// Begin anew even if an earlier rebuild was interrupted.
+        /// Start over even if an earlier rebuild was interrupted.
         #[arg(long)]
         fresh: bool,
         /// Undecodable batches per million that are tolerated, skipped and reported.
@@ -41,21 +42,24 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
         Command::List => {
             let stores = location.look()?;
-            print_tables(&list(stores.blobs, stores.layout).await?, format);
-            Ok(ExitCode::SUCCESS)
+            print_tables(&list(stores.blobs, stores.layout).await?, format)?;
+            Ok(Exit::Done)
         }
         Command::Verify => {
             let stores = location.look()?;
-            let report = verify(stores.log.as_ref(), &workshop(&stores)).await?;
-            print_verification(&report, format);
-            Ok(if report.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+            let report = verify(stores.log.as_ref(), &rebuild_context(&stores)).await?;
+            print_verification(&report, format)?;
+            Ok(if report.is_ok() { Exit::Done } else { Exit::Failed })
         }
         Command::Rebuild { online, fresh, max_errors_ppm } => {
-            let stores = if *online { location.look()? } else { location.open()? };
+            let (stores, _ownership) = match online {
+                true => (location.look()?, None),
+                false => owned(location).await?,
+            };
             let options = RebuildOptions {
                 mode: if *online { Mode::Online } else { Mode::Offline },
                 resume: !fresh,
@@ -63,19 +67,27 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
                 ..RebuildOptions::default()
             };
             stop_on_ctrl_c(&options.abort);
-            let report = rebuild(stores.log.as_ref(), &workshop(&stores), &options, &mut progress).await?;
+            let report =
+                rebuild(stores.log.as_ref(), &rebuild_context(&stores), &options, &mut progress).await?;
             eprintln!("rebuilt through batch {} as revision {}", report.through, report.revision);
             for sample in &report.error_samples {
                 eprintln!("skipped: {sample}");
             }
-            print_tables(&report.tables, format);
-            Ok(ExitCode::SUCCESS)
+            print_tables(&report.tables, format)?;
+            Ok(Exit::Done)
         }
     }
 }
 
-fn workshop(stores: &Stores) -> Workshop {
-    Workshop {
+/// The stores of a workspace that must exist, with this process as its one writer.
+async fn owned(location: &Location) -> anyhow::Result<(Stores, Option<Ownership>)> {
+    location.must_exist()?;
+    let (stores, ownership) = owner::own(location, Kind::Command).await?;
+    Ok((stores, Some(ownership)))
+}
+
+fn rebuild_context(stores: &Stores) -> RebuildContext {
+    RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
         settings: Settings::default(),
@@ -101,7 +113,7 @@ fn progress(now: Progress) {
     }
 }
 
-fn print_tables(tables: &[TableStatus], format: Format) {
+fn print_tables(tables: &[TableStatus], format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
         let tables: Vec<_> = tables
             .iter()
@@ -117,12 +129,11 @@ fn print_tables(tables: &[TableStatus], format: Format) {
                 })
             })
             .collect();
-        output::json(&serde_json::json!({ "tables": tables }));
-        return;
+        return output::json(&serde_json::json!({ "tables": tables }));
     }
     if tables.is_empty() {
         output::line(format_args!("no tables yet"));
-        return;
+        return Ok(());
     }
     output::table(
         &["table", "rows", "bytes", "base", "l0", "history", "through batch"],
@@ -142,11 +153,12 @@ fn print_tables(tables: &[TableStatus], format: Format) {
             })
             .collect(),
     );
+    Ok(())
 }
 
-fn print_verification(report: &VerifyReport, format: Format) {
+fn print_verification(report: &VerifyReport, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        output::json(&serde_json::json!({
+        return output::json(&serde_json::json!({
             "ok": report.is_ok(),
             "revision": report.revision,
             "through_batch": report.through,
@@ -164,7 +176,6 @@ fn print_verification(report: &VerifyReport, format: Format) {
                 "samples": table.samples,
             })).collect::<Vec<_>>(),
         }));
-        return;
     }
     for problem in report.damaged.iter().chain(&report.undecodable) {
         output::line(format_args!("{problem}"));
@@ -196,4 +207,5 @@ fn print_verification(report: &VerifyReport, format: Format) {
     for sample in report.tables.iter().flat_map(|table| &table.samples) {
         output::line(format_args!("  {sample}"));
     }
+    Ok(())
 }

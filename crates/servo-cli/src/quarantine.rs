@@ -1,24 +1,24 @@
-//! `servo quarantine`: what checks have blocked and somebody should look at.
-
-use std::process::ExitCode;
+//! `servo quarantine`: materializations that checks blocked and that wait for review.
 
 use anyhow::bail;
+use servo_api::client::{Client, ListOptions, all_pages};
+use servo_api::views::{Quarantined, ReviewBody};
+use servo_api::{Code, Page, Problem};
 use servo_core::{AssetKey, MaterializationId};
-use servo_engine::rows::QuarantineRow;
-use servo_engine::{Review, Verdict};
-use servo_projections::Projection;
+use servo_engine::Verdict;
 
-use crate::control::Control;
+use crate::backend::{Need, through};
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 
-/// Look at what checks have blocked, and decide about it.
+/// Review materializations that checks blocked.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    /// What waits for review.
+    /// List materializations that wait for review.
     #[command(after_help = "Example:\n  servo quarantine list --json")]
     List,
-    /// Let it count after all: it becomes the latest of its partition.
+    /// Approve it: it becomes the latest of its partition.
     #[command(after_help = "Example:\n  servo quarantine approve 01JB2X… --reason 'checked with the source'")]
     Approve(Which),
     /// Throw it away.
@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Reject(Which),
 }
 
-/// Which materialization.
+/// The materialization to review.
 #[derive(clap::Args)]
 pub(crate) struct Which {
     /// Id of the materialization.
@@ -34,58 +34,48 @@ pub(crate) struct Which {
     /// The asset, where a task made several that were blocked.
     #[arg(long, value_parser = AssetKey::parse)]
     asset: Option<AssetKey>,
-    /// Why, for the log.
+    /// The reason, for the log.
     #[arg(long, default_value = "")]
     reason: String,
 }
 
-pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<ExitCode> {
-    let waiting = waiting(location).await?;
+pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
-        Command::List => list(&waiting, format),
-        Command::Approve(which) => review(location, &waiting, which, Verdict::Approve, format).await?,
-        Command::Reject(which) => review(location, &waiting, which, Verdict::Reject, format).await?,
+        Command::List => list(through(location, Need::Read, waiting).await?, format)?,
+        Command::Approve(which) => review(location, which, Verdict::Approve, format).await?,
+        Command::Reject(which) => review(location, which, Verdict::Reject, format).await?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }
 
-async fn waiting(location: &Location) -> anyhow::Result<Vec<QuarantineRow>> {
-    if !location.exists() {
-        return Ok(Vec::new());
-    }
-    let stores = location.look()?;
-    match Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await? {
-        Some(projection) => Ok(projection.quarantine().await?),
-        None => Ok(Vec::new()),
-    }
+async fn waiting(client: &Client) -> anyhow::Result<Vec<Quarantined>> {
+    Ok(all_pages(async |options: &ListOptions| client.quarantine(options).await).await?)
 }
 
-fn list(rows: &[QuarantineRow], format: Format) {
+fn list(waiting: Vec<Quarantined>, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        let rows: Vec<_> = rows.iter().map(json).collect();
-        output::json(&serde_json::json!({ "quarantine": rows }));
-        return;
+        return output::json(&Page { items: waiting, next_cursor: None });
     }
-    if rows.is_empty() {
+    if waiting.is_empty() {
         output::line("nothing waits for review");
-        return;
+        return Ok(());
     }
-    let row = |row: &QuarantineRow| {
+    let row = |row: &Quarantined| {
         let failed: Vec<String> = row
             .output
-            .checks
             .iter()
-            .filter(|check| !check.passed)
+            .flat_map(|output| output.checks.iter().filter(|check| !check.passed))
             .map(|check| match &check.message {
                 Some(message) => format!("{}: {message}", check.name),
                 None => check.name.clone(),
             })
             .collect();
+        let rows = row.output.as_ref().and_then(|output| output.row_count);
         vec![
             row.materialization_id.to_string(),
             row.asset_key.to_string(),
-            row.partition_key.as_ref().map(ToString::to_string).unwrap_or_default(),
-            row.output.row_count.map(|rows| rows.to_string()).unwrap_or_default(),
+            row.partition.clone().unwrap_or_default(),
+            rows.map(|rows| rows.to_string()).unwrap_or_default(),
             row.quarantined_at.to_string(),
             failed.join("; "),
         ]
@@ -93,62 +83,50 @@ fn list(rows: &[QuarantineRow], format: Format) {
     output::table(
         &["materialization", "asset", "partition", "rows", "since", "failed checks"],
         &[3],
-        rows.iter().map(row).collect(),
+        waiting.iter().map(row).collect(),
     );
+    Ok(())
 }
 
-async fn review(
-    location: &Location,
-    waiting: &[QuarantineRow],
-    which: &Which,
-    verdict: Verdict,
-    format: Format,
-) -> anyhow::Result<()> {
-    let found: Vec<&QuarantineRow> = waiting
-        .iter()
-        .filter(|row| row.materialization_id == which.id)
-        .filter(|row| which.asset.as_ref().is_none_or(|asset| row.asset_key == *asset))
-        .collect();
-    let row = match found.as_slice() {
-        [row] => *row,
-        [] => bail!("{} does not wait for review; `servo quarantine list` shows what does", which.id),
-        [first, second, ..] => bail!(
-            "{} is of several assets, {} and {}; name one with --asset",
-            which.id,
-            first.asset_key,
-            second.asset_key
-        ),
-    };
-    let control = Control::find(location).await?;
-    control
-        .review(Review {
-            asset: row.asset_key.clone(),
-            materialization_id: row.materialization_id,
-            verdict,
-            actor: location.actor(),
-            reason: which.reason.clone(),
-        })
-        .await?;
+async fn review(location: &Location, which: &Which, verdict: Verdict, format: Format) -> anyhow::Result<()> {
+    let body = ReviewBody { reason: which.reason.clone(), ..ReviewBody::default() };
+    let (asset, accepted) = through(location, Need::Change, async |client| {
+        let asset = which.asset(&waiting(client).await?)?;
+        let accepted = client.review(&asset, which.id, verdict, &body).await?;
+        Ok((asset, accepted))
+    })
+    .await?;
+    if format == Format::Json {
+        return output::json(&accepted);
+    }
     let done = match verdict {
         Verdict::Approve => "approved: it is the latest now",
         Verdict::Reject => "rejected: it is removed",
     };
-    match format {
-        Format::Json => output::json(&json(row)),
-        Format::Table => output::line(format_args!("{} {} {done}", row.asset_key, row.materialization_id)),
-    }
+    output::line(format_args!("{asset} {} {done}", which.id));
     Ok(())
 }
 
-fn json(row: &QuarantineRow) -> serde_json::Value {
-    serde_json::json!({
-        "materialization_id": row.materialization_id.to_string(),
-        "asset_key": row.asset_key.to_string(),
-        "partition_key": row.partition_key.as_ref().map(|key| key.canonical().to_owned()),
-        "run_id": row.run_id.to_string(),
-        "task_key": row.task_key.to_string(),
-        "attempt": row.attempt,
-        "quarantined_at": row.quarantined_at.to_string(),
-        "output": *row.output,
-    })
+impl Which {
+    /// The asset that is meant.
+    fn asset(&self, waiting: &[Quarantined]) -> anyhow::Result<AssetKey> {
+        let found: Vec<&AssetKey> = waiting
+            .iter()
+            .filter(|row| row.materialization_id == self.id)
+            .map(|row| &row.asset_key)
+            .filter(|key| self.asset.as_ref().is_none_or(|asset| *key == asset))
+            .collect();
+        match found.as_slice() {
+            [asset] => Ok((*asset).clone()),
+            [] => {
+                let id = self.id;
+                let detail =
+                    format!("{id} does not wait for review; `servo quarantine list` shows what does");
+                Err(Problem::new(Code::NotInQuarantine, detail).into())
+            }
+            [first, second, ..] => {
+                bail!("{} is of several assets, {first} and {second}; name one with --asset", self.id)
+            }
+        }
+    }
 }

@@ -1,19 +1,20 @@
 //! `servo reconcile --once`: the controllers without a server.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use servo_engine::Settings;
 use servo_runtime::{SystemClock, catch_up, reconcile_once};
 use servo_store::SystemPutIds;
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::owner::{self, Kind};
 
-/// How to reconcile.
+/// Options of `servo reconcile`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Look once and exit. The only mode: a server looks all the time by itself.
+    /// Reconcile once and exit. The only mode: a server reconciles continuously.
     #[arg(long, required = true)]
     once: bool,
     /// First bring the tables up to the end of the log, as the compactor of a server does all the time.
@@ -21,11 +22,9 @@ pub(crate) struct Options {
     catch_up: bool,
 }
 
-/// Exit code when the tables lag behind the log: nothing was decided.
-const LAGGING: u8 = 3;
-
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
-    let stores = location.open()?;
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
+    location.must_exist()?;
+    let (stores, _ownership) = owner::own(location, Kind::Command).await?;
     let secret = location.secret()?;
     let put_ids = Arc::new(SystemPutIds::default());
     if options.catch_up {
@@ -46,7 +45,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
                 "attempt": dispatch.attempt.attempt,
                 "queue": &*dispatch.queue,
             })).collect::<Vec<_>>(),
-        }));
+        }))?;
     } else if done.lag == 0 {
         output::line(format_args!("{} events appended after batch {}", done.events, done.projected_seq));
         for dispatch in &done.dispatches {
@@ -63,7 +62,7 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
              writes them do it",
             done.lag
         );
-        return Ok(ExitCode::from(LAGGING));
+        return Ok(Exit::Lagging);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }

@@ -1,38 +1,32 @@
-//! `servo run …`: a server is asked if there is one; else runs are listed and shown from the tables alone.
+//! `servo run …`: runs are listed, shown, followed, stopped and tried again.
 
-mod follow;
 mod logs;
 
-pub(crate) use follow::{code, end_of};
-
-use std::process::ExitCode;
-
-use anyhow::{Context, bail};
-use servo_api::client::ListOptions;
-use servo_api::views;
-use servo_core::{EventId, RunId};
+use servo_api::Page;
+use servo_api::client::{ListOptions, first_pages};
+use servo_api::views::{CancelBody, RetryBody, Run, RunWithTasks};
+use servo_core::RunId;
 use servo_engine::RunState;
-use servo_engine::rows::{RunRow, TaskRow};
-use servo_projections::{Projection, RunFilter, merge_page};
 
+use crate::backend::{Need, through};
+use crate::exit::Exit;
+use crate::follow;
 use crate::location::Location;
+use crate::materialize::default_slots;
 use crate::output::{self, Format};
-use crate::{remote, server};
 
-/// Look at runs, follow them, stop them, try them again.
+/// List, follow, cancel and retry runs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Runs, newest first.
-    #[command(
-        after_help = "Examples:\n  servo run list --state FAILED\n  servo run list --before 01JB2X… --limit 100"
-    )]
+    #[command(after_help = "Examples:\n  servo run list --state FAILED\n  servo run list --limit 100 --json")]
     List {
         /// How many.
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
-        /// Only those asked for before this event; the last line of a page says which.
-        #[arg(long, value_name = "EVENT")]
-        before: Option<EventId>,
+        /// Where to go on; the last line of a page says it.
+        #[arg(long)]
+        cursor: Option<String>,
         /// Only those in this state; may be given several times.
         #[arg(long, value_name = "STATE", value_parser = parse_state)]
         state: Vec<RunState>,
@@ -43,13 +37,13 @@ pub(crate) enum Command {
         /// The run.
         run: RunId,
     },
-    /// Follow a run until it has ended. One that nobody works on goes on in this process.
+    /// Follow a run until it has ended. An abandoned one continues in this process.
     #[command(after_help = "Example:\n  servo run watch run_abcdefghijklmnopqrstuvwxyz")]
     Watch {
         /// The run.
         run: RunId,
     },
-    /// What the tasks of a run have printed.
+    /// Print the logs of a run's tasks.
     #[command(
         after_help = "Examples:\n  servo run logs run_abcdefghijklmnopqrstuvwxyz\n  servo run logs run_abcdefghijklmnopqrstuvwxyz analytics.delays --partition 2013-01-15 --follow"
     )]
@@ -61,19 +55,19 @@ pub(crate) enum Command {
     Cancel {
         /// The run.
         run: RunId,
-        /// Why, for the log.
+        /// The reason, for the log.
         #[arg(long, default_value = "")]
         reason: String,
         /// Do not wait for workers that have fallen silent.
         #[arg(long)]
         force: bool,
     },
-    /// Run again what a run that has ended did.
+    /// Retry a run that has ended.
     #[command(after_help = "Example:\n  servo run retry run_abcdefghijklmnopqrstuvwxyz --from-failure")]
     Retry {
         /// The run.
         run: RunId,
-        /// Only what did not succeed.
+        /// Only tasks that did not succeed.
         #[arg(long)]
         from_failure: bool,
     },
@@ -86,139 +80,100 @@ fn parse_state(name: &str) -> Result<RunState, String> {
     })
 }
 
-pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
     match command {
-        Command::List { .. } | Command::Show { .. } => {}
-        Command::Watch { run } => return follow::watch(location, *run, format).await,
-        Command::Logs(options) => return logs::run(location, options, format).await,
-        Command::Cancel { run, reason, force } => {
-            return follow::cancel(location, *run, reason, *force, format).await;
-        }
-        Command::Retry { run, from_failure } => {
-            return follow::retry(location, *run, *from_failure, format).await;
-        }
-    }
-    if let Some(client) = server::find(location).await? {
-        // The tables are up to a second behind.
-        match command {
-            Command::List { limit, before: None, state } => {
-                let states: Vec<&str> = state.iter().map(|state| state.name()).collect();
-                let options = ListOptions {
-                    limit: Some(usize::from(*limit)),
-                    state: (!states.is_empty()).then(|| states.join(",")),
-                    ..ListOptions::default()
-                };
-                list(&client.runs(&options).await?.items, usize::from(*limit), format);
-                return Ok(ExitCode::SUCCESS);
-            }
-            Command::Show { run } => {
-                remote::show(&client, *run, format).await?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            Command::List { .. }
-            | Command::Watch { .. }
-            | Command::Logs(_)
-            | Command::Cancel { .. }
-            | Command::Retry { .. } => {}
-        }
-    }
-    let stores = location.look()?;
-    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
-    match command {
-        Command::List { limit, before, state } => {
-            let limit = usize::from(*limit);
-            let rows = match &projection {
-                Some(projection) => page(projection, *before, limit, state).await?,
-                None => Vec::new(),
-            };
-            let rows: Vec<views::Run> = rows.into_iter().map(Into::into).collect();
-            list(&rows, limit, format);
+        Command::List { limit, cursor, state } => {
+            let states: Vec<&str> = state.iter().map(|state| state.name()).collect();
+            let states = (!states.is_empty()).then(|| states.join(","));
+            let page = through(location, Need::Read, async |client| {
+                let runs = async |options: &ListOptions| client.runs(options).await;
+                Ok(first_pages(usize::from(*limit), cursor.clone(), states.clone(), runs).await?)
+            });
+            list(&page.await?, format)?;
+            Ok(Exit::Done)
         }
         Command::Show { run } => {
-            let Some((row, tasks)) = find(projection.as_ref(), *run).await? else {
-                bail!("there is no run {run} in the tables; `servo run list` shows what there is");
-            };
-            show(&row, &tasks, format);
+            let found = through(location, Need::Read, async |client| follow::whole(client, *run).await);
+            show(&found.await?, format)?;
+            Ok(Exit::Done)
         }
-        Command::Watch { .. } | Command::Logs(_) | Command::Cancel { .. } | Command::Retry { .. } => {}
+        Command::Watch { run } => watch(location, *run, format).await,
+        Command::Logs(options) => logs::run(location, options, format).await,
+        Command::Cancel { run, reason, force } => {
+            let body = CancelBody { reason: reason.clone(), force: *force, ..CancelBody::default() };
+            let asked = async |client: &servo_api::client::Client| Ok(client.cancel(*run, &body).await?);
+            let accepted = through(location, Need::Change, asked).await?;
+            match format {
+                Format::Json => output::json(&accepted)?,
+                Format::Table => output::line(format_args!("{run} is being cancelled")),
+            }
+            Ok(Exit::Done)
+        }
+        Command::Retry { run, from_failure } => {
+            let body = RetryBody { from_failure: *from_failure, ..RetryBody::default() };
+            through(location, Need::Run { slots: default_slots() }, async |client| {
+                let asked = client.retry(*run, &body).await?;
+                follow::until_end(client, asked.run_id, format).await
+            })
+            .await
+        }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-async fn page(
-    projection: &Projection,
-    before: Option<EventId>,
-    limit: usize,
-    states: &[RunState],
-) -> anyhow::Result<Vec<RunRow>> {
-    let filter = RunFilter { states: states.to_vec() };
-    let mut hot = projection.hot_rows().await.context("reading the hot tables")?.runs;
-    hot.retain(|run| before.is_none_or(|before| run.requested_event_id < before));
-    hot.retain(|run| states.is_empty() || states.contains(&run.state));
-    let history = projection.runs_before(before, limit, &filter).await?;
-    Ok(merge_page(hot, history, limit))
-}
-
-pub(crate) async fn find(
-    projection: Option<&Projection>,
-    id: RunId,
-) -> anyhow::Result<Option<(RunRow, Vec<TaskRow>)>> {
-    let Some(projection) = projection else { return Ok(None) };
-    let hot = projection.hot_rows().await.context("reading the hot tables")?;
-    if let Some(run) = hot.runs.into_iter().find(|run| run.run_id == id) {
-        return Ok(Some((run, hot.tasks.into_iter().filter(|task| task.run_id == id).collect())));
+/// One that has ended is told of; one that is at work is followed where it is, or else goes on in this process.
+async fn watch(location: &Location, run: RunId, format: Format) -> anyhow::Result<Exit> {
+    let ended = through(location, Need::Read, async |client| {
+        let has_ended = client.run(run).await?.state.is_terminal();
+        if has_ended { follow::until_end(client, run, format).await.map(Some) } else { Ok(None) }
+    });
+    if let Some(exit) = ended.await? {
+        return Ok(exit);
     }
-    let Some(run) = projection.run(id).await? else { return Ok(None) };
-    let tasks = projection.tasks_of(&run).await?;
-    Ok(Some((run, tasks)))
+    through(location, Need::Resume { slots: default_slots() }, async |client| {
+        follow::until_end(client, run, format).await
+    })
+    .await
 }
 
-fn list(rows: &[views::Run], limit: usize, format: Format) {
-    let next = (rows.len() == limit).then(|| rows.last().map(|row| row.requested_event_id)).flatten();
+fn list(page: &Page<Run>, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        output::json(&serde_json::json!({ "runs": rows, "next_before": next.map(|id| id.to_string()) }));
-        return;
+        return output::json(page);
     }
-    if rows.is_empty() {
+    if page.items.is_empty() {
         output::line(format_args!("no runs"));
-        return;
+        return Ok(());
     }
     output::table(
         &["run", "state", "tasks", "ok", "failed", "created", "took", "key"],
         &[2, 3, 4, 6],
-        rows.iter()
-            .map(|row| {
+        page.items
+            .iter()
+            .map(|run| {
                 vec![
-                    row.run_id.to_string(),
-                    row.state.to_string(),
-                    row.tasks_total.to_string(),
-                    row.tasks_succeeded.to_string(),
-                    row.tasks_failed.to_string(),
-                    row.created_at.to_string(),
-                    output::span(row.started_at, row.finished_at),
-                    row.run_key.clone(),
+                    run.run_id.to_string(),
+                    run.state.to_string(),
+                    run.tasks_total.to_string(),
+                    run.tasks_succeeded.to_string(),
+                    run.tasks_failed.to_string(),
+                    run.created_at.to_string(),
+                    output::span(run.started_at, run.finished_at),
+                    run.run_key.clone(),
                 ]
             })
             .collect(),
     );
-    if let Some(next) = next {
-        output::line(format_args!("\nmore: servo run list --before {next}"));
+    if let Some(next) = &page.next_cursor {
+        output::line(format_args!("\nmore: servo run list --cursor {next}"));
     }
+    Ok(())
 }
 
 /// Prints a run and its tasks.
-pub(crate) fn show(run: &RunRow, tasks: &[TaskRow], format: Format) {
-    let run = views::Run::from(run.clone());
-    let tasks: Vec<views::TaskDetail> = tasks.iter().cloned().map(Into::into).collect();
+pub(crate) fn show(found: &RunWithTasks, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        output::json(&serde_json::json!({ "run": run, "tasks": tasks }));
-        return;
+        return output::json(found);
     }
-    table(&run, tasks.iter().map(|detail| &detail.task));
-}
-
-/// Prints a run and its tasks for people.
-pub(crate) fn table<'a>(run: &views::Run, tasks: impl Iterator<Item = &'a views::Task>) {
+    let run = &found.run;
     output::line(format_args!("{}  {} ({})", run.run_id, run.state, run.transition_reason));
     output::line(format_args!(
         "key {}, asked for at {}, took {}\n",
@@ -229,7 +184,9 @@ pub(crate) fn table<'a>(run: &views::Run, tasks: impl Iterator<Item = &'a views:
     output::table(
         &["task", "state", "why", "attempts", "took", "error"],
         &[3, 4],
-        tasks
+        found
+            .tasks
+            .iter()
             .map(|task| {
                 let why = match &task.caused_by {
                     Some(cause) => format!("{}: {cause}", task.transition_reason),
@@ -246,4 +203,5 @@ pub(crate) fn table<'a>(run: &views::Run, tasks: impl Iterator<Item = &'a views:
             })
             .collect(),
     );
+    Ok(())
 }

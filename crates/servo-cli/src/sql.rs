@@ -1,18 +1,20 @@
-//! `servo sql`: hands a query to the SDK, which runs it with DuckDB over the tables and the data of assets.
+//! `servo sql`: passes a query to the SDK, which runs it with DuckDB over the tables and the data of assets.
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::Context;
 use servo_worker::project::{StartError, has_sdk};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::backend::{Need, through};
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::Format;
 
-/// What to query, and how to print it.
+/// Options of `servo sql`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The query; - reads it from stdin. Without one, lists what there is.
+    /// The query; - reads it from stdin. Without one, lists tables and assets.
     #[arg(conflicts_with = "tables")]
     query: Option<String>,
     /// List tables and assets with their columns.
@@ -24,13 +26,15 @@ pub(crate) struct Options {
     /// Rows of a table that are shown; 0 shows all.
     #[arg(long, default_value_t = 100, value_name = "N")]
     rows: u32,
-    /// Let SQL read and write other files, and do whatever else DuckDB can.
+    /// Let SQL read and write other files, and use all features of DuckDB.
     #[arg(long)]
     allow_files: bool,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let directory = location.existing_dir()?;
+    // What a command before this one has said is done is in the tables then.
+    through(location, Need::ReadTables, async |client| Ok(client.tables().await?)).await?;
     let (project, interpreter) = location.project.python()?;
     let mut command = Command::new(&interpreter);
     command.args(["-m", "servo.sql", "--dir"]).arg(&directory);
@@ -59,5 +63,5 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         return Err(StartError::NoSdk { python }.into());
     }
     let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    Ok(code.map_or(Exit::Failed, Exit::Of))
 }

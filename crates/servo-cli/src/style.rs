@@ -1,8 +1,8 @@
-//! Colours, where there is a terminal to show them and nobody has asked for none.
+//! Colours, on a terminal and unless disabled.
 
 use std::io::IsTerminal;
 
-/// What a text is.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Good,
@@ -13,7 +13,7 @@ pub(crate) enum Style {
     Bold,
 }
 
-/// Paints, or does not.
+/// Applies colours if enabled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint(bool);
 

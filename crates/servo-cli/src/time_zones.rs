@@ -1,4 +1,5 @@
-//! Which time zone database this process follows: a directory, the `tzdata` package of the project, or the compiled one.
+//! Which time zone database this process follows: a directory, the `tzdata` package of the project, or the compiled
+//! one.
 
 use std::path::{Path, PathBuf};
 
@@ -58,10 +59,10 @@ fn package(location: &Location) -> Option<Directory> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .collect();
     libraries.sort_unstable();
-    let packages = libraries.iter().flat_map(|library| {
+    let mut packages = libraries.iter().flat_map(|library| {
         ["site-packages", "dist-packages"].map(|packages| library.join(packages).join("tzdata/zoneinfo"))
     });
-    packages.into_iter().find_map(|path| Directory::open(&path))
+    packages.find_map(|path| Directory::open(&path))
 }
 
 impl Directory {

@@ -1,6 +1,5 @@
 //! `servo worker`: runs tasks of a server on this machine.
 
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,19 +7,20 @@ use anyhow::Context;
 use servo_api::client::Client;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
-use servo_worker::{Executor, Places, RunnerSettings, Runners};
+use servo_worker::{DataLocations, Executor, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::materialize::default_slots;
 
-/// Whom to work for.
+/// Options of `servo worker`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Address of the server.
     #[arg(long, env = "SERVO_URL", value_name = "URL")]
     server: String,
-    /// Key that the server asks workers for.
+    /// Key that the server requires of workers.
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<String>,
     /// Queue to take tasks from.
@@ -29,15 +29,15 @@ pub(crate) struct Options {
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
-    /// Name of this worker [default: made of the machine and the process].
+    /// Name of this worker [default: from the machine and the process].
     #[arg(long)]
     name: Option<String>,
-    /// Seconds that tasks may go on after SIGTERM before they are interrupted.
+    /// Seconds that tasks may continue after SIGTERM before they are interrupted.
     #[arg(long, default_value_t = 10)]
     drain: u64,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let layout = Layout::new(location.tenant.clone(), location.workspace.clone());
@@ -57,7 +57,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };
     let logs = Arc::new(client.log_sink());
-    let runners = Runners::new(project, Places::new(data, layout), logs, clock.clone(), settings);
+    let runners = Runners::new(project, DataLocations::new(data, layout), logs, clock.clone(), settings);
     runners.warm().await?;
     let working = Executor {
         source: Arc::new(client.tasks_for(name.as_str())),
@@ -79,5 +79,5 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     eprintln!("stopping: tasks have {} s to end", options.drain);
     working.shutdown(Duration::from_secs(options.drain)).await;
     runners.shutdown().await;
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
 }

@@ -12,14 +12,14 @@ days = servo.DailyPartitions(start="2026-01-01")
 
 
 class Reading(TypedDict):
-    """What the station says of an hour."""
+    """The readings of an hour."""
 
     hour: int
     celsius: float
 
 
 class Day(TypedDict):
-    """What is to be known of a day."""
+    """The summary of a day."""
 
     date: str
     low: float

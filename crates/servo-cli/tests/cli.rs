@@ -2,21 +2,26 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-fn servo(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_servo"))
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_servo"));
+    command
         .args(arguments)
         .env_clear()
         .env("SERVO_DIR", directory)
         .env("COLUMNS", "120")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdin(Stdio::null());
+    command
 }
 
-/// Exit code, stdout and stderr, with what changes from run to run blotted out.
+fn servo(directory: &Path, arguments: &[&str]) -> Output {
+    command(directory, arguments).output().unwrap()
+}
+
+/// Exit code, stdout and stderr, with variable parts redacted.
 fn shown(directory: &Path, output: &Output) -> String {
     let text = format!(
         "exit {}\n--- stdout\n{}--- stderr\n{}",
@@ -29,7 +34,7 @@ fn shown(directory: &Path, output: &Output) -> String {
     words.concat().lines().map(|line| columns(line) + "\n").collect()
 }
 
-/// Columns are as wide as what was blotted out of them: two blanks between them will do.
+/// Collapses runs of blanks: columns are as wide as the redacted text.
 fn columns(line: &str) -> String {
     let indent = &line[..line.len() - line.trim_start().len()];
     let cells = line.trim().split("  ").map(str::trim).filter(|cell| !cell.is_empty());
@@ -76,8 +81,8 @@ fn the_demo_runs_and_its_tables_can_be_read_and_verified() {
     assert_eq!(flaky["error"]["code"], "NETWORK_ERROR");
 
     let listed = json(&servo(dir, &["run", "list", "--json"]));
-    assert_eq!(listed["runs"][0]["run_id"], shown["run"]["run_id"]);
-    let run = listed["runs"][0]["run_id"].as_str().unwrap();
+    assert_eq!(listed["items"][0]["run_id"], shown["run"]["run_id"]);
+    let run = listed["items"][0]["run_id"].as_str().unwrap();
     assert_eq!(json(&servo(dir, &["run", "show", run, "--json"]))["tasks"], shown["tasks"]);
     assert_eq!(json(&servo(dir, &["admin", "projections", "verify", "--json"]))["ok"], true);
     assert_eq!(json(&servo(dir, &["reconcile", "--once", "--json"]))["events"], 0);
@@ -119,7 +124,7 @@ fn damaged_tables_are_reported_rebuilt_and_right_again() {
     assert!(String::from_utf8_lossy(&listed.stderr).contains("servo admin projections rebuild"));
     assert_eq!(servo(dir, &["admin", "projections", "rebuild"]).status.code(), Some(0));
     assert_eq!(servo(dir, &["admin", "projections", "verify"]).status.code(), Some(0));
-    assert_eq!(json(&servo(dir, &["run", "list", "--json"]))["runs"][0]["tasks_succeeded"], 10);
+    assert_eq!(json(&servo(dir, &["run", "list", "--json"]))["items"][0]["tasks_succeeded"], 10);
 }
 
 #[test]
@@ -128,12 +133,15 @@ fn a_workspace_has_one_writer_and_any_number_of_readers() {
     let dir = root.path();
     servo(dir, &["demo"]);
     let (tenant, workspace) = ("default".parse().unwrap(), "main".parse().unwrap());
-    let _writer = servo_runtime::Stores::open_directory(dir, tenant, workspace).unwrap();
-    let refused = servo(dir, &["reconcile", "--once"]);
-    assert_eq!(refused.status.code(), Some(1));
-    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(text.contains(&std::process::id().to_string()), "names the process that holds it: {text}");
+    let writer = servo_runtime::Stores::open_directory(dir, tenant, workspace).unwrap();
+    let mut waiting = command(dir, &["reconcile", "--once"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(waiting.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, format!("waiting for process {}\n", std::process::id()));
     assert_eq!(servo(dir, &["run", "list"]).status.code(), Some(0));
+    drop(writer);
+    assert_eq!(waiting.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -138,8 +138,8 @@ fn assets_are_listed_shown_and_drawn() {
     let graph = project.json(&["asset", "graph", "--json"]);
     assert_eq!((graph["nodes"].as_array().unwrap().len(), graph["edges"].as_array().unwrap().len()), (7, 5));
     let listed = project.json(&["asset", "list", "--json"]);
-    assert_eq!(listed["assets"][0]["key"], "analytics.delays");
-    assert_eq!(listed["assets"][0]["partition_count"], 365);
+    assert_eq!(listed["items"][0]["asset_key"], "analytics/delays");
+    assert_eq!(listed["items"][0]["partitions"]["total"], 365);
 }
 
 #[test]
@@ -199,7 +199,8 @@ def delays(flihgts): ...
     );
     insta::assert_snapshot!("problems", project.shown(&["deploy"]));
     let output = project.servo(&["plan", "*", "--json"]);
-    let problems: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let problems: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(problems["code"], "invalid_definitions");
     assert_eq!(problems["problems"].as_array().unwrap().len(), 3);
     assert_eq!(problems["problems"][0]["location"]["line"], 3);
     assert!(!project.root.path().join(".servo").exists(), "nothing was deployed");
@@ -222,13 +223,17 @@ fn a_module_that_cannot_be_imported_is_shown_without_frames_of_servo() {
 fn a_deployment_is_recorded_once_and_its_tables_can_be_verified() {
     let project = Project::new(FLIGHTS);
     let dry = project.json(&["deploy", "--dry-run", "--json"]);
-    assert_eq!(dry["deployed"], false);
+    assert_eq!(dry["accepted_event_id"], serde_json::Value::Null);
     assert!(!project.root.path().join(".servo").exists());
     let first = project.json(&["deploy", "--json"]);
-    assert_eq!((first["deployed"].as_bool(), first["assets"].as_u64()), (Some(true), Some(7)));
+    assert_eq!((first["accepted_event_id"].is_string(), first["assets"].as_u64()), (true, Some(7)));
     assert_eq!(first["digest"], dry["digest"], "the scan is deterministic");
     let second = project.json(&["deploy", "--json"]);
-    assert_eq!(second["deployed"], false, "the same definitions are no deployment");
+    assert_eq!(
+        second["accepted_event_id"],
+        serde_json::Value::Null,
+        "the same definitions are no deployment"
+    );
     let verified = project.servo(&["admin", "projections", "verify"]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
 }

@@ -9,7 +9,7 @@ use crate::serde_text::deserialize_from_text;
 const LEN: usize = 36;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// Names an asset for ever, whatever its key becomes.
+/// Permanent id of an asset, whatever its key becomes.
 ///
 /// ```
 /// use servo_core::AssetId;

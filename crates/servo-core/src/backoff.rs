@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// Delays that double up to a longest one, with jitter, so that many who failed together do not come back together.
 ///
-/// A plain value: whoever waits brings the timer, and the chance comes from the seed, so a simulation sees the same delays
-/// every time.
+/// A plain value: whoever waits brings the timer, and the chance comes from the seed, so a simulation sees the same
+/// delays every time.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,7 +25,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Delays from `first` up to `longest`. Whoever may fail at the same time as others brings another seed than they do.
+    /// Delays from `first` up to `longest`. Callers that may fail at the same time use different seeds.
     pub const fn new(first: Duration, longest: Duration, seed: u64) -> Self {
         Self { first, longest, ceiling: first, chance: seed }
     }
@@ -39,7 +39,7 @@ impl Backoff {
         half + Duration::from_nanos(self.draw() % (span + 1))
     }
 
-    /// Begins anew, after a success.
+    /// Starts over, after a success.
     pub fn reset(&mut self) {
         self.ceiling = self.first;
     }

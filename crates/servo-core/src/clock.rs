@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::time::{Millis, Timestamp};
 
-/// Where "now" comes from.
+/// Source of the current time.
 pub trait Clock: Send + Sync {
     /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that stands still until somebody moves it: for tests and simulation.
+/// A clock that stands still until it is moved: for tests and simulation.
 ///
 /// ```
 /// use servo_core::{Clock, ManualClock, Millis, Timestamp};

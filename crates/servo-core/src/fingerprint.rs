@@ -55,10 +55,29 @@ impl Fingerprint {
         Ok(Self(text.into()))
     }
 
+    /// The fingerprint with this digest.
+    pub fn from_digest(digest: [u8; 32]) -> Self {
+        Self(format!("{PREFIX}{}", HEXLOWER.encode(&digest)).into())
+    }
+
+    /// The digest alone.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(self.0.as_bytes()[PREFIX.len()..].chunks_exact(2)) {
+            *byte = hex(pair[0]) << 4 | hex(pair[1]);
+        }
+        digest
+    }
+
     /// The whole text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The value of a lower-case hexadecimal digit.
+fn hex(digit: u8) -> u8 {
+    if digit.is_ascii_digit() { digit - b'0' } else { digit - b'a' + 10 }
 }
 
 impl fmt::Display for Fingerprint {

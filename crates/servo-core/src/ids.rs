@@ -1,4 +1,4 @@
-//! Ids that are made by somebody else and passed in: ULIDs, one type per thing they name.
+//! Ids that are generated elsewhere and passed in: ULIDs, one type per kind of thing.
 //!
 //! Nothing here draws a random number or reads a clock: an id is built from parts that the caller supplies, or is
 //! the successor of another id.
@@ -122,7 +122,7 @@ ulid_type!(
     "put id"
 );
 
-/// Accepts only what `Display` writes, so that text and id are one to one: upper case, no look-alike letters.
+/// Accepts only the output of `Display`, so that text and id are one to one: upper case, no look-alike letters.
 fn parse_ulid(what: &'static str, text: &str) -> Result<Ulid, ParseError> {
     let refuse = |at, problem| Err(ParseError::at_byte(what, text, at, problem));
     let mut value = 0u128;

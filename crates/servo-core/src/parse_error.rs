@@ -13,7 +13,7 @@ pub struct ParseError {
     pub text: String,
     /// Index of the offending character, counted from 0 in characters, not bytes.
     pub at: usize,
-    /// What is wrong there, and where it helps, what to write instead.
+    /// The problem there and, where it helps, the text to write instead.
     pub problem: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-/// What is wrong with the character of `text` at `byte`, or that the text ended there.
+/// Describes an unexpected character of `text` at `byte`, or an unexpected end of the text.
 pub(crate) fn unexpected(text: &str, byte: usize, expected: &str) -> String {
     match text.get(byte..).and_then(|rest| rest.chars().next()) {
         Some(found) => format!("found {found:?}, expected {expected}"),

@@ -3,14 +3,14 @@
 //! Each is one line in the code it would be made in, behind [`has`]. Without the feature `planted` that is a constant
 //! `false`; with it (only the simulation asks for it) a mistake is made by threads that [`plant`] it, and by no other.
 
-/// A mistake that somebody could really make.
+/// A realistic mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mistake {
     /// Readiness counts completions instead of edges that were newly satisfied.
     ReadinessByCounter,
     /// A report is taken whatever attempt it is about.
     AttemptGuardDropped,
-    /// A batch is created without a look at the boundary afterwards.
+    /// A batch is created without checking the boundary afterwards.
     BoundaryNotChecked,
     /// The end of the log is the highest number seen, not the end of the dense prefix.
     CursorByMaxId,
@@ -18,15 +18,15 @@ pub enum Mistake {
     SlotLeakedOnCancel,
     /// A timer fires although what it saw is older than the row.
     TimerWithoutWatermark,
-    /// A manifest is published without a look at who writes.
+    /// A manifest is published without checking the writer's epoch.
     UnfencedManifest,
-    /// "Already exists" is taken for somebody else's, although the answer was lost.
+    /// "Already exists" is taken for another writer's record, although the response was lost.
     LostAnswerTakenForConflict,
     /// Effects begin before their batch is durable.
     EffectsBeforeDurability,
     /// Deleted rows leave no tombstone.
     TombstoneForgotten,
-    /// A result that comes after the cancellation is promoted.
+    /// A result after the cancellation is promoted.
     LateResultPromoted,
     /// The fold reads a clock instead of the event's time.
     FoldReadsClock,
@@ -86,7 +86,7 @@ mod switch {
         PLANTED.get() == Some(mistake)
     }
 
-    /// What a clock shows around this time: something else each time.
+    /// A nondeterministic clock reading near this time: it differs with each call.
     pub fn clock(around: Timestamp) -> Timestamp {
         READINGS.set(READINGS.get() + 1);
         around.saturating_add(Millis::new(READINGS.get() % 5))

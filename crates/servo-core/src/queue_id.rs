@@ -39,8 +39,8 @@ pub fn timer_id(
     format!("timer:{kind}:{run}:{task}:{attempt}:{seconds}")
 }
 
-/// The name under which an internal id goes on a queue that forbids colons and long names: `prefix` (`d` for a
-/// dispatch, `t` for a timer), `_`, and 26 characters of lower-case base32 of its SHA-256.
+/// The name of an internal id on a queue that forbids colons and long names: `prefix` (`d` for a dispatch, `t` for a
+/// timer), `_`, and 26 characters of lower-case base32 of its SHA-256.
 pub fn cloud_task_id(prefix: char, internal: &str) -> String {
     let digest = Sha256::digest(internal.as_bytes());
     format!("{prefix}_{}", base32::write_prefix(&digest, &mut [0; 26]))

@@ -15,7 +15,7 @@ use crate::serde_text::deserialize_from_text;
 
 const WHAT: &str = "task key";
 
-/// What a task does to its asset.
+/// The operation a task performs on its asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
@@ -141,7 +141,7 @@ impl TaskKey {
         (end > start).then(|| &self.canonical[start + 1..end - 1])
     }
 
-    /// What the task does.
+    /// The operation of the task.
     pub fn operation(&self) -> Operation {
         self.operation
     }

@@ -7,7 +7,9 @@ mod declared;
 
 use std::collections::BTreeMap;
 
-use servo_core::partitions::{Block, Mapping, MappingDef, Moment, PartitionSet, Partitions, Reason, Span};
+use servo_core::partitions::{
+    Block, Mapping, MappingDef, PartitionContext, PartitionSet, Partitions, Reason, Span,
+};
 use servo_core::{PartitionsDef, Timestamp};
 
 use declared::{daily, dims, dynamic, hourly, keys, monthly, multi, utc, valid, weekly, window};
@@ -32,7 +34,7 @@ impl Pair {
         Self { down, up, mapping }
     }
 
-    /// What a range of keys reads: first and last key, how many, and what is missing.
+    /// The upstream partitions that a range of keys reads: first and last key, count, and missing ones.
     fn reads(&self, text: &str, now: Timestamp) -> (String, Vec<String>) {
         // What is to be read is asked of all partitions there will ever be.
         let set = self.down.parse_range(text, FOREVER).unwrap();
@@ -46,7 +48,7 @@ impl Pair {
         read
     }
 
-    /// What reads a range of keys.
+    /// The downstream partitions that read a range of keys.
     fn read_by(&self, text: &str) -> String {
         let set = self.up.parse_range(text, FOREVER).unwrap();
         let mapped = self.mapping.downstream(&set, FOREVER);
@@ -282,7 +284,7 @@ fn dynamic_keys_are_those_of_the_moment() {
     let down = valid(&dynamic("customers"));
     let mapping = MappingDef::Same.between(Some(&down), Some(&valid(&keys(&["zeta", "acme"])))).unwrap();
     let known = BTreeMap::from([("customers".to_owned(), vec!["acme".to_owned(), "new".to_owned()])]);
-    let now = Moment::new(FOREVER, &known);
+    let now = PartitionContext::new(FOREVER, &known);
     let mapped = mapping.upstream(&down.all(now), now);
     assert_eq!(mapped.set, PartitionSet::one(&[1]));
     assert_eq!(mapped.missing.len(), 1);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use servo_core::partitions::{
-    Block, DimMapping, Mapping, MappingDef, Moment, PartitionSet, Partitions, Reason, Span,
+    Block, DimMapping, Mapping, MappingDef, PartitionContext, PartitionSet, Partitions, Reason, Span,
 };
 use servo_core::{PartitionsDef, Timestamp};
 
@@ -71,7 +71,7 @@ fn members(set: &PartitionSet) -> BTreeSet<Vec<u64>> {
 }
 
 /// A set maps to the union of what its members map to, in both directions, and the directions agree.
-fn check_laws(mapping: &Mapping, down: &PartitionSet, up: &PartitionSet, now: Moment<'_>) {
+fn check_laws(mapping: &Mapping, down: &PartitionSet, up: &PartitionSet, now: PartitionContext<'_>) {
     let at = mapping.at(now);
     let mut expected = BTreeSet::new();
     let mut readers: BTreeMap<Vec<u64>, BTreeSet<Vec<u64>>> = BTreeMap::new();
@@ -182,7 +182,7 @@ proptest! {
         }
         let mapping = MappingDef::Dims { dims }.between(Some(&down), Some(&up)).unwrap();
         let known = BTreeMap::from([("customers".to_owned(), customers.into_iter().collect())]);
-        let now = Moment::new(now, &known);
+        let now = PartitionContext::new(now, &known);
         check_laws(&mapping, &down.all(now), &up.all(now), now);
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use servo_core::partitions::{Block, Moment, PartitionSet, Partitions, Span};
+use servo_core::partitions::{Block, PartitionContext, PartitionSet, Partitions, Span};
 use servo_core::{PartitionKey, PartitionValue, PartitionsDef, Timestamp};
 
 const FOREVER: Timestamp = Timestamp::MAX;
@@ -135,7 +135,7 @@ fn listed_keys_are_written_bare_or_quoted() {
         "no partition partition=acme: \"acme\" was not added to customers; \"servo partition add customers acme\" does"
     );
     let known = BTreeMap::from([("customers".to_owned(), vec!["acme".to_owned()])]);
-    assert_eq!(read.set(Moment::new(FOREVER, &known)).unwrap(), PartitionSet::one(&[0]));
+    assert_eq!(read.set(PartitionContext::new(FOREVER, &known)).unwrap(), PartitionSet::one(&[0]));
 }
 
 #[test]
@@ -359,7 +359,7 @@ proptest! {
         };
         let partitions = valid(&def);
         let known = BTreeMap::from([("things".to_owned(), things.into_iter().collect())]);
-        let now = Moment::new(FOREVER, &known);
+        let now = PartitionContext::new(FOREVER, &known);
         let key = partitions.key(pick % partitions.count(now), now).unwrap();
         for text in [key.to_string(), key.canonical().to_owned()] {
             let read = partitions.parse_key(&text).unwrap_or_else(|error| panic!("{error}"));

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::partitions::{Moment, Partitions, Reason, Span};
+use servo_core::partitions::{PartitionContext, Partitions, Reason, Span};
 use servo_core::{PartitionKey, PartitionsDef, Timestamp, to_canonical_string};
 
 const FOREVER: Timestamp = Timestamp::MAX;
@@ -173,7 +173,7 @@ fn dynamic_keys_are_those_of_the_moment() {
     let partitions = valid(&PartitionsDef::Dynamic { name: "customers".to_owned() });
     assert_eq!(partitions.count(FOREVER), 0);
     let keys = BTreeMap::from([("customers".to_owned(), vec!["acme".to_owned(), "zeta".to_owned()])]);
-    let now = Moment::new(FOREVER, &keys);
+    let now = PartitionContext::new(FOREVER, &keys);
     assert_eq!(partitions.count(now), 2);
     let last = partitions.key(1, now).unwrap();
     assert_eq!(last.to_string(), "partition=zeta");

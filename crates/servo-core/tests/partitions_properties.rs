@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use proptest::prelude::*;
-use servo_core::partitions::{Moment, Partitions, Span};
+use servo_core::partitions::{PartitionContext, Partitions, Span};
 use servo_core::{PartitionKey, PartitionValue, PartitionsDef, Timestamp};
 
 const FOREVER: Timestamp = Timestamp::MAX;
@@ -151,7 +151,7 @@ proptest! {
         ]);
         let partitions = PartitionsDef::Multi { dims }.validate().unwrap();
         let dynamic = BTreeMap::from([("things".to_owned(), names(dynamics))]);
-        let now = Moment::new(FOREVER, &dynamic);
+        let now = PartitionContext::new(FOREVER, &dynamic);
 
         let keys = partitions.page(0, usize::MAX, now);
         let days = month.validate().unwrap().count(FOREVER);

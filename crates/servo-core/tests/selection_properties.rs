@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use servo_core::AssetKey;
-use servo_core::selection::{AssetGraph, AssetInfo, Attribute, Expr, NamePattern, Pattern, Reach, Selection};
+use servo_core::selection::{AssetGraph, AssetInfo, Attribute, Depth, Expr, NamePattern, Pattern, Selection};
 
 fn name() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -94,7 +94,7 @@ impl Model<'_> {
                 set
             }
             Expr::Attribute(attribute) => all.filter(|&at| has(&self.assets[at], attribute)).collect(),
-            Expr::Reach { upstream, downstream, of } => {
+            Expr::Neighbours { upstream, downstream, of } => {
                 let start = self.set(of, is_error);
                 let up = self.walk(&start, *upstream, |from, to| self.upstream[from].contains(&(to as u32)));
                 let down =
@@ -117,13 +117,13 @@ impl Model<'_> {
     fn walk(
         &self,
         start: &BTreeSet<usize>,
-        reach: Option<Reach>,
+        reach: Option<Depth>,
         leads: impl Fn(usize, usize) -> bool,
     ) -> BTreeSet<usize> {
         let steps = match reach {
             None => 0,
-            Some(Reach::All) => self.assets.len(),
-            Some(Reach::Steps(steps)) => steps.get() as usize,
+            Some(Depth::All) => self.assets.len(),
+            Some(Depth::Steps(steps)) => steps.get() as usize,
         };
         let mut set = start.clone();
         for _ in 0..steps {

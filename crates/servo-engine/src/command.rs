@@ -1,21 +1,24 @@
-//! What can be asked of an engine, and what it answers.
+//! Commands and reports that an engine decides about, and its replies.
 
-use std::collections::BTreeMap;
+mod reply;
+
+pub use reply::{Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, Reply, RunReply, Started};
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{
-    AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, RunId, TaskKey, Timestamp,
-    fingerprint,
-};
+use servo_core::{AssetKey, AttemptId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
 
 use crate::definitions::AssetDef;
-use crate::event::{Outcome, Progress, Trigger};
+use crate::effect::Release;
+use crate::event::{Outcome, Progress};
 use crate::failure::TaskError;
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
+use crate::principal::Caller;
+use crate::requests::{PlanBasis, RunRequest};
 
-/// Something for the engine to decide about.
+/// An input that the engine decides about.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// Start a run.
@@ -30,13 +33,15 @@ pub enum Input {
     Review(Review),
     /// The queue took an attempt.
     Enqueued(Attempt),
+    /// Approved data was moved out of quarantine.
+    Released(Release),
     /// A worker is about to begin an attempt.
     Started(Attempt, Arc<str>),
-    /// A worker is still at it.
+    /// A heartbeat of a running attempt.
     Heartbeat(Attempt, Timestamp, Option<Progress>),
     /// A worker ended an attempt.
     Finished(Attempt, Report),
-    /// Workers whose id starts with this are gone, and what they ran with them.
+    /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
     /// The clock does not show the time that has passed.
     ClockStepped {
@@ -45,8 +50,29 @@ pub enum Input {
         /// By how many milliseconds it differs; negative if it went back.
         by_ms: i64,
     },
-    /// Look at everything, not only at what the indexes say (anti-entropy).
+    /// Check every row, not only those in the indexes (anti-entropy).
     Sweep,
+}
+
+impl Input {
+    /// The id that the caller gave the request.
+    pub(crate) fn request_id(&self) -> Option<Arc<str>> {
+        match self {
+            Input::Trigger(command) => command.request.caller.request_id.clone(),
+            Input::Cancel(command) => command.caller.request_id.clone(),
+            Input::Deploy(command) => command.caller.request_id.clone(),
+            Input::ChangePartitions(command) => command.caller.request_id.clone(),
+            Input::Review(command) => command.caller.request_id.clone(),
+            Input::Enqueued(_)
+            | Input::Started(..)
+            | Input::Heartbeat(..)
+            | Input::Finished(..)
+            | Input::Released(_)
+            | Input::WorkersLost(_)
+            | Input::ClockStepped { .. }
+            | Input::Sweep => None,
+        }
+    }
 }
 
 /// One attempt of one task.
@@ -92,62 +118,49 @@ impl Report {
     }
 }
 
-/// Start a run of a plan.
+/// Start a run.
 #[derive(Debug, Clone)]
 pub struct TriggerRun {
     /// Stable name of the request: the same key is the same run.
     pub run_key: Arc<str>,
-    /// What to run.
-    pub plan: Plan,
-    /// What started it.
-    pub trigger: Trigger,
-    /// Higher runs first.
-    pub priority: i32,
-    /// Free labels.
-    pub labels: BTreeMap<String, String>,
-    /// Longest it may take.
-    pub timeout: Option<Millis>,
-    /// Hash of all of the above but the trigger.
+    /// The request, as it was made.
+    pub request: RunRequest,
+    /// The tasks to run; none if the request seemed to be a repeat when it was to be planned.
+    pub plan: Option<RunPlan>,
     fingerprint: Fingerprint,
 }
 
-#[derive(Serialize)]
-struct NormalizedRequest<'a> {
-    plan: &'a Fingerprint,
-    priority: i32,
-    labels: &'a BTreeMap<String, String>,
-    timeout_ms: Option<Millis>,
+/// A plan of a run, and what it was made from.
+#[derive(Debug, Clone)]
+pub struct RunPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// The parts of the state that it was made from.
+    pub basis: PlanBasis,
 }
 
 impl TriggerRun {
-    /// A request for a run of `plan`.
-    pub fn new(run_key: impl Into<Arc<str>>, plan: Plan, actor: impl Into<String>) -> Self {
-        Self::with(run_key.into(), plan, Trigger::Manual { actor: actor.into() }, 0, BTreeMap::new(), None)
+    /// A request of a user for a run of tasks that are given one by one.
+    pub fn new(run_key: impl Into<Arc<str>>, plan: Plan, user: impl Into<Arc<str>>) -> Self {
+        let request = RunRequest { caller: Caller::user(user), ..RunRequest::default() };
+        Self::of_tasks(run_key, plan, request)
     }
 
-    /// A request with everything said.
-    ///
-    /// # Panics
-    /// Never: integers and strings always have a canonical form.
-    pub fn with(
-        run_key: Arc<str>,
-        plan: Plan,
-        trigger: Trigger,
-        priority: i32,
-        labels: BTreeMap<String, String>,
-        timeout: Option<Millis>,
-    ) -> Self {
-        let fingerprint = fingerprint(&NormalizedRequest {
-            plan: plan.fingerprint(),
-            priority,
-            labels: &labels,
-            timeout_ms: timeout,
-        })
-        .expect("integers and strings have a canonical form");
-        Self { run_key, plan, trigger, priority, labels, timeout, fingerprint }
+    /// A request for a run of tasks that are given one by one, with everything said.
+    pub fn of_tasks(run_key: impl Into<Arc<str>>, plan: Plan, request: RunRequest) -> Self {
+        let fingerprint = request.fingerprint(Some(&plan));
+        let plan = Some(RunPlan { plan, basis: PlanBasis::default() });
+        Self { run_key: run_key.into(), request, plan, fingerprint }
     }
 
-    /// What was asked for, hashed: it does not depend on the order of anything nor on the process.
+    /// A request for a run that was planned from the words of the request.
+    pub(crate) fn planned(run_key: Arc<str>, request: RunRequest, plan: Option<RunPlan>) -> Self {
+        let fingerprint = request.fingerprint(None);
+        Self { run_key, request, plan, fingerprint }
+    }
+
+    /// Hash of what was asked for: it does not depend on the order of anything, on the process, nor on what is
+    /// deployed.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
@@ -158,7 +171,7 @@ impl TriggerRun {
 #[allow(missing_docs)]
 pub struct CancelRun {
     pub run_id: RunId,
-    pub actor: String,
+    pub caller: Caller,
     pub reason: String,
     /// Do not wait for workers that have fallen silent.
     pub force: bool,
@@ -176,7 +189,7 @@ pub struct Deploy {
     /// All its assets, checked before, in any order.
     pub assets: Vec<Arc<AssetDef>>,
     /// Who asks.
-    pub actor: String,
+    pub caller: Caller,
 }
 
 /// Add and remove keys of dynamic partitions.
@@ -189,7 +202,7 @@ pub struct ChangePartitions {
     /// Keys to remove, in any order; those that are not there do not matter.
     pub remove: Vec<String>,
     /// Who asks.
-    pub actor: String,
+    pub caller: Caller,
 }
 
 /// Decide about what a check had blocked.
@@ -199,43 +212,15 @@ pub struct Review {
     pub asset: AssetKey,
     pub materialization_id: MaterializationId,
     pub verdict: Verdict,
-    pub actor: String,
+    pub caller: Caller,
     pub reason: String,
 }
 
-/// What a review comes to.
+/// The outcome of a review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It counts after all.
     Approve,
     /// It is thrown away.
     Reject,
-}
-
-/// What the engine answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    /// The run, and the event that asked for it if it is new.
-    Run {
-        /// The run.
-        run_id: RunId,
-        /// None when the very same request was made before.
-        accepted: Option<EventId>,
-    },
-    /// Taken into the log.
-    Accepted {
-        /// The event.
-        event_id: EventId,
-    },
-    /// Known already; nothing changed.
-    Duplicate,
-    /// The worker goes on, unless told to cancel.
-    Heartbeat {
-        /// Stop as soon as possible.
-        should_cancel: bool,
-    },
-    /// Recorded, but too late to count.
-    Late,
-    /// Done; nothing to say.
-    Done,
 }

@@ -4,9 +4,7 @@
 //! (P3, INV-3). None of them scans: each reads an index that the fold keeps. Only anti-entropy looks at every row.
 
 pub mod anti_entropy;
-pub mod dispatcher;
 pub mod ready_dispatch;
-pub mod retention;
 pub mod timers;
 
 use servo_core::Timestamp;
@@ -19,10 +17,10 @@ use crate::state::State;
 pub enum Freshness {
     /// It is the newest state: every batch of the log is folded in.
     Current,
-    /// It is the newest state, but nobody was here to hear of workers for a while. Their silence proves nothing until they
-    /// have had the time to be heard (ADR-071).
-    Unheard,
-    /// It lags behind the log. What looks overdue may have been heard of meanwhile, so timers wait (INV-9).
+    /// The newest state, but this node could not receive heartbeats for a while. Missing heartbeats prove nothing until
+    /// workers have had the time to send them (ADR-071).
+    HeartbeatsUnreliable,
+    /// The state lags behind the log. An overdue task may have reported meanwhile, so timers wait (INV-9).
     Lagging,
 }
 
@@ -31,13 +29,13 @@ impl Freshness {
     pub(crate) fn allows(self, timer: TimerKind) -> bool {
         match self {
             Self::Current => true,
-            Self::Unheard => timer != TimerKind::HeartbeatCheck,
+            Self::HeartbeatsUnreliable => timer != TimerKind::HeartbeatCheck,
             Self::Lagging => false,
         }
     }
 }
 
-/// What all controllers want to happen now. Empty when there is nothing to do.
+/// The events that all controllers want to append now. Empty when there is nothing to do.
 pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<EventData> {
     let mut events = timers::reconcile(state, now, freshness);
     events.extend(ready_dispatch::reconcile(state, now));

@@ -8,24 +8,30 @@ use std::sync::Arc;
 
 use servo_core::{Millis, RunId, Timestamp};
 
-use crate::command::{Attempt, CancelRun, Input, Reply, Report, TriggerRun};
-use crate::derive::{fingerprint_prefix, idempotency_hash, plan_id};
+use crate::command::{
+    Attempt, CancelRun, Change, Finish, HeartbeatReply, Input, Reply, Report, RunPlan, RunReply, TriggerRun,
+};
+use crate::derive::{idempotency_hash, plan_id};
 use crate::event::{
     ClockStepped, DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested,
     RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
 };
 use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
+use crate::principal::{Principal, PrincipalKind};
 use crate::refusal::Refusal;
+use crate::requests::StalePlan;
 use crate::state::{Run, State, Task};
 use crate::work;
 
 /// Heartbeats that the log holds of a worker until it could be taken for dead.
 const HEARTBEATS_PER_TIMEOUT: u64 = 4;
 
-/// What to append, and what to answer once it is durable. A refusal may still leave a record.
+/// Events to append, who is responsible for them, and the answer once they are durable. A refusal may still leave a
+/// record.
 pub(crate) struct Decision {
     pub(crate) events: Vec<EventData>,
+    pub(crate) principal: Principal,
     pub(crate) answer: Answer,
 }
 
@@ -33,27 +39,34 @@ pub(crate) struct Decision {
 pub(crate) enum Answer {
     /// Known now.
     Now(Result<Reply, Refusal>),
-    /// The id of the first event.
-    FirstEvent,
-    /// The run, with the id of the first event.
+    /// A change, with the id of the first event.
+    Change,
+    /// The end of an attempt, with the id of the first event.
+    Finish,
+    /// A new run, with the id of the first event.
     NewRun(RunId),
 }
 
 impl Decision {
     fn reply(reply: Reply) -> Self {
-        Self { events: Vec::new(), answer: Answer::Now(Ok(reply)) }
+        Self { events: Vec::new(), principal: Principal::system(), answer: Answer::Now(Ok(reply)) }
+    }
+
+    /// A change that has been made before.
+    fn unchanged() -> Self {
+        Self::reply(Reply::Change(Change::Duplicate))
     }
 
     fn refuse(refusal: Refusal) -> Self {
-        Self { events: Vec::new(), answer: Answer::Now(Err(refusal)) }
+        Self { events: Vec::new(), principal: Principal::system(), answer: Answer::Now(Err(refusal)) }
     }
 
-    fn accept(event: EventData) -> Self {
-        Self { events: vec![event], answer: Answer::FirstEvent }
+    fn change(event: EventData, principal: Principal) -> Self {
+        Self { events: vec![event], principal, answer: Answer::Change }
     }
 
-    fn record(event: EventData, answer: Result<Reply, Refusal>) -> Self {
-        Self { events: vec![event], answer: Answer::Now(answer) }
+    fn record(event: EventData, principal: Principal, answer: Result<Reply, Refusal>) -> Self {
+        Self { events: vec![event], principal, answer: Answer::Now(answer) }
     }
 }
 
@@ -65,6 +78,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ChangePartitions(command) => partitions::change(state, command),
         Input::Review(command) => review::review(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
+        Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
             on_task(state, attempt, |run, task| started(run, task, attempt, worker))
         }
@@ -82,17 +96,22 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
 
 fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -> Decision {
     let run_id = RunId::derive(secret, state.tenant(), state.workspace(), &command.run_key);
+    let request = &command.request;
     let requested = EventData::RunRequested(RunRequested {
         run_key: command.run_key.clone(),
         run_id,
         request_fingerprint: command.fingerprint().clone(),
-        trigger: command.trigger.clone(),
-        priority: command.priority,
-        labels: command.labels.clone(),
+        source: request.source.clone(),
+        selection: request.selection.clone(),
+        partitions: request.partitions.clone(),
+        config: request.config.clone(),
+        priority: request.priority,
+        labels: request.labels.clone(),
+        request_id: request.caller.request_id.clone(),
     });
     match state.requested_with(run_id) {
-        Some(known) if known == fingerprint_prefix(command.fingerprint()) => {
-            return Decision::reply(Reply::Run { run_id, accepted: None });
+        Some(known) if known == *command.fingerprint() => {
+            return Decision::reply(Reply::Run(RunReply { run_id, accepted: None }));
         }
         Some(_) => {
             let refusal = Refusal::RunKeyConflict { run_key: command.run_key.clone(), run_id };
@@ -100,9 +119,15 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
             if state.idempotency.contains(idempotency_hash(&key)) {
                 return Decision::refuse(refusal);
             }
-            return Decision::record(requested, Err(refusal));
+            return Decision::record(requested, request.caller.principal.clone(), Err(refusal));
         }
         None => {}
+    }
+    let Some(RunPlan { plan, basis }) = &command.plan else {
+        return Decision::refuse(Refusal::StalePlan(StalePlan::Unplanned));
+    };
+    if let Err(stale) = basis.check(state) {
+        return Decision::refuse(Refusal::StalePlan(stale));
     }
     let limit = state.settings().max_concurrent_runs;
     if state.active_runs() >= limit as usize {
@@ -112,7 +137,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
             used: state.active_runs() as u64,
         });
     }
-    let (tasks, limit) = (command.plan.tasks().len(), state.settings().max_tasks_per_run);
+    let (tasks, limit) = (plan.tasks().len(), state.settings().max_tasks_per_run);
     if tasks > limit as usize {
         return Decision::refuse(Refusal::Quota {
             quota: "max_tasks_per_run",
@@ -120,19 +145,20 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
             used: tasks as u64,
         });
     }
-    let plan_id = plan_id(run_id, command.plan.fingerprint(), now);
+    let plan_id = plan_id(run_id, plan.fingerprint(), now);
     Decision {
         events: vec![
             requested,
             EventData::PlanCreated(PlanCreated {
                 run_id,
                 plan_id,
-                fingerprint: command.plan.fingerprint().clone(),
+                fingerprint: plan.fingerprint().clone(),
                 deployment: state.definitions.number(),
-                tasks: command.plan.tasks().clone(),
+                tasks: plan.tasks().clone(),
             }),
-            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: command.timeout }),
+            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: request.timeout }),
         ],
+        principal: request.caller.principal.clone(),
         answer: Answer::NewRun(run_id),
     }
 }
@@ -154,15 +180,11 @@ fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
             return Decision::refuse(Refusal::ForceTooSoon { run_id, after });
         }
     } else if run.cancel.is_some() {
-        return Decision::reply(Reply::Duplicate);
+        return Decision::unchanged();
     }
-    Decision::accept(EventData::RunCancelRequested(RunCancelRequested {
-        run_id,
-        actor: command.actor.clone(),
-        reason: command.reason.clone(),
-        force: command.force,
-        silent_since,
-    }))
+    let event =
+        RunCancelRequested { run_id, reason: command.reason.clone(), force: command.force, silent_since };
+    Decision::change(EventData::RunCancelRequested(event), command.caller.principal.clone())
 }
 
 fn on_task(state: &State, attempt: &Attempt, decide: impl FnOnce(&Run, &Task) -> Decision) -> Decision {
@@ -179,14 +201,15 @@ fn enqueued(state: &State, attempt: &Attempt) -> Decision {
         Some(task)
             if task.is_attempt(attempt.attempt, attempt.attempt_id) && task.dispatched_at.is_none() =>
         {
-            Decision::accept(EventData::DispatchEnqueued(DispatchEnqueued {
+            let event = EventData::DispatchEnqueued(DispatchEnqueued {
                 run_id: attempt.run_id,
                 task_key: attempt.task_key.clone(),
                 attempt: attempt.attempt,
                 attempt_id: attempt.attempt_id,
-            }))
+            });
+            Decision::change(event, Principal::system())
         }
-        Some(_) | None => Decision::reply(Reply::Duplicate),
+        Some(_) | None => Decision::unchanged(),
     }
 }
 
@@ -209,26 +232,29 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
                 attempt: attempt.attempt,
                 worker: by.clone(),
             }),
-            Some(_) | None => Decision::reply(Reply::Duplicate),
+            Some(_) | None => Decision::unchanged(),
         };
     }
+    let principal = Principal::worker(worker.clone());
     if run.cancel.is_some() {
         return Decision::record(
             ended(attempt, &Report::new(Outcome::Cancelled)),
+            principal,
             Err(Refusal::Cancelled { task_key: task_key() }),
         );
     }
-    Decision::accept(EventData::TaskStarted(TaskStarted {
+    let event = EventData::TaskStarted(TaskStarted {
         run_id: attempt.run_id,
         task_key: task_key(),
         attempt: attempt.attempt,
         attempt_id: attempt.attempt_id,
         worker_id: worker.clone(),
-    }))
+    });
+    Decision::change(event, principal)
 }
 
-/// Workers ask often, to be told soon that they must stop. Only what changes something goes into the log: progress, and
-/// the news that a worker is alive once the last such news has grown old.
+/// Workers send heartbeats often, to learn soon that they must stop. Only changes go into the log: progress, and a sign
+/// of life once the last one has grown old.
 fn heartbeat(
     state: &State,
     run: &Run,
@@ -241,7 +267,7 @@ fn heartbeat(
     if !task.is_open(attempt.attempt, attempt.attempt_id) {
         return Decision::refuse(stop());
     }
-    let reply = Reply::Heartbeat { should_cancel: run.cancel.is_some() };
+    let reply = Reply::Heartbeat(HeartbeatReply { should_cancel: run.cancel.is_some() });
     if task.state != TaskState::Running {
         // That it began was lost with a commit that failed; how it ends will be heard all the same.
         return Decision::reply(reply);
@@ -264,6 +290,7 @@ fn heartbeat(
             heartbeat_at: sent_at,
             progress: progress.cloned(),
         }),
+        worker_of(task),
         answer,
     )
 }
@@ -282,27 +309,40 @@ fn ended(attempt: &Attempt, report: &Report) -> EventData {
     })
 }
 
+/// Who reports about the newest attempt of a task.
+fn worker_of(task: &Task) -> Principal {
+    task.worker.clone().map_or_else(|| Principal::new(PrincipalKind::Worker, ""), Principal::worker)
+}
+
 fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &Report) -> Decision {
     if !task.is_attempt(attempt.attempt, attempt.attempt_id) {
         // Recorded once, and refused (ADR-034).
         let refusal = Refusal::StaleAttempt { task_key: attempt.task_key.clone(), attempt: attempt.attempt };
         let event = ended(attempt, report);
         let known = attempt.attempt > task.attempt || reported_before(state, &event);
-        return if known { Decision::refuse(refusal) } else { Decision::record(event, Err(refusal)) };
+        let somebody = Principal::new(PrincipalKind::Worker, "");
+        return if known {
+            Decision::refuse(refusal)
+        } else {
+            Decision::record(event, somebody, Err(refusal))
+        };
     }
+    let late = || Ok(Reply::Finish(Finish::Late));
+    let event = ended(attempt, report);
     if task.has_open_attempt() {
-        let late = run.cancel.is_some() && report.outcome != Outcome::Cancelled;
-        let event = ended(attempt, report);
-        return if late { Decision::record(event, Ok(Reply::Late)) } else { Decision::accept(event) };
+        return if run.cancel.is_some() && report.outcome != Outcome::Cancelled {
+            Decision::record(event, worker_of(task), late())
+        } else {
+            Decision { events: vec![event], principal: worker_of(task), answer: Answer::Finish }
+        };
     }
     let worth_recording = task.state == TaskState::Cancelled
         && task.late_outcome.is_none()
         && report.outcome != Outcome::Cancelled;
-    let event = ended(attempt, report);
     if worth_recording && !reported_before(state, &event) {
-        return Decision::record(event, Ok(Reply::Late));
+        return Decision::record(event, worker_of(task), late());
     }
-    Decision::reply(Reply::Duplicate)
+    Decision::reply(Reply::Finish(Finish::Duplicate))
 }
 
 fn reported_before(state: &State, event: &EventData) -> bool {
@@ -315,7 +355,7 @@ fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
         return Decision::reply(Reply::Done);
     }
     let event = EventData::ClockStepped(ClockStepped { expected, by_ms });
-    Decision { events: vec![event], answer: Answer::Now(Ok(Reply::Done)) }
+    Decision::record(event, Principal::system(), Ok(Reply::Done))
 }
 
 fn workers_lost(state: &State, prefix: &str) -> Decision {
@@ -336,5 +376,5 @@ fn workers_lost(state: &State, prefix: &str) -> Decision {
             }
         }
     }
-    Decision { events, answer: Answer::Now(Ok(Reply::Done)) }
+    Decision { events, principal: Principal::system(), answer: Answer::Now(Ok(Reply::Done)) }
 }

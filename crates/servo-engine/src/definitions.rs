@@ -1,4 +1,4 @@
-//! What a project declares, once it is known to make sense.
+//! The validated definitions of a project.
 //!
 //! [`Manifest`] is what the SDK wrote. [`Definitions::check`] reports every problem of it at once, each with its place
 //! and what to do, or gives the assets, their partitions, and which of them reads what through which mapping. Nothing
@@ -36,15 +36,15 @@ pub const MAX_ASSETS: usize = 10_000;
 pub struct Asset {
     /// Its name.
     pub key: AssetKey,
-    /// What was declared.
+    /// The declaration.
     pub def: Arc<AssetDef>,
     /// Its partitions; none if it is one piece.
     pub partitions: Option<Arc<Partitions>>,
-    /// What it reads or waits for, in the order of declaration.
+    /// Dependencies, in the order of declaration.
     pub deps: Vec<Dep>,
 }
 
-/// What an asset reads or waits for.
+/// A dependency of an asset.
 #[derive(Debug, Clone)]
 pub struct Dep {
     /// Position of the asset depended on.
@@ -133,7 +133,7 @@ impl Definitions {
         &self.graph
     }
 
-    /// What selections can ask about an asset.
+    /// The properties of an asset that selections can filter by.
     pub fn info(&self, position: u32) -> &AssetInfo {
         &self.graph.assets()[position as usize]
     }
@@ -152,7 +152,8 @@ impl Definitions {
         alone.into_iter().chain(others.map(|(other, _)| other))
     }
 
-    /// What assets that one function makes read, each once. Outputs of one function do not wait for each other.
+    /// The dependencies of assets that one function makes, each once. Outputs of one function do not wait for each
+    /// other.
     pub fn deps_together(&self, positions: &[u32]) -> Vec<&Dep> {
         let mut deps: Vec<&Dep> = Vec::new();
         for &position in positions {

@@ -16,13 +16,6 @@ pub fn idempotency_hash(key: &str) -> u128 {
     hash128(key.as_bytes())
 }
 
-/// First 64 bits of a fingerprint's digest: what the run-key index keeps of it.
-pub fn fingerprint_prefix(fingerprint: &Fingerprint) -> u64 {
-    let text = fingerprint.as_str();
-    let digits = text.rsplit(':').next().and_then(|hex| hex.get(..16)).unwrap_or_default();
-    u64::from_str_radix(digits, 16).unwrap_or_default()
-}
-
 /// The id of the event after `last`: strictly greater, whatever the clock says (ADR-033).
 pub(crate) fn next_event_id(last: EventId, now: Timestamp, idempotency_key: &str) -> EventId {
     let now = u64::try_from(now.as_millis()).unwrap_or(0);

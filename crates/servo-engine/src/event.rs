@@ -9,6 +9,7 @@ mod dispatch;
 mod materializations;
 mod partitions;
 mod runs;
+mod source;
 mod tasks;
 mod timers;
 mod wire;
@@ -16,14 +17,17 @@ mod wire;
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
-pub use materializations::{MaterializationApproved, MaterializationRejected};
+pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 pub use partitions::DynamicPartitionsChanged;
-pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered, Trigger};
+pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
+pub use source::{RunSource, UnknownSource};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
 pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 pub use wire::{DecodeError, decode_batch, encode_batch};
 
-use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
+use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
+
+use crate::principal::Principal;
 
 /// One fact, intent or acknowledgement, as the log keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,20 +36,36 @@ pub struct Event {
     pub id: EventId,
     /// When it was decided, by the clock of the writer.
     pub at: Timestamp,
-    /// Who emitted it: `engine`, `worker/…`, `api/…`.
+    /// The component that wrote it.
     pub source: std::sync::Arc<str>,
+    /// Who is responsible for it.
+    pub principal: Principal,
     /// Tenant that owns the workspace.
     pub tenant: TenantId,
     /// Workspace whose log this is.
     pub workspace: WorkspaceId,
     /// Two events with the same key are the same event.
     pub idempotency_key: String,
-    /// Groups events of one piece of work (a run id).
-    pub correlation: Option<String>,
-    /// The event that caused this one.
-    pub causation: Option<EventId>,
-    /// What happened.
+    /// The event or request that caused it.
+    pub causation: Option<Causation>,
+    /// The payload.
     pub data: EventData,
+}
+
+/// What caused an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Causation {
+    /// An event before it.
+    Event(EventId),
+    /// A request, by the id that its caller gave it.
+    Request(std::sync::Arc<str>),
+}
+
+impl Event {
+    /// The run that it belongs to: groups the events of one piece of work.
+    pub fn correlation(&self) -> Option<RunId> {
+        self.data.run_id()
+    }
 }
 
 /// An event that this version does not understand, kept as it was written.
@@ -80,7 +100,7 @@ macro_rules! events {
             }
         }
 
-        /// What an event says.
+        /// The payload of an event.
         #[derive(Debug, Clone, PartialEq, Eq)]
         #[allow(missing_docs)]
         pub enum EventData {
@@ -127,7 +147,7 @@ macro_rules! events {
 }
 
 events! {
-    /// Somebody or something asked for a run.
+    /// A run was requested.
     RunRequested = 1,
     /// The tasks and edges of a run.
     PlanCreated = 2,
@@ -149,7 +169,7 @@ events! {
     ClockStepped = 15,
     /// A worker began an attempt.
     TaskStarted = 20,
-    /// A worker is still at it.
+    /// A heartbeat of a running attempt.
     TaskHeartbeat = 21,
     /// A worker ended an attempt.
     TaskFinished = 22,
@@ -157,11 +177,89 @@ events! {
     AssetsDeployed = 30,
     /// Keys of dynamic partitions were added or removed.
     DynamicPartitionsChanged = 31,
-    /// What a check had blocked counts after all.
+    /// Intent: what a check had blocked is moved out of quarantine and counts from then on.
     MaterializationApproved = 40,
-    /// What a check had blocked is thrown away.
+    /// A quarantined materialization was rejected.
     MaterializationRejected = 41,
+    /// Acknowledgement: what was approved is where readers look for it, and counts.
+    MaterializationReleased = 42,
 }
 
 /// The version this build writes for every event kind.
 pub const EVENT_VERSION: u32 = 1;
+
+impl EventData {
+    /// The run that it is about.
+    pub fn run_id(&self) -> Option<RunId> {
+        match self {
+            EventData::RunRequested(payload) => Some(payload.run_id),
+            EventData::PlanCreated(payload) => Some(payload.run_id),
+            EventData::RunTriggered(payload) => Some(payload.run_id),
+            EventData::RunCancelRequested(payload) => Some(payload.run_id),
+            EventData::DispatchRequested(payload) => Some(payload.run_id),
+            EventData::DispatchEnqueued(payload) => Some(payload.run_id),
+            EventData::TimerRequested(payload) => Some(payload.run_id),
+            EventData::TimerEnqueued(payload) => Some(payload.run_id),
+            EventData::TimerFired(payload) => Some(payload.run_id),
+            EventData::TaskStarted(payload) => Some(payload.run_id),
+            EventData::TaskHeartbeat(payload) => Some(payload.run_id),
+            EventData::TaskFinished(payload) => Some(payload.run_id),
+            EventData::AssetsDeployed(_)
+            | EventData::DynamicPartitionsChanged(_)
+            | EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
+            | EventData::Unknown(_) => None,
+        }
+    }
+
+    /// The task that it is about.
+    pub fn task_key(&self) -> Option<&TaskKey> {
+        match self {
+            EventData::DispatchRequested(payload) => Some(&payload.task_key),
+            EventData::DispatchEnqueued(payload) => Some(&payload.task_key),
+            EventData::TimerRequested(payload) => Some(&payload.task_key),
+            EventData::TimerEnqueued(payload) => Some(&payload.task_key),
+            EventData::TimerFired(payload) => payload.task_key.as_ref(),
+            EventData::TaskStarted(payload) => Some(&payload.task_key),
+            EventData::TaskHeartbeat(payload) => Some(&payload.task_key),
+            EventData::TaskFinished(payload) => Some(&payload.task_key),
+            EventData::RunRequested(_)
+            | EventData::PlanCreated(_)
+            | EventData::RunTriggered(_)
+            | EventData::RunCancelRequested(_)
+            | EventData::AssetsDeployed(_)
+            | EventData::DynamicPartitionsChanged(_)
+            | EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
+            | EventData::Unknown(_) => None,
+        }
+    }
+
+    /// Who is responsible for it unless the event says otherwise: what follows from the payload is not written again.
+    pub(crate) fn usual_principal(&self) -> Principal {
+        match self {
+            EventData::DispatchRequested(_) => Principal::controller("ready_dispatch"),
+            EventData::TimerRequested(_) | EventData::TimerFired(_) => Principal::controller("timers"),
+            EventData::TaskStarted(payload) => Principal::worker(payload.worker_id.clone()),
+            EventData::RunRequested(_)
+            | EventData::PlanCreated(_)
+            | EventData::RunTriggered(_)
+            | EventData::RunCancelRequested(_)
+            | EventData::DispatchEnqueued(_)
+            | EventData::TimerEnqueued(_)
+            | EventData::TaskHeartbeat(_)
+            | EventData::TaskFinished(_)
+            | EventData::AssetsDeployed(_)
+            | EventData::DynamicPartitionsChanged(_)
+            | EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::ClockStepped(_)
+            | EventData::MaterializationReleased(_)
+            | EventData::Unknown(_) => Principal::system(),
+        }
+    }
+}

@@ -1,14 +1,14 @@
-//! What can go wrong with a task, and which of it is worth another try.
+//! Failures of tasks, and which of them are retryable.
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, for programs.
+/// Machine-readable code of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCode {
     /// A connection failed.
     NetworkError,
-    /// Somebody asked us to slow down.
+    /// A service asked to slow down.
     RateLimited,
     /// A service was not there.
     ServiceUnavailable,
@@ -20,7 +20,7 @@ pub enum ErrorCode {
     DiskFull,
     /// The process that ran it died.
     WorkerCrash,
-    /// The worker was not heard of for too long.
+    /// The heartbeat timeout passed.
     HeartbeatLost,
     /// The attempt was lost too often without anybody to blame.
     Interrupted,
@@ -36,7 +36,7 @@ pub enum ErrorCode {
     SchemaViolation,
     /// Data does not match its checksum.
     DataCorruption,
-    /// What was reported as stored is not there.
+    /// Data that was reported as stored is missing.
     OutputMissing,
     /// A definition is wrong.
     InvalidDefinition,
@@ -50,13 +50,13 @@ pub enum ErrorCode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ErrorCategory {
-    /// Goes away by itself.
+    /// Passes by itself.
     Transient,
     /// The machine's fault.
     Infrastructure,
     /// The user's code.
     UserCode,
-    /// The data that came in.
+    /// The input data.
     Input,
     /// The definition.
     Configuration,
@@ -111,7 +111,7 @@ impl ErrorCategory {
     }
 }
 
-/// What went wrong, for people and for retry rules.
+/// Describes a failure for people and for retry rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskError {
     /// For programs.

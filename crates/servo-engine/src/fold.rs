@@ -25,7 +25,7 @@ use servo_core::planted::{self, Mistake};
 use crate::event::{Event, EventData};
 use crate::state::State;
 
-/// What the fold did with an event.
+/// Outcome of folding one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// It changed the state.
@@ -70,10 +70,10 @@ impl State {
         self.head.last_event = self.head.last_event.max(event.id);
         self.head.last_event_at = self.head.last_event_at.max(event.at);
         match &event.data {
-            EventData::RunRequested(payload) => runs::requested(self, at, payload, &event.idempotency_key),
+            EventData::RunRequested(payload) => runs::requested(self, at, event, payload),
             EventData::PlanCreated(payload) => runs::planned(self, at, payload),
             EventData::RunTriggered(payload) => runs::triggered(self, at, payload),
-            EventData::RunCancelRequested(payload) => cancel::requested(self, at, payload),
+            EventData::RunCancelRequested(payload) => cancel::requested(self, at, &event.principal, payload),
             EventData::DispatchRequested(payload) => dispatch::requested(self, at, payload),
             EventData::DispatchEnqueued(payload) => dispatch::enqueued(self, at, payload),
             EventData::TimerRequested(payload) => timers::requested(self, at, payload),
@@ -83,10 +83,13 @@ impl State {
             EventData::TaskStarted(payload) => tasks::started(self, at, payload),
             EventData::TaskHeartbeat(payload) => tasks::heartbeat(self, at, payload),
             EventData::TaskFinished(payload) => tasks::finished(self, at, payload, &event.idempotency_key),
-            EventData::AssetsDeployed(payload) => definitions::deployed(self, at, payload),
-            EventData::DynamicPartitionsChanged(payload) => partitions::changed(self, at, payload),
+            EventData::AssetsDeployed(payload) => definitions::deployed(self, at, &event.principal, payload),
+            EventData::DynamicPartitionsChanged(payload) => {
+                partitions::changed(self, at, &event.principal, payload)
+            }
             EventData::MaterializationApproved(payload) => reviews::approved(self, at, payload),
             EventData::MaterializationRejected(payload) => reviews::rejected(self, payload),
+            EventData::MaterializationReleased(payload) => reviews::released(self, at, payload),
             EventData::Unknown(_) => {
                 self.head.unknown_events += 1;
                 Applied::No(Ignored::UnknownEvent)

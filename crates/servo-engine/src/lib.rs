@@ -27,6 +27,7 @@ pub mod controllers;
 mod decide;
 pub mod definitions;
 mod derive;
+pub mod effect;
 pub mod event;
 mod failure;
 mod fold;
@@ -35,8 +36,10 @@ mod lifecycle;
 pub mod outputs;
 mod plan;
 pub mod planner;
+mod principal;
 mod provenance;
 mod refusal;
+pub mod requests;
 mod retry;
 pub mod rows;
 mod settings;
@@ -47,10 +50,12 @@ pub mod testing;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, ChangePartitions, Deploy, Input, Reply, Report, Review, TriggerRun, Verdict,
+    Attempt, CancelRun, Change, ChangePartitions, Command, Deploy, Finish, Finished, Heartbeat,
+    HeartbeatReply, Input, Reply, Report, Review, RunPlan, RunReply, Started, TriggerRun, Verdict,
 };
-pub use derive::{fingerprint_prefix, idempotency_hash};
-pub use event::{Event, EventData, EventKind, Outcome, Progress, Trigger};
+pub use derive::idempotency_hash;
+pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
+pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
@@ -59,13 +64,16 @@ pub use lifecycle::{
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
+pub use requests::{RequestError, RunRequest};
 pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::Settings;
 pub use state::{
     Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, State, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, SharedItems, SharedMap, SharedVec, Snapshot, State, Task,
+    TaskRef,
 };
-pub use step::{Dispatch, Effect, Engine, Step};
+pub use step::{Engine, Step};

@@ -32,7 +32,7 @@ macro_rules! named_enum {
 }
 
 named_enum! {
-    /// Where a task is.
+    /// The state of a task.
     TaskState {
         /// Planned; its run has not started.
         Planned = "PLANNED",
@@ -81,13 +81,13 @@ impl TaskState {
 }
 
 named_enum! {
-    /// Where a run is.
+    /// The state of a run.
     RunState {
         /// Asked for; not planned or not started.
         Pending = "PENDING",
-        /// At work.
+        /// In progress.
         Running = "RUNNING",
-        /// Told to stop; some tasks still run.
+        /// Being cancelled; some tasks still run.
         Cancelling = "CANCELLING",
         /// Stopped on request.
         Cancelled = "CANCELLED",
@@ -117,7 +117,7 @@ named_enum! {
         Planned = "planned",
         /// Its run started.
         RunStarted = "run_started",
-        /// Everything it waited for succeeded.
+        /// All its dependencies succeeded.
         DependenciesSatisfied = "dependencies_satisfied",
         /// A queue took it.
         EnqueuedForDispatch = "enqueued_for_dispatch",
@@ -137,13 +137,13 @@ named_enum! {
         Interrupted = "interrupted",
         /// The wait before the next attempt is over.
         RetryTimerExpired = "retry_timer_expired",
-        /// Somebody cancelled its run.
+        /// Its run was cancelled.
         RunCancelled = "run_cancelled",
         /// Its run took too long.
         RunTimedOut = "run_timed_out",
         /// Cancelled without waiting for a silent worker.
         ForceCancelled = "force_cancelled",
-        /// Something before it failed.
+        /// An upstream task failed.
         UpstreamFailed = "upstream_failed",
     }
 }
@@ -157,9 +157,9 @@ named_enum! {
         Started = "started",
         /// Every task succeeded.
         AllTasksSucceeded = "all_tasks_succeeded",
-        /// Some tasks failed.
+        /// At least one task failed.
         TasksFailed = "tasks_failed",
-        /// Somebody cancelled it.
+        /// A user cancelled it.
         UserCancelled = "user_cancelled",
         /// It took too long.
         TimedOut = "timed_out",
@@ -167,7 +167,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What became of an edge between two tasks.
+    /// The resolution of an edge between two tasks.
     Resolution {
         /// The upstream succeeded.
         Success = "SUCCESS",
@@ -189,7 +189,7 @@ named_enum! {
         Created = "CREATED",
         /// A worker has it.
         Acked = "ACKED",
-        /// Given up: cancelled, or never started.
+        /// Abandoned: cancelled, or never started.
         Failed = "FAILED",
     }
 }
@@ -201,7 +201,7 @@ named_enum! {
         Scheduled = "SCHEDULED",
         /// An external service will call.
         Enqueued = "ENQUEUED",
-        /// Came due.
+        /// Fired.
         Fired = "FIRED",
         /// No longer wanted.
         Cancelled = "CANCELLED",
@@ -219,7 +219,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What is to be said of the data of a partition.
+    /// The status of a partition's data, as shown to people.
     DataStatus {
         /// There is none: nothing succeeded yet.
         NeverMaterialized = "NEVER_MATERIALIZED",
@@ -239,7 +239,7 @@ named_enum! {
         Json = "json",
         /// Bytes as they are.
         Bin = "bin",
-        /// Whatever a resource of the project has stored.
+        /// The resource of the project that stored it defines the format.
         Io = "io",
         /// Lies somewhere else, in a place that the function named.
         External = "external",
@@ -261,13 +261,13 @@ named_enum! {
 }
 
 named_enum! {
-    /// What became of an output.
+    /// The state of an output.
     OutputState {
         /// It is stored, and counts if the attempt does.
         Committed = "COMMITTED",
         /// A check blocked it, and it is kept for review.
         Quarantined = "QUARANTINED",
-        /// A check blocked it, and nobody keeps it.
+        /// A check blocked it, and it was not kept.
         Discarded = "DISCARDED",
         /// Its worker calls it committed, but storage does not have it.
         Missing = "MISSING",

@@ -1,4 +1,4 @@
-//! What an attempt made, as its worker reports it.
+//! The outputs of an attempt, as its worker reports them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ pub fn materialization_of(attempt: AttemptId) -> MaterializationId {
 pub struct OutputReport {
     /// The asset.
     pub asset: AssetKey,
-    /// What became of it.
+    /// Its state.
     pub state: OutputState,
-    /// Where the data lies, if not where Servo puts it.
+    /// Location of the data, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The form of the data.
@@ -46,15 +46,15 @@ pub struct OutputReport {
     /// The types of the columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<BTreeMap<String, String>>,
-    /// What the function said about it: JSON texts by name.
+    /// Metadata that the function attached: JSON texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// What became of its checks, in the order in which they ran.
+    /// Results of its checks, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckReport>,
 }
 
-/// What became of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct CheckReport {
@@ -77,7 +77,7 @@ pub struct CheckReport {
     pub duration_ms: u64,
 }
 
-/// What an attempt has used.
+/// Resource usage of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Usage {

@@ -12,7 +12,7 @@ use crate::retry::RetryPolicy;
 /// One task as a caller describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRequest {
-    /// What it does.
+    /// Identity of the task: asset, partition, operation.
     pub key: TaskKey,
     /// The tasks of the same plan it waits for, in any order.
     pub upstream: Vec<TaskKey>,
@@ -38,7 +38,7 @@ pub struct TaskOptions {
     /// Queue other than the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_queue: Option<Arc<str>>,
-    /// What it needs of a machine.
+    /// The machine resources it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<Compute>,
     /// Further assets that the same task materializes, beside that of its key and for the same partition.
@@ -52,7 +52,7 @@ pub struct TaskOptions {
 /// One task of a normalized plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskSpec {
-    /// What it does.
+    /// Identity of the task: asset, partition, operation.
     pub task_key: TaskKey,
     /// Positions in the plan of the tasks it waits for, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,7 +72,7 @@ pub struct Plan {
 /// Why a list of tasks is not a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// Nothing to do.
+    /// The plan has no tasks.
     #[error("the plan has no tasks; select at least one")]
     Empty,
     /// More tasks than a run may have.
@@ -96,7 +96,7 @@ pub enum PlanError {
     UnknownUpstream {
         /// The waiting task.
         task: TaskKey,
-        /// What it waits for.
+        /// The upstream task.
         upstream: TaskKey,
     },
     /// Tasks that wait for each other.

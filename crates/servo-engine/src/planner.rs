@@ -17,7 +17,8 @@ mod stages;
 
 use std::collections::BTreeMap;
 
-use servo_core::partitions::{Moment, PartitionSet};
+use serde::{Deserialize, Serialize};
+use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
 
@@ -30,29 +31,39 @@ use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use lookup::Lookup;
 use outside::Outside;
 
-/// What to plan.
+/// A request to plan a run.
 #[derive(Debug, Clone)]
 pub struct PlanRequest {
     /// Which assets.
     pub selection: Selection,
-    /// Which of their partitions.
+    /// Partitions of the assets.
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
     pub config: BTreeMap<String, String>,
 }
 
-/// Which partitions, as people write them. Together they are the union.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Partitions in the user's notation; the union of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionChoice {
     /// Keys, such as `2013-01-15` or `date=2013-01-15,region=eu`; a dimension left out means all of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Ranges, such as `2013-01-01..2013-01-31`, both ends included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<String>,
     /// The newest partition of every asset.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latest: bool,
 }
 
-/// What is materialized, outside the plan.
+impl PartitionChoice {
+    /// Whether no partitions are asked for.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Looks up materializations that exist outside the plan.
 pub trait Materializations {
     /// The latest good materialization of every partition of an asset that has one.
     fn of<'s>(
@@ -61,7 +72,7 @@ pub trait Materializations {
     ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's>;
 }
 
-/// What a plan depends on besides definitions and request.
+/// The inputs of a plan besides definitions and request.
 #[derive(Clone, Copy)]
 pub struct PlanContext<'a> {
     /// The tenant, for the fingerprint.
@@ -69,14 +80,14 @@ pub struct PlanContext<'a> {
     /// The workspace, for the fingerprint.
     pub workspace: &'a WorkspaceId,
     /// Time, and keys of dynamic partitions.
-    pub at: Moment<'a>,
-    /// What is materialized.
+    pub at: PartitionContext<'a>,
+    /// Existing materializations.
     pub materializations: &'a dyn Materializations,
     /// The most tasks that a run may have.
     pub max_tasks: u32,
 }
 
-/// A plan, and how it came about.
+/// A plan, and its explanation.
 #[derive(Debug, Clone)]
 pub struct Planned {
     /// The plan.
@@ -122,7 +133,7 @@ pub struct PlannedTask {
     pub index: Vec<u64>,
     /// From 0.
     pub stage: u32,
-    /// What it reads or waits for, in the order of declaration.
+    /// Its inputs and dependencies, in the order of declaration.
     pub inputs: Vec<PlannedInput>,
 }
 

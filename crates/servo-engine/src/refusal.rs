@@ -1,10 +1,10 @@
-//! Why the engine says no.
+//! Refusals of the engine.
 
 use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
 
-/// What kind of no it is; decides HTTP status, exit code and retries.
+/// The kind of a refusal; decides HTTP status, exit code and retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// 400.
@@ -23,7 +23,9 @@ pub enum RefusalKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Refusal {
-    #[error("there is no run {run_id} at work or recently ended; `servo run list` shows what there is")]
+    #[error(
+        "there is no run {run_id} that is active or ended recently; `servo run list` shows what there is"
+    )]
     UnknownRun { run_id: RunId },
     #[error("run {run_id} has no task {task_key}")]
     UnknownTask { run_id: RunId, task_key: TaskKey },
@@ -31,6 +33,8 @@ pub enum Refusal {
         "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
     )]
     RunKeyConflict { run_key: Arc<str>, run_id: RunId },
+    #[error("the plan of the run is out of date: {0}; ask again")]
+    StalePlan(crate::requests::StalePlan),
     #[error("run {run_id} has already ended as {state}")]
     RunEnded { run_id: RunId, state: crate::lifecycle::RunState },
     #[error(
@@ -71,13 +75,14 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What kind of no it is.
+    /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
             Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } | Refusal::NotInQuarantine { .. } => {
                 RefusalKind::NotFound
             }
             Refusal::RunKeyConflict { .. }
+            | Refusal::StalePlan(_)
             | Refusal::RunEnded { .. }
             | Refusal::ForceTooSoon { .. }
             | Refusal::StaleAttempt { .. }

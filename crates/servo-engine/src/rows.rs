@@ -10,7 +10,6 @@ mod asset_definitions;
 mod check_results;
 mod delta;
 mod deployments;
-mod discards;
 mod dynamic_partitions;
 mod edges;
 mod for_each;
@@ -29,9 +28,8 @@ mod timers;
 
 pub use asset_definitions::AssetDefinitionRow;
 pub use check_results::CheckResultRow;
-pub use delta::{AppendedRows, Delta, EndedRows, GoneKeys, Head, HotRows};
+pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, RemovedKeys};
 pub use deployments::DeploymentRow;
-pub use discards::Discard;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};

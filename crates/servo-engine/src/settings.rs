@@ -2,7 +2,7 @@
 
 use servo_core::Millis;
 
-/// What an engine may be told. Two engines with equal settings and equal logs hold equal states.
+/// Configuration of an engine. Two engines with equal settings and equal logs hold equal states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Tasks dispatched or running at once in the workspace.

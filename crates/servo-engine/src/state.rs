@@ -1,4 +1,4 @@
-//! What the workspace looks like after folding a prefix of its log.
+//! The state of a workspace after folding a prefix of its log.
 //!
 //! State is hot: runs at work, ended runs that are recent, and indexes over them. It is bounded by active work, not
 //! by history (ADR-039). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
@@ -9,28 +9,31 @@ mod code_versions;
 mod dedup;
 mod definitions;
 mod dynamic;
-mod given_up;
 mod index;
 mod partition_status;
 mod quarantine;
 mod run;
 mod run_rows;
+mod shared;
 mod snapshot;
 mod statuses;
 mod task;
+mod view;
 
 pub use definitions::Deployment;
 pub use index::{Deadline, TaskRef};
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
+pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
 pub use task::{PastAttempt, RetryTimer, Task};
+pub use view::Snapshot;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, Fingerprint, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use changes::Changes;
@@ -45,7 +48,7 @@ pub(crate) use statuses::Statuses;
 pub(crate) use task::Outbox;
 
 use crate::definitions::{AssetDef, Definitions};
-use crate::rows::{Delta, Head, QuarantineRow};
+use crate::rows::{Delta, Head, PartitionStatusRow, QuarantineRow};
 use crate::settings::Settings;
 
 /// The state of one workspace.
@@ -55,14 +58,14 @@ pub struct State {
     pub(crate) workspace: WorkspaceId,
     pub(crate) settings: Settings,
     pub(crate) head: Head,
-    pub(crate) runs: BTreeMap<RunId, Run>,
+    pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
-    pub(crate) recent: BTreeSet<(EventId, RunId)>,
+    pub(crate) recent: SharedMap<(EventId, RunId), ()>,
     pub(crate) recent_tasks: usize,
-    pub(crate) definitions: Deployed,
-    pub(crate) dynamic: DynamicPartitions,
+    pub(crate) definitions: Arc<Deployed>,
+    pub(crate) dynamic: Arc<DynamicPartitions>,
     pub(crate) statuses: Statuses,
-    /// What waits for review.
+    /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
@@ -83,11 +86,11 @@ impl State {
                 last_event_at: Timestamp::EPOCH,
                 unknown_events: 0,
             },
-            runs: BTreeMap::new(),
-            recent: BTreeSet::new(),
+            runs: SharedMap::default(),
+            recent: SharedMap::default(),
             recent_tasks: 0,
-            definitions: Deployed::default(),
-            dynamic: DynamicPartitions::default(),
+            definitions: Arc::default(),
+            dynamic: Arc::default(),
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
             run_keys: RunKeyIndex::default(),
@@ -97,7 +100,7 @@ impl State {
         }
     }
 
-    /// How far the fold has come.
+    /// Position of the fold in the log.
     pub fn head(&self) -> Head {
         self.head
     }
@@ -117,19 +120,19 @@ impl State {
         &self.workspace
     }
 
-    /// A run that is at work or ended recently.
+    /// A run that is active or ended recently.
     pub fn run(&self, id: RunId) -> Option<&Run> {
-        self.runs.get(&id)
+        self.runs.get(&id).map(|run| &**run)
     }
 
     /// Every run in memory, by id.
     pub fn runs(&self) -> impl DoubleEndedIterator<Item = &Run> {
-        self.runs.values()
+        self.runs.values().map(|run| &**run)
     }
 
     /// Ended runs that left memory and have not been taken by [`State::take_delta`] yet.
-    pub fn ended_unwritten(&self) -> &[Run] {
-        &self.changes.ended
+    pub fn ended_unwritten(&self) -> impl Iterator<Item = &Run> {
+        self.changes.ended.iter().map(|run| &**run)
     }
 
     /// Runs that have not ended.
@@ -147,7 +150,7 @@ impl State {
         self.index.ready.len()
     }
 
-    /// When the engine must look again if nothing happens before.
+    /// The time of the next deadline.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.index.deadlines.first().map(|(at, _)| *at)
     }
@@ -183,12 +186,17 @@ impl State {
         self.definitions.checked()
     }
 
-    /// What waits for review, by asset and materialization: at most one for each partition.
+    /// Materializations that wait for review, by asset and materialization: at most one for each partition.
     pub fn quarantine(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
-        self.quarantine.rows()
+        self.quarantine.rows().filter(|row| row.approved_event_id.is_none())
     }
 
-    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::Moment`] reads.
+    /// What was approved and is not released yet, by asset and materialization.
+    pub fn approved(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
+        self.quarantine.approved()
+    }
+
+    /// Keys of dynamic partitions by name, each list sorted: what [`servo_core::partitions::PartitionContext`] reads.
     pub fn dynamic_partitions(&self) -> &BTreeMap<String, Vec<String>> {
         self.dynamic.keys()
     }
@@ -203,7 +211,7 @@ impl State {
         self.partition_status(asset, partition)?.latest()
     }
 
-    /// What is known of a partition; none if nobody ever tried to materialize it.
+    /// The status of a partition; none if it was never attempted.
     pub fn partition_status(
         &self,
         asset: &AssetKey,
@@ -212,8 +220,17 @@ impl State {
         self.statuses.get(asset, partition)
     }
 
-    /// What is known of the partitions of an asset, by the canonical text of their keys, in its order; none stands for
-    /// an asset without partitions.
+    /// The same as a row of its table.
+    pub fn partition_status_row(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionStatusRow> {
+        self.statuses.row(asset, partition)
+    }
+
+    /// The statuses of the partitions of an asset, in the order of the canonical text of their keys; an asset without
+    /// partitions has one entry without a key.
     pub fn partition_statuses(
         &self,
         asset: &AssetKey,
@@ -231,11 +248,11 @@ impl State {
         self.statuses.assets()
     }
 
-    /// Prefix of the fingerprint a run was first asked for with. A run in memory answers for itself, even when the
-    /// index has forgotten its key: one id never names two runs at once.
-    pub(crate) fn requested_with(&self, run: RunId) -> Option<u64> {
-        let of_run = |run: &Run| crate::derive::fingerprint_prefix(&run.fingerprint);
-        self.run_keys.get(run).or_else(|| self.runs.get(&run).map(of_run))
+    /// The fingerprint a run was first asked for with. A run in memory answers for itself, even when the index has
+    /// forgotten its key: one id never names two runs at once.
+    pub(crate) fn requested_with(&self, run: RunId) -> Option<Fingerprint> {
+        let of_index = || self.run_keys.get(run);
+        self.run(run).map(|run| run.fingerprint.clone()).or_else(of_index)
     }
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
@@ -251,25 +268,25 @@ impl State {
         version: EventId,
         change: impl FnOnce(&mut Task),
     ) {
-        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
         let before = index::keys_of(owner, task, &self.settings);
         let subject = &mut owner.tasks[task as usize];
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
-        self.changes.task(owner, task);
+        self.changes.task(run, task);
         let after = index::keys_of(owner, task, &self.settings);
         self.index.replace(TaskRef { run, task }, before, after);
     }
 
     /// Changes a run's own fields through its indexes.
     pub(crate) fn change_run(&mut self, run: RunId, version: EventId, change: impl FnOnce(&mut Run)) {
-        let Some(owner) = self.runs.get_mut(&run) else { return };
+        let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
         let before = owner.deadline(&self.settings);
         change(owner);
         owner.version = owner.version.max(version);
-        self.changes.run(owner);
+        self.changes.run(run);
         let after = owner.deadline(&self.settings);
         self.index.replace_deadline(Deadline::Run(run), before, after);
     }

@@ -2,41 +2,22 @@
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId, Timestamp};
+use servo_core::{EventId, RunId, Timestamp};
 
-use crate::command::{Attempt, Input, Reply};
-use crate::controllers::{self, Freshness, anti_entropy, dispatcher};
-use crate::decide::{Answer, decide};
+use crate::command::{Change, Finish, Input, Reply, RunReply};
+use crate::controllers::{self, Freshness, anti_entropy};
+use crate::decide::{Answer, Decision, decide};
 use crate::derive::next_event_id;
-use crate::event::{Event, EventData};
+use crate::effect::{self, Effect, Release};
+use crate::event::{Causation, Event, EventData};
+use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::state::State;
-use crate::work::Work;
 
-/// Controllers react to each other at most this often within a step; what is left comes with the next one.
+/// Most rounds of controllers within a step; the rest comes with the next one.
 const MAX_ROUNDS: usize = 8;
 
-/// An attempt that a queue must take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dispatch {
-    /// The attempt.
-    pub attempt: Attempt,
-    /// The queue.
-    pub queue: Arc<str>,
-    /// Longest it may run.
-    pub timeout: Option<Millis>,
-    /// What it does; none if what it makes is not deployed.
-    pub work: Option<Arc<Work>>,
-}
-
-/// Something to do in the world once the batch is durable (P4). Every effect is idempotent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Hand an attempt to its queue.
-    Enqueue(Dispatch),
-}
-
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Step {
     /// To append as one batch; may be empty.
@@ -71,13 +52,23 @@ impl Engine {
         self.freshness = freshness;
     }
 
-    /// When to look again if nothing happens before. What may not fire yet does not count.
+    /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
         match self.freshness {
             Freshness::Current => first,
-            Freshness::Unheard | Freshness::Lagging => self.state.next_deadline_after(now),
+            Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         }
+    }
+
+    /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
+    /// follow from the part of the log that was folded, and removals of what abandoned attempts may have left since. To
+    /// be carried out once, before anything that follows.
+    pub fn recovered_effects(&mut self) -> Vec<Effect> {
+        let mut effects = effect::unfinished(&self.state);
+        effects.extend(self.state.changes.take_effects());
+        effects.extend(effect::abandoned(&self.state));
+        effects
     }
 
     /// The state, including what is not yet durable.
@@ -90,82 +81,141 @@ impl Engine {
         &mut self.state
     }
 
-    /// What the controllers want when nothing comes in: for a state that was read from projections and may lag.
+    /// The events that the controllers want without any input: for a state that was read from projections and may lag.
     pub fn reconcile(&mut self, now: Timestamp) -> Step {
         let mut step = Step::default();
         for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
-            self.emit(data, now, &mut step);
+            self.react(data, now, &mut step);
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
-    /// Decides about `inputs`, lets the controllers react, and folds what was decided.
+    /// Decides `inputs`, runs the controllers, and folds the resulting events.
     ///
     /// The state moves on at once; if the batch cannot be appended, throw the engine away and load it again (ADR-040).
     pub fn step(&mut self, inputs: &[Input], now: Timestamp) -> Step {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
-            let decision = decide(&self.state, &self.secret, input, now);
+            let Decision { events, principal, answer } = decide(&self.state, &self.secret, input, now);
             let first = step.events.len();
-            for data in decision.events {
-                self.emit(data, now, &mut step);
+            for data in events {
+                // The first event is caused by the request, the others by it.
+                let before = step.events.get(first).map(|event| Causation::Event(event.id));
+                let cause = before.or_else(|| self.cause(input, &data));
+                self.emit(data, principal.clone(), cause, now, &mut step);
             }
             let event_id = step.events.get(first).map(|event| event.id);
-            step.replies.push(match (decision.answer, event_id) {
+            step.replies.push(match (answer, event_id) {
                 (Answer::Now(answer), _) => answer,
-                (Answer::FirstEvent, Some(event_id)) => Ok(Reply::Accepted { event_id }),
-                (Answer::NewRun(run_id), accepted) => Ok(Reply::Run { run_id, accepted }),
-                (Answer::FirstEvent, None) => Ok(Reply::Duplicate),
+                (Answer::NewRun(run_id), accepted) => Ok(Reply::Run(RunReply { run_id, accepted })),
+                (Answer::Change, Some(event_id)) => Ok(Reply::Change(Change::Accepted { event_id })),
+                (Answer::Change, None) => Ok(Reply::Change(Change::Duplicate)),
+                (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
+                (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             });
             if matches!(input, Input::Sweep) {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
-                    self.emit(data, now, &mut step);
+                    self.react(data, now, &mut step);
                 }
+                step.effects.extend(effect::abandoned(&self.state));
             }
         }
-        self.settle(now, &mut step);
+        self.run_controllers(now, &mut step);
         step
     }
 
-    /// Lets the controllers react to each other, and closes the batch.
-    fn settle(&mut self, now: Timestamp, step: &mut Step) {
+    /// Runs the controllers until they add nothing, and closes the batch.
+    fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         for _ in 0..MAX_ROUNDS {
             let wanted = controllers::reconcile(&self.state, now, self.freshness);
             if wanted.is_empty() {
                 break;
             }
             for data in wanted {
-                self.emit(data, now, step);
+                self.react(data, now, step);
             }
         }
         if !step.events.is_empty() {
             self.state.head.seq += 1;
         }
         step.ended = self.state.changes.take_just_ended();
+        step.effects.extend(self.state.changes.take_effects());
     }
 
-    fn emit(&mut self, data: EventData, now: Timestamp, step: &mut Step) {
+    /// Emits what a controller wants.
+    fn react(&mut self, data: EventData, now: Timestamp, step: &mut Step) {
+        let cause = self.last_change(&data).map(Causation::Event);
+        let principal = data.usual_principal();
+        self.emit(data, principal, cause, now, step);
+    }
+
+    /// The request that an input came with, or else the last change of what it is about.
+    fn cause(&self, input: &Input, data: &EventData) -> Option<Causation> {
+        input.request_id().map(Causation::Request).or_else(|| self.last_change(data).map(Causation::Event))
+    }
+
+    /// The newest event that changed what this one is about.
+    fn last_change(&self, data: &EventData) -> Option<EventId> {
+        let run = self.state.run(data.run_id()?)?;
+        let task = data.task_key().and_then(|key| run.position(key));
+        Some(task.map_or(run.version, |position| run.tasks[position as usize].version))
+    }
+
+    fn emit(
+        &mut self,
+        data: EventData,
+        principal: Principal,
+        causation: Option<Causation>,
+        now: Timestamp,
+        step: &mut Step,
+    ) {
         let idempotency_key = data.idempotency_key();
         let event = Event {
             id: next_event_id(self.state.head.last_event, now, &idempotency_key),
             at: now,
             source: self.source.clone(),
+            principal,
             tenant: self.state.tenant.clone(),
             workspace: self.state.workspace.clone(),
             idempotency_key,
-            correlation: None,
-            causation: None,
+            causation,
             data,
         };
         self.state.apply(&event);
-        if let EventData::DispatchRequested(request) = &event.data {
-            let wanted = self.state.runs.get(&request.run_id).and_then(|run| {
-                let task = &run.tasks[run.position(&request.task_key)? as usize];
-                dispatcher::dispatch(&self.state, run, task)
-            });
-            step.effects.extend(wanted.map(Effect::Enqueue));
-        }
+        step.effects.extend(self.intended_by(&event.data));
         step.events.push(event);
+    }
+
+    /// The effect that an event announces and another one will acknowledge.
+    fn intended_by(&self, intent: &EventData) -> Option<Effect> {
+        match intent {
+            EventData::DispatchRequested(request) => {
+                let run = self.state.runs.get(&request.run_id)?;
+                let task = &run.tasks[run.position(&request.task_key)? as usize];
+                effect::dispatch(&self.state, run, task).map(Effect::Enqueue)
+            }
+            EventData::MaterializationApproved(approved) => {
+                let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
+                Some(Effect::Release(Release::of(row)))
+            }
+            EventData::RunRequested(_)
+            | EventData::PlanCreated(_)
+            | EventData::RunTriggered(_)
+            | EventData::RunCancelRequested(_)
+            | EventData::DispatchEnqueued(_)
+            | EventData::TimerRequested(_)
+            | EventData::TimerEnqueued(_)
+            | EventData::TimerFired(_)
+            | EventData::ClockStepped(_)
+            | EventData::TaskStarted(_)
+            | EventData::TaskHeartbeat(_)
+            | EventData::TaskFinished(_)
+            | EventData::AssetsDeployed(_)
+            | EventData::DynamicPartitionsChanged(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_)
+            | EventData::Unknown(_) => None,
+        }
     }
 }

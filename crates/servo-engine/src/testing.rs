@@ -1,4 +1,4 @@
-//! What must always hold, as functions: for the tests of this crate and for the simulation.
+//! Invariants as functions: for the tests of this crate and for the simulation.
 
 pub mod invariants;
 pub mod tables;

@@ -1,4 +1,4 @@
-//! What an attempt has to do, as a worker needs to know it: a function, what it reads, what it makes.
+//! The resolved work of an attempt, as a worker needs it: the function, its inputs, its outputs.
 //!
 //! Plain data. It is put together from definitions and state when the attempt is dispatched (ADR-061). The exact
 //! materializations are in the log with the dispatch (ADR-086): what is promoted afterwards does not change what an
@@ -17,7 +17,7 @@ use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
 use crate::definitions::{CheckDef, Isolation, SecretDef};
 use crate::outputs::DataFormat;
 
-/// What an attempt does.
+/// The resolved work of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// `module:qualname`.
@@ -25,10 +25,10 @@ pub struct Work {
     /// For which partition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<WorkPartition>,
-    /// What parameters are given.
+    /// Inputs, by parameter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<WorkInput>,
-    /// What is made, at least one.
+    /// Outputs; at least one.
     pub outputs: Vec<WorkOutput>,
     /// Values of the configuration, as JSON texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -51,12 +51,12 @@ pub struct WorkPartition {
     pub window: Option<(Timestamp, Timestamp)>,
 }
 
-/// What one parameter is given.
+/// The input of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkInput {
     /// The parameter.
     pub parameter: String,
-    /// Whose data.
+    /// The asset it reads.
     pub asset: AssetKey,
     /// The resource that loads it; the default storage if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,7 +89,7 @@ pub struct WorkPiece {
 pub struct WorkOutput {
     /// Which.
     pub asset: AssetKey,
-    /// What its data will be known as, if the attempt succeeds.
+    /// The materialization id of its data, if the attempt succeeds.
     pub materialization_id: MaterializationId,
     /// The resource that stores it; the default storage if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct WorkOutput {
     /// Tests of it.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub checks: Arc<[CheckDef]>,
-    /// The good materialization before.
+    /// The previous good materialization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<MaterializationId>,
 }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use servo_core::{MaterializationId, Millis};
 use servo_engine::{
-    Attempt, EventKind, Input, OutboxStatus, Outcome, Refusal, RefusalKind, Reply, Report, RunState,
-    RunTransitionReason, Settings, TaskState, TimerState, TransitionReason, Trigger, TriggerRun,
+    Attempt, Caller, Change, EventKind, Finish, HeartbeatReply, Input, OutboxStatus, Outcome, Refusal,
+    RefusalKind, Reply, Report, RunRequest, RunState, RunTransitionReason, Settings, TaskState, TimerState,
+    TransitionReason, TriggerRun,
 };
 use support::{World, crash, ended_as, fold, key, plan};
 
@@ -56,7 +57,7 @@ fn the_table_of_section_19_holds() {
     let mut world = running();
     world.cancel(false).expect("cancelled");
     assert_eq!((world.task_state("a"), world.run_state()), (TaskState::Running, RunState::Cancelling));
-    assert_eq!(world.beat("a"), Ok(Reply::Heartbeat { should_cancel: true }));
+    assert_eq!(world.beat("a"), Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: true })));
     world.finish("a", ended_as(Outcome::Cancelled)).expect("stops");
     assert_eq!((world.task_state("a"), world.run_state()), (TaskState::Cancelled, RunState::Cancelled));
     assert_eq!(world.task("a").reason, TransitionReason::RunCancelled);
@@ -67,7 +68,7 @@ fn who_cancelled_and_why_is_kept() {
     let mut world = running();
     world.cancel(false).expect("cancelled");
     let cancel = world.run().cancel.clone().expect("it is being cancelled");
-    assert_eq!((cancel.actor.as_str(), cancel.reason.as_str(), cancel.at), ("me", "enough", world.now));
+    assert_eq!((cancel.principal.subject(), cancel.reason.as_str(), cancel.at), ("me", "enough", world.now));
     assert!(!cancel.timed_out);
     assert_eq!(world.run().reason, RunTransitionReason::UserCancelled);
 }
@@ -123,13 +124,17 @@ fn a_result_in_a_cancelling_run_is_late_and_never_promoted() {
         let mut world = running();
         world.cancel(false).expect("cancelled");
         let report = Report { materialization_id: materialization, ..Report::new(outcome) };
-        assert_eq!(world.finish("a", report.clone()), Ok(Reply::Late));
+        assert_eq!(world.finish("a", report.clone()), Ok(Reply::Finish(Finish::Late)));
         let task = world.task("a");
         assert_eq!(task.state, TaskState::Cancelled);
         assert_eq!(task.late_outcome, Some(outcome), "recorded");
         assert_eq!(task.materialization, None, "not promoted");
         assert_eq!(world.run().counts.cancelled, 1);
-        assert_eq!(world.finish("a", report), Ok(Reply::Duplicate), "a second copy is no news");
+        assert_eq!(
+            world.finish("a", report),
+            Ok(Reply::Finish(Finish::Duplicate)),
+            "a second copy is no news"
+        );
     }
 }
 
@@ -143,8 +148,12 @@ fn a_result_for_a_task_that_was_cancelled_already_is_recorded_once() {
     // A worker had taken it all the same.
     let run = world.run().clone();
     let report = |outcome| Input::Finished(attempt.clone(), ended_as(outcome));
-    assert_eq!(world.ask(report(Outcome::Succeeded)), Ok(Reply::Late));
-    assert_eq!(world.ask(report(Outcome::Failed)), Ok(Reply::Duplicate), "the first one stands");
+    assert_eq!(world.ask(report(Outcome::Succeeded)), Ok(Reply::Finish(Finish::Late)));
+    assert_eq!(
+        world.ask(report(Outcome::Failed)),
+        Ok(Reply::Finish(Finish::Duplicate)),
+        "the first one stands"
+    );
     assert_eq!(world.task("a").late_outcome, Some(Outcome::Succeeded));
     assert_eq!(world.task("a").finished_at, run.tasks[0].finished_at);
     assert_eq!((world.run().state, world.run().version), (run.state, run.version), "the run does not change");
@@ -193,7 +202,7 @@ fn force_cancels_what_a_silent_worker_holds_and_leaves_the_others_to_their_worke
     let attempt = world.attempt("a");
     let gone = world.ask(Input::Heartbeat(attempt.clone(), world.now, None)).expect_err("stop now");
     assert_eq!(gone.kind(), RefusalKind::Gone);
-    assert_eq!(world.ask(Input::Finished(attempt, Report::succeeded())), Ok(Reply::Late));
+    assert_eq!(world.ask(Input::Finished(attempt, Report::succeeded())), Ok(Reply::Finish(Finish::Late)));
     world.wait(300);
     world.cancel(true).expect("now b has been silent as well");
     assert_eq!((world.task_state("b"), world.run_state()), (TaskState::Cancelled, RunState::Cancelled));
@@ -223,22 +232,22 @@ fn cancelling_twice_is_a_duplicate_and_the_first_reason_stands() {
     world.cancel(false).expect("cancelled");
     let (written, first) = (world.events().len(), world.run().cancel.clone());
     world.wait(5);
-    assert_eq!(world.cancel(false), Ok(Reply::Duplicate));
+    assert_eq!(world.cancel(false), Ok(Reply::Change(Change::Duplicate)));
     assert_eq!((world.events().len(), &world.run().cancel), (written, &first));
     // In one batch, too.
     let mut world = running();
     let cancel = || {
         Input::Cancel(servo_engine::CancelRun {
             run_id: world.run,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
             force: false,
         })
     };
     let inputs = [cancel(), cancel()];
     let step = world.step(&inputs);
-    assert!(matches!(step.replies[0], Ok(Reply::Accepted { .. })));
-    assert_eq!(step.replies[1], Ok(Reply::Duplicate));
+    assert!(matches!(step.replies[0], Ok(Reply::Change(Change::Accepted { .. }))));
+    assert_eq!(step.replies[1], Ok(Reply::Change(Change::Duplicate)));
 }
 
 #[test]
@@ -258,11 +267,14 @@ fn a_run_that_has_ended_cannot_be_cancelled() {
 #[test]
 fn a_run_that_takes_too_long_is_stopped_and_ends_as_timed_out() {
     let mut world = World::new(Settings::default());
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
     let limit = Some(Millis::from_secs(100));
     let tasks = plan(&[("a", &[]), ("b", &["a"])]);
     let labels = std::collections::BTreeMap::new();
-    world.trigger(TriggerRun::with("k".into(), tasks, trigger, 0, labels, limit));
+    world.trigger(TriggerRun::of_tasks(
+        "k",
+        tasks,
+        RunRequest { labels, timeout: limit, caller: Caller::user("me"), ..RunRequest::default() },
+    ));
     world.start("a").expect("starts");
     world.wait(60);
     world.beat("a").expect("beats");
@@ -279,8 +291,8 @@ fn a_run_that_takes_too_long_is_stopped_and_ends_as_timed_out() {
         (world.task_state("b"), world.task("b").reason),
         (TaskState::Cancelled, TransitionReason::RunTimedOut)
     );
-    assert_eq!(world.beat("a"), Ok(Reply::Heartbeat { should_cancel: true }));
-    assert_eq!(world.finish("a", Report::succeeded()), Ok(Reply::Late));
+    assert_eq!(world.beat("a"), Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: true })));
+    assert_eq!(world.finish("a", Report::succeeded()), Ok(Reply::Finish(Finish::Late)));
     assert_eq!(world.task("a").reason, TransitionReason::RunTimedOut);
     assert_eq!(world.run_state(), RunState::TimedOut);
 }
@@ -289,10 +301,13 @@ fn a_run_that_takes_too_long_is_stopped_and_ends_as_timed_out() {
 fn no_run_outlives_the_limit_of_the_workspace() {
     let settings = Settings { max_run_duration: Millis::from_secs(10), ..Settings::default() };
     let mut world = World::new(settings);
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
     let labels = std::collections::BTreeMap::new();
     let limit = Some(Millis::from_hours(9));
-    world.trigger(TriggerRun::with("k".into(), plan(&[("a", &[])]), trigger, 0, labels, limit));
+    world.trigger(TriggerRun::of_tasks(
+        "k",
+        plan(&[("a", &[])]),
+        RunRequest { labels, timeout: limit, caller: Caller::user("me"), ..RunRequest::default() },
+    ));
     world.pass(10);
     assert_eq!(world.run_state(), RunState::TimedOut);
 }
@@ -314,7 +329,7 @@ fn a_cancel_and_a_result_in_one_batch_are_judged_in_order() {
     let cancel = |world: &World| {
         Input::Cancel(servo_engine::CancelRun {
             run_id: world.run,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
             force: false,
         })
@@ -327,7 +342,7 @@ fn a_cancel_and_a_result_in_one_batch_are_judged_in_order() {
     let mut cancel_first = running();
     let inputs = [cancel(&cancel_first), done(&cancel_first)];
     let step = cancel_first.step(&inputs);
-    assert_eq!(step.replies[1], Ok(Reply::Late));
+    assert_eq!(step.replies[1], Ok(Reply::Finish(Finish::Late)));
     assert_eq!(cancel_first.run_state(), RunState::Cancelled);
 }
 
@@ -345,6 +360,6 @@ fn a_cancelled_attempt_is_not_handed_out_again() {
     let mut world = one_task();
     let attempt: Attempt = world.attempt("a");
     world.cancel(false).expect("cancelled");
-    let out = servo_engine::controllers::dispatcher::outstanding(world.state());
+    let out = servo_engine::effect::outstanding(world.state());
     assert!(out.iter().all(|dispatch| dispatch.attempt != attempt));
 }

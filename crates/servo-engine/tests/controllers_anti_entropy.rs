@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use servo_core::Millis;
 use servo_engine::controllers::{Freshness, anti_entropy, timers};
-use servo_engine::{Engine, EventData, EventKind, Input, Report, Settings, State, Trigger, TriggerRun};
+use servo_engine::{
+    Caller, Engine, EventData, EventKind, Input, Report, RunRequest, Settings, State, TriggerRun,
+};
 use support::{SECRET, World, crash, dispatch, fold, key, kinds, plan};
 
 /// The log without the dispatches: every ready task has lost its outbox row.
@@ -85,9 +87,12 @@ fn the_same_state_wants_the_same_keys_twice() {
 #[test]
 fn a_sweep_gives_slots_to_the_tasks_that_ready_dispatch_would_give_them_to() {
     let request = |run_key: &str, priority| {
-        let trigger = Trigger::Manual { actor: "me".to_owned() };
         let labels = BTreeMap::new();
-        TriggerRun::with(run_key.into(), plan(&[("a", &[])]), trigger, priority, labels, None)
+        TriggerRun::of_tasks(
+            run_key,
+            plan(&[("a", &[])]),
+            RunRequest { priority, labels, caller: Caller::user("me"), ..RunRequest::default() },
+        )
     };
     // Many runs wait for one slot; whatever their ids, the slot belongs to the most important one.
     for important in 0..6 {
@@ -109,8 +114,11 @@ fn a_sweep_gives_slots_to_the_tasks_that_ready_dispatch_would_give_them_to() {
 #[test]
 fn when_every_outbox_row_is_lost_the_most_important_run_comes_first() {
     let request = |run_key: String, priority| {
-        let trigger = Trigger::Manual { actor: "me".to_owned() };
-        TriggerRun::with(run_key.into(), plan(&[("a", &[])]), trigger, priority, BTreeMap::new(), None)
+        TriggerRun::of_tasks(
+            run_key,
+            plan(&[("a", &[])]),
+            RunRequest { priority, caller: Caller::user("me"), ..RunRequest::default() },
+        )
     };
     let mut world = World::new(Settings { max_concurrent_tasks: 2, ..Settings::default() });
     let runs: Vec<_> = (0..6).map(|i| world.trigger(request(format!("r{i}"), i % 3))).collect();

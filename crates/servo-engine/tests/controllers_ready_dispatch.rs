@@ -2,11 +2,10 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-
 use servo_engine::controllers::ready_dispatch;
 use servo_engine::{
-    EventData, Input, Outcome, Plan, Report, Settings, State, TaskOptions, TaskState, Trigger, TriggerRun,
+    Caller, EventData, Input, Outcome, Plan, Report, RunRequest, Settings, State, TaskOptions, TaskState,
+    TriggerRun,
 };
 use support::{World, ended_as, fold, plan, plan_of, task};
 
@@ -20,8 +19,11 @@ fn saturated() -> World {
 }
 
 fn request(run_key: &str, priority: i32, plan: Plan) -> TriggerRun {
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
-    TriggerRun::with(run_key.into(), plan, trigger, priority, BTreeMap::new(), None)
+    TriggerRun::of_tasks(
+        run_key,
+        plan,
+        RunRequest { priority, caller: Caller::user("me"), ..RunRequest::default() },
+    )
 }
 
 /// The same rows under more slots: what would be dispatched if there was room.

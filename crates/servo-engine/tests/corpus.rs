@@ -1,9 +1,9 @@
 //! A frozen corpus of version-1 batches that must load for ever (ADR-051).
 //!
-//! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change of
-//! meaning is a new version of the event. A new event kind adds a file and a line to the table in
-//! `corpus/expected.rs`, a new field of an old kind a file to `expected_later` there. A new corpus is made by
-//! `cargo test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
+//! The files in `corpus/v1/` were written once. If one of these tests fails, the code is wrong, not the file: a change
+//! of meaning is a new version of the event. A new event kind adds a file and a line to the table in
+//! `corpus/expected.rs`, a new field of an old kind a file to `expected_later` there. A new corpus is made by `cargo
+//! test -p servo-engine --test corpus -- --ignored`, which only ever writes files that are missing.
 
 #[path = "corpus/expected.rs"]
 mod expected;
@@ -15,8 +15,8 @@ use expected::{expected, expected_later, options};
 use servo_core::Timestamp;
 use servo_engine::event::{UnknownEvent, decode_batch, encode_batch};
 use servo_engine::{
-    Applied, DataFormat, Event, EventData, EventKind, Ignored, Outcome, OutputState, Report, RetryPolicy,
-    RunState, Settings, TaskOptions, TaskState,
+    Applied, Causation, DataFormat, Event, EventData, EventKind, Ignored, Outcome, OutputState, Principal,
+    Report, RetryPolicy, RunState, Settings, TaskOptions, TaskState,
 };
 use support::{World, empty_state, event, key, plan_of, task, user_error};
 
@@ -208,6 +208,7 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (31, "DynamicPartitionsChanged"),
         (40, "MaterializationApproved"),
         (41, "MaterializationRejected"),
+        (42, "MaterializationReleased"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
@@ -313,8 +314,9 @@ fn what_differs_from_the_event_before_is_written_and_the_rest_is_inherited() {
     let mut events: Vec<Event> =
         (0u64..3).map(|i| event(expected(EventKind::TaskStarted)[0].clone(), AT, i)).collect();
     events[1].source = "api/zoë".into();
-    events[1].correlation = Some("run_x".to_owned());
-    events[1].causation = Some(events[0].id);
+    events[1].causation = Some(Causation::Event(events[0].id));
+    events[2].causation = Some(Causation::Request("6f1c".into()));
+    events[2].principal = Principal::worker("größe");
     let text = encode(&events);
     assert_eq!(text.matches("\"tenant_id\"").count(), 1);
     assert_eq!(text.matches("\"source\"").count(), 3, "test, api, test again");

@@ -8,7 +8,8 @@ use servo_core::{AssetId, AssetKey};
 use servo_engine::definitions::{AssetDef, MAX_ASSETS};
 use servo_engine::event::AssetsDeployed;
 use servo_engine::{
-    Applied, Deploy, Engine, EventData, Ignored, Input, Refusal, RefusalKind, Reply, Report, Settings, State,
+    Applied, Caller, Change, Deploy, Engine, EventData, Ignored, Input, Refusal, RefusalKind, Reply, Report,
+    Settings, State,
 };
 use support::{World, definition, fold, plan, tenant, workspace};
 
@@ -18,7 +19,7 @@ fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Input {
         digest: digest.into(),
         project: "shop".to_owned(),
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
@@ -80,7 +81,7 @@ fn the_same_definitions_with_newer_time_zones_are_another_deployment() {
         Input::Deploy(Deploy { time_zones: zones.into(), ..deploy })
     };
     world.ask(with_zones("2026e")).expect("deployed");
-    assert_eq!(world.ask(with_zones("2026e")), Ok(Reply::Duplicate));
+    assert_eq!(world.ask(with_zones("2026e")), Ok(Reply::Change(Change::Duplicate)));
     world.ask(with_zones("2026f")).expect("deployed");
     let log = deployed(&world);
     let zones: Vec<&str> = log.iter().map(|deployment| &*deployment.time_zones).collect();
@@ -93,9 +94,9 @@ fn the_deployed_digest_is_a_duplicate_and_an_older_one_is_not() {
     let mut world = World::new(Settings::default());
     let (first, second) = (vec![definition("a", "1")], vec![definition("a", "2")]);
     world.ask(deploy("A", first.clone())).expect("A");
-    assert_eq!(world.ask(deploy("A", first.clone())), Ok(Reply::Duplicate));
+    assert_eq!(world.ask(deploy("A", first.clone())), Ok(Reply::Change(Change::Duplicate)));
     world.ask(deploy("B", second)).expect("B");
-    assert!(matches!(world.ask(deploy("A", first)), Ok(Reply::Accepted { .. })), "back to A");
+    assert!(matches!(world.ask(deploy("A", first)), Ok(Reply::Change(Change::Accepted { .. }))), "back to A");
     let keys: Vec<String> = world.events().into_iter().map(|event| event.idempotency_key).collect();
     assert_eq!(keys, ["deploy:1:A", "deploy:2:B", "deploy:3:A"]);
 }

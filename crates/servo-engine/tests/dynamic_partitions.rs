@@ -3,9 +3,10 @@
 mod support;
 
 use servo_core::PartitionsDef;
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_engine::{
-    Applied, ChangePartitions, EventData, Ignored, Input, Refusal, RefusalKind, Reply, Settings, State,
+    Applied, Caller, Change, ChangePartitions, EventData, Ignored, Input, Refusal, RefusalKind, Reply,
+    Settings, State,
 };
 use support::{World, fold, tenant, workspace};
 
@@ -15,7 +16,7 @@ fn change(add: &[&str], remove: &[&str]) -> Input {
         name: "customers".to_owned(),
         add: keys(add),
         remove: keys(remove),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
@@ -42,9 +43,9 @@ fn refusal(world: &mut World, input: Input) -> Refusal {
 fn a_request_writes_only_what_makes_a_difference() {
     let mut world = World::new(Settings::default());
     let first = world.ask(change(&["b", "a", "b"], &["never there"])).expect("accepted");
-    assert!(matches!(first, Reply::Accepted { .. }));
+    assert!(matches!(first, Reply::Change(Change::Accepted { .. })));
     assert_eq!(keys(world.state()), ["a", "b"]);
-    assert_eq!(world.ask(change(&["a"], &["z"])), Ok(Reply::Duplicate));
+    assert_eq!(world.ask(change(&["a"], &["z"])), Ok(Reply::Change(Change::Duplicate)));
     world.ask(change(&["a", "aa"], &["b", "z"])).expect("accepted");
     assert_eq!(keys(world.state()), ["a", "aa"]);
     assert_eq!(numbers(&world), [(1, 2, 0), (2, 1, 1)]);
@@ -55,7 +56,7 @@ fn a_key_can_be_added_removed_and_added_again() {
     let mut world = World::new(Settings::default());
     for (add, remove) in [(&["a"][..], &[][..]), (&[], &["a"]), (&["a"], &[])] {
         world.wait(10);
-        assert!(matches!(world.ask(change(add, remove)), Ok(Reply::Accepted { .. })));
+        assert!(matches!(world.ask(change(add, remove)), Ok(Reply::Change(Change::Accepted { .. }))));
     }
     let rows = world.state().rows();
     assert_eq!(rows.dynamic_partitions.len(), 1);
@@ -114,7 +115,7 @@ fn partition_definitions_read_the_keys_as_they_are() {
     world.ask(change(&["b", "a"], &[])).expect("added");
     let def = PartitionsDef::Dynamic { name: "customers".to_owned() };
     let partitions = def.validate().expect("a definition");
-    assert_eq!(partitions.count(Moment::new(world.now, world.state().dynamic_partitions())), 2);
+    assert_eq!(partitions.count(PartitionContext::new(world.now, world.state().dynamic_partitions())), 2);
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn what_is_no_name_or_key_is_refused_with_the_reason() {
         assert_eq!((refused.kind(), refused.to_string()), (RefusalKind::Invalid, text));
     }
     let nameless =
-        ChangePartitions { name: String::new(), add: vec![], remove: vec![], actor: String::new() };
+        ChangePartitions { name: String::new(), add: vec![], remove: vec![], caller: Caller::default() };
     let refused = refusal(&mut world, Input::ChangePartitions(nameless));
     assert_eq!(refused.to_string(), "name of dynamic partitions \"\" is empty");
     assert!(world.ask(change(&[&"é".repeat(256)], &[])).is_ok(), "256 characters are fine");

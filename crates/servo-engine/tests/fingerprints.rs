@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use servo_core::{Millis, TenantId, WorkspaceId};
-use servo_engine::{Plan, PlanError, RetryPolicy, TaskOptions, TaskRequest, Trigger, TriggerRun};
+use servo_engine::{
+    Caller, Plan, PlanError, RetryPolicy, RunRequest, RunSource, TaskOptions, TaskRequest, TriggerRun,
+};
 use support::{key, plan_of, task, tenant, workspace};
 
 fn build(tasks: Vec<TaskRequest>) -> Result<Plan, PlanError> {
@@ -42,12 +44,15 @@ fn rich() -> Vec<TaskRequest> {
 fn request(plan: Plan, priority: i32, labels: &[(&str, &str)], timeout: Option<Millis>) -> TriggerRun {
     let labels: BTreeMap<String, String> =
         labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
-    TriggerRun::with("k".into(), plan, trigger, priority, labels, timeout)
+    TriggerRun::of_tasks(
+        "k",
+        plan,
+        RunRequest { priority, labels, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+    )
 }
 
 // Both were computed with Python as well: sha256 of json.dumps(…, sort_keys=True, separators=(',', ':'),
-// ensure_ascii=False) of the normalized plan, and of plan, priority, labels and timeout_ms.
+// ensure_ascii=False) of the normalized plan, and of the normalized request with the fingerprint of its tasks.
 
 #[test]
 fn a_plan_has_the_same_fingerprint_in_every_process_for_ever() {
@@ -63,7 +68,7 @@ fn a_request_has_the_same_fingerprint_in_every_process_for_ever() {
         request(plan_of(rich()), 2, &[("team", "ops"), ("env", "prod")], Some(Millis::from_hours(1)));
     assert_eq!(
         request.fingerprint().as_str(),
-        "v1:sha256:4e84f6a680c6663da432cc10875fb72d53571c0562f2a99080275e9038182109"
+        "v1:sha256:16c29deed4c525f3eea83d527a454c2cda604892e1ef1cd570e98bf3ef9f13d5"
     );
 }
 
@@ -132,13 +137,14 @@ fn a_request_is_its_plan_priority_labels_and_limit_and_not_who_asked() {
     let base = request(plan_of(rich()), 0, &[("a", "1"), ("b", "2")], None);
     let reordered = request(plan_of(rich()), 0, &[("b", "2"), ("a", "1")], None);
     assert_eq!(base.fingerprint(), reordered.fingerprint());
-    let by_another = TriggerRun::with(
-        "another key".into(),
-        base.plan.clone(),
-        Trigger::Manual { actor: "somebody else".to_owned() },
-        base.priority,
-        base.labels.clone(),
-        base.timeout,
+    let by_another = TriggerRun::of_tasks(
+        "another key",
+        plan_of(rich()),
+        RunRequest {
+            source: RunSource::Api,
+            caller: Caller { request_id: Some("1".into()), ..Caller::user("somebody else") },
+            ..base.request.clone()
+        },
     );
     assert_eq!(base.fingerprint(), by_another.fingerprint());
     for other in [

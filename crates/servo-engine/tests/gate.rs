@@ -10,8 +10,8 @@ use servo_core::{AssetKey, TaskKey};
 use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport};
 use servo_engine::{
-    Attempt, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report, RetryPolicy,
-    RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts,
+    Attempt, Caller, DataFormat, Deploy, Effect, ErrorCode, GatingDecision, Input, OutputState, Report,
+    RetryPolicy, RunState, Settings, TaskOptions, TaskRequest, TaskState, TriggerRun, verdicts,
 };
 use support::{World, plan_of};
 
@@ -49,13 +49,13 @@ fn world() -> (World, Attempt) {
 fn deploy(world: &mut World, digest: &str, checks: &Value) {
     let asset = json!({ "key": "raw/x", "location": { "file": "a.py", "line": 1 }, "function": "a:x", "checks": checks });
     let asset: AssetDef = serde_json::from_value(asset).expect("an asset");
-    let (project, actor) = ("p".to_owned(), "me".to_owned());
+    let (project, caller) = ("p".to_owned(), Caller::user("me"));
     let deploy = Deploy {
         digest: digest.into(),
         project,
         assets: vec![Arc::new(asset)],
         time_zones: "2026e".into(),
-        actor,
+        caller,
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");
 }

@@ -6,8 +6,8 @@ use servo_core::{Millis, TaskKey, Timestamp, dispatch_id};
 use servo_engine::controllers::{self, Freshness, anti_entropy, ready_dispatch, timers};
 use servo_engine::event::{TimerFired, TimerKind};
 use servo_engine::{
-    Applied, Effect, Event, EventData, EventKind, Ignored, Input, Outcome, Progress, Report, Resolution,
-    RetryPolicy, RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
+    Applied, Change, Effect, Event, EventData, EventKind, Finish, Ignored, Input, Outcome, Progress, Reply,
+    Report, Resolution, RetryPolicy, RunState, Settings, State, TaskOptions, TaskState, TriggerRun,
 };
 use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
 
@@ -146,7 +146,7 @@ fn inv_2_a_failure_reported_twice_is_not_a_late_result_of_the_cancelled_task() {
     world.cancel(false).expect("cancelled");
     // The worker's first answer was lost; it sends its report again.
     let reply = world.ask(Input::Finished(attempt, user_error()));
-    assert_eq!(reply, Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(reply, Ok(Reply::Finish(Finish::Duplicate)));
     assert_eq!(world.task("a").late_outcome, None);
 }
 
@@ -185,7 +185,7 @@ fn inv_4_a_dispatch_that_is_handed_out_again_has_the_same_id() {
     // The process died before it could tell the queue. The next one reads the rows and hands out what is pending.
     let restored =
         State::from_rows(tenant(), workspace(), Settings::default(), world.state().rows()).expect("rows fit");
-    let again = controllers::dispatcher::outstanding(&restored);
+    let again = servo_engine::effect::outstanding(&restored);
     assert_eq!(again, std::slice::from_ref(first));
     let id =
         |d: &servo_engine::Dispatch| dispatch_id(d.attempt.run_id, &d.attempt.task_key, d.attempt.attempt);
@@ -320,7 +320,7 @@ fn inv_8_the_right_number_with_a_wrong_token_is_stale_too() {
     ] {
         assert!(world.ask(input).is_err());
     }
-    assert_eq!(world.ask(Input::Enqueued(forged)), Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(world.ask(Input::Enqueued(forged)), Ok(Reply::Change(Change::Duplicate)));
     assert_eq!(world.task_state("a"), TaskState::Running);
 }
 
@@ -360,7 +360,7 @@ fn inv_9_timers_wait_while_the_state_lags() {
         assert_eq!(fired(Freshness::Lagging), 0, "{what} waits");
         let heard = if what == "heartbeat" { 2 } else { 4 };
         assert_eq!(
-            fired(Freshness::Unheard),
+            fired(Freshness::HeartbeatsUnreliable),
             heard,
             "{what}, seen by a node that could not hear the workers"
         );

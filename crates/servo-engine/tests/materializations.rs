@@ -1,4 +1,5 @@
-//! What the end of a task says about data: the newest good materialization, and how the last attempt ended (ADR-056).
+//! The end of a task updates partition status: the newest good materialization, and how the last attempt ended
+//! (ADR-056).
 
 mod support;
 
@@ -130,7 +131,10 @@ fn a_second_report_of_the_same_success_changes_nothing() {
     let attempt = world.attempt("a");
     world.play("a", produced(1));
     let rows = world.state().rows();
-    assert_eq!(world.ask(Input::Finished(attempt, produced(9))), Ok(servo_engine::Reply::Duplicate));
+    assert_eq!(
+        world.ask(Input::Finished(attempt, produced(9))),
+        Ok(servo_engine::Reply::Finish(servo_engine::Finish::Duplicate))
+    );
     assert_eq!(world.state().rows(), rows);
     for event in world.events() {
         let mut state = world.state().clone();

@@ -1,5 +1,5 @@
-//! What a report of an attempt says of its outputs: what counts, what its checks said, which files are to be removed, and
-//! what stays known of attempts that others followed (ADR-062).
+//! Reported outputs: which of them count, the results of their checks, the files to be removed, and the history of
+//! superseded attempts (ADR-062).
 
 mod support;
 
@@ -8,10 +8,11 @@ use std::sync::Arc;
 use servo_core::{AssetKey, AttemptId, MaterializationId};
 use servo_engine::definitions::{CheckKind, Severity};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
-use servo_engine::rows::{Delta, Discard};
+use servo_engine::rows::Delta;
 use servo_engine::{
-    Attempt, AttemptOutcome, DataFormat, DataStatus, ErrorCode, Input, Outcome, OutputState, Refusal, Reply,
-    Report, RetryPolicy, Settings, State, TaskError, TaskOptions, TaskState, TransitionReason,
+    Attempt, AttemptOutcome, DataFormat, DataStatus, Discard, Effect, ErrorCode, Finish, Input, Outcome,
+    OutputState, Refusal, Reply, Report, RetryPolicy, Settings, State, TaskError, TaskOptions, TaskState,
+    TransitionReason,
 };
 use support::{World, crash, ended_as, event, fold, key, plan, plan_of, task, tenant, user_error, workspace};
 
@@ -73,6 +74,10 @@ fn status(world: &World, name: &str) -> Option<(DataStatus, AttemptOutcome)> {
     Some((status.status(), status.last_attempt().outcome))
 }
 
+fn abandoned(world: &World) -> Vec<Effect> {
+    servo_engine::effect::abandoned(world.state())
+}
+
 /// Attempt and assets.
 fn removed(discards: &[Discard]) -> Vec<(u32, Vec<String>)> {
     let names = |it: &Discard| it.assets.iter().map(|asset| asset.name().to_owned()).collect();
@@ -117,7 +122,7 @@ fn outputs_of_a_success_count_under_the_name_of_the_attempt() {
     assert_eq!(row.schema.as_deref(), a.schema.as_ref());
     assert_eq!(row.metadata.as_deref(), Some(&a.metadata));
     assert_eq!((&other.asset_key, other.materialization_id, &other.metadata), (&asset("b"), id, &None));
-    assert!(delta.discards.is_empty() && delta.quarantine.is_empty());
+    assert!(world.discards().is_empty() && delta.quarantine.is_empty());
 }
 
 #[test]
@@ -164,7 +169,7 @@ fn of_several_outputs_those_count_that_were_committed() {
             (delta.appended.materializations.len(), delta.quarantine.len()),
             (1, usize::from(quarantined))
         );
-        assert!(delta.discards.is_empty());
+        assert!(world.discards().is_empty());
     }
 }
 
@@ -198,8 +203,9 @@ fn files_of_a_failed_attempt_are_removed_except_what_waits_for_review() {
     world.play("a", made(&outputs, check_failed()));
     assert_eq!(world.task_state("a"), TaskState::RetryWait);
     let delta = delta(&mut world);
-    assert_eq!(removed(&delta.discards), [(1, vec!["a".to_owned()])]);
-    assert_eq!(delta.discards[0].attempt_id, world.attempt("a").attempt_id);
+    let discards = world.discards();
+    assert_eq!(removed(&discards), [(1, vec!["a".to_owned()])]);
+    assert_eq!(discards[0].attempt_id, world.attempt("a").attempt_id);
     let [waiting] = delta.quarantine.as_slice() else { panic!("{:?}", delta.quarantine) };
     assert_eq!((&waiting.asset_key, waiting.attempt, waiting.run_id), (&asset("b"), 1, world.run));
     assert_eq!(*waiting.output, outputs[1]);
@@ -215,13 +221,13 @@ fn every_end_of_an_attempt_that_does_not_count_removes_its_files() {
     {
         let mut world = world();
         world.play("a", ended_as(outcome));
-        assert_eq!(removed(&delta(&mut world).discards), vec![both(attempts)], "{outcome:?}");
+        assert_eq!(removed(&world.discards()), vec![both(attempts)], "{outcome:?}");
     }
     let mut world = world();
     world.start("a").expect("starts");
     world.pass(91);
     assert_eq!(world.task("a").reason, TransitionReason::HeartbeatTimeout);
-    assert_eq!(removed(&delta(&mut world).discards), [both(1)], "its worker fell silent");
+    assert_eq!(removed(&world.discards()), [both(1)], "its worker fell silent");
 }
 
 #[test]
@@ -230,10 +236,10 @@ fn an_attempt_that_nobody_began_has_no_files() {
     world.enqueue("a").expect("enqueued");
     world.pass(31);
     assert_eq!(world.task("a").attempt, 2);
-    assert!(delta(&mut world).discards.is_empty());
+    assert!(world.discards().is_empty());
     world.cancel(false).expect("cancelled");
     assert_eq!(world.task_state("a"), TaskState::Cancelled);
-    assert!(delta(&mut world).discards.is_empty());
+    assert!(world.discards().is_empty());
 }
 
 #[test]
@@ -252,7 +258,7 @@ fn outputs_in_a_cancelled_run_do_not_count_and_are_removed() {
         assert_eq!((task.state, task.materialization, task.usage), (TaskState::Cancelled, None, usage));
         assert!(task.outputs.is_empty(), "nothing of it is there");
         let delta = delta(&mut world);
-        assert_eq!(removed(&delta.discards), [both(1)]);
+        assert_eq!(removed(&world.discards()), [both(1)]);
         assert!(delta.appended.materializations.is_empty() && delta.appended.check_results.is_empty());
         assert_eq!(world.state().quarantine().count(), 0);
         assert_eq!(status(&world, "a"), None);
@@ -260,7 +266,7 @@ fn outputs_in_a_cancelled_run_do_not_count_and_are_removed() {
 }
 
 #[test]
-fn what_a_silent_worker_has_stored_is_removed_when_it_is_given_up_and_when_it_returns() {
+fn what_a_silent_worker_has_stored_is_removed_when_it_is_abandoned_and_when_it_returns() {
     let mut world = World::with(plan_of(vec![task(
         "a",
         &[],
@@ -274,12 +280,12 @@ fn what_a_silent_worker_has_stored_is_removed_when_it_is_given_up_and_when_it_re
     world.wait(600);
     world.cancel(true).expect("forced");
     assert_eq!(world.task("a").reason, TransitionReason::ForceCancelled);
-    assert_eq!(removed(&delta(&mut world).discards), [both(1)], "given up");
+    assert_eq!(removed(&world.discards()), [both(1)], "abandoned");
     let report = || made(&[output("a", OutputState::Committed)], Report::succeeded());
-    assert_eq!(world.finish("a", report()), Ok(Reply::Late));
-    assert_eq!(removed(&delta(&mut world).discards), [both(1)], "it had gone on");
-    assert_eq!(world.finish("a", report()), Ok(Reply::Duplicate));
-    assert!(delta(&mut world).discards.is_empty(), "once");
+    assert_eq!(world.finish("a", report()), Ok(Reply::Finish(Finish::Late)));
+    assert_eq!(removed(&world.discards()), [both(1)], "it had gone on");
+    assert_eq!(world.finish("a", report()), Ok(Reply::Finish(Finish::Duplicate)));
+    assert!(world.discards().is_empty(), "once");
     assert_eq!(latest(&world, "a"), None);
 }
 
@@ -291,43 +297,44 @@ fn the_first_report_of_a_superseded_attempt_removes_its_files() {
     world.pass(91);
     world.pass(3_600);
     assert_eq!(world.task("a").attempt, 2);
-    assert_eq!(removed(&delta(&mut world).discards), [both(1)], "when it was given up");
+    assert_eq!(removed(&world.discards()), [both(1)], "when it was abandoned");
     let report = made(&[output("a", OutputState::Quarantined)], check_failed());
     let stale = Refusal::StaleAttempt { task_key: key("a"), attempt: 1 };
     assert_eq!(world.ask(Input::Finished(first.clone(), report.clone())), Err(stale.clone()));
     let delta_of_report = delta(&mut world);
-    assert_eq!(removed(&delta_of_report.discards), [both(1)], "it had gone on");
+    assert_eq!(removed(&world.discards()), [both(1)], "it had gone on");
     assert!(delta_of_report.quarantine.is_empty() && delta_of_report.appended.check_results.is_empty());
     assert_eq!(world.ask(Input::Finished(first, report)), Err(stale));
-    assert!(delta(&mut world).discards.is_empty(), "once");
+    assert!(world.discards().is_empty(), "once");
     world.play("a", made(&[output("a", OutputState::Committed)], Report::succeeded()));
-    assert!(delta(&mut world).discards.is_empty(), "what counts stays");
+    assert!(world.discards().is_empty(), "what counts stays");
 }
 
 #[test]
 fn what_a_silent_worker_may_yet_store_is_looked_for_again() {
     let mut world = world();
     world.start("a").expect("starts");
-    assert!(world.state().given_up().is_empty(), "it is at work");
+    assert!(abandoned(&world).is_empty(), "it is at work");
     world.pass(91);
     world.pass(3_600);
-    assert_eq!(removed(&world.state().given_up()), [both(1)]);
-    assert!(!world.state().given_up()[0].whole_run, "the next attempt may be staging");
+    assert_eq!(removed(&support::discards(abandoned(&world))), [both(1)]);
+    let clears = Effect::ClearStaging(world.run);
+    assert!(!abandoned(&world).contains(&clears), "the next attempt may be staging");
     world.play("a", made(&[output("a", OutputState::Committed)], Report::succeeded()));
-    assert_eq!(removed(&world.state().given_up()), [both(1)], "and what counts is not among it");
-    assert!(world.state().given_up()[0].whole_run);
+    assert_eq!(removed(&support::discards(abandoned(&world))), [both(1)], "and what counts is not among it");
+    assert!(abandoned(&world).contains(&clears));
 }
 
 #[test]
 fn what_a_worker_has_reported_is_not_looked_for() {
     let mut world = world();
     world.play("a", made(&[output("a", OutputState::Quarantined)], check_failed()));
-    assert!(world.state().given_up().is_empty(), "it waits for review, or was approved");
+    assert!(abandoned(&world).is_empty(), "it waits for review, or was approved");
     let mut world = World::with(plan(&[("a", &[])]));
     world.play("a", made(&[output("a", OutputState::Quarantined)], crash()));
     world.cancel(false).expect("it waits for a retry");
     assert_eq!(world.task("a").state, TaskState::Cancelled);
-    assert!(world.state().given_up().is_empty(), "it waits for review, or was approved");
+    assert!(abandoned(&world).is_empty(), "it waits for review, or was approved");
 }
 
 #[test]
@@ -335,10 +342,10 @@ fn what_was_at_work_in_a_cancelled_run_is_looked_for_again() {
     let mut world = world();
     world.start("a").expect("starts");
     world.cancel(false).expect("is asked to stop");
-    assert!(world.state().given_up().is_empty(), "its worker has not stopped");
+    assert!(abandoned(&world).is_empty(), "its worker has not stopped");
     world.pass(91);
     assert_eq!(world.task("a").state, TaskState::Cancelled);
-    assert_eq!(removed(&world.state().given_up()), [both(1)]);
+    assert_eq!(removed(&support::discards(abandoned(&world))), [both(1)]);
 }
 
 #[test]
@@ -347,7 +354,7 @@ fn a_report_of_an_attempt_that_never_was_removes_nothing() {
     let forged = |attempt| Attempt { attempt, attempt_id: AttemptId::from_parts(9, 9), ..world.attempt("a") };
     for attempt in [forged(1), forged(7)] {
         assert!(world.ask(Input::Finished(attempt, Report::succeeded())).is_err());
-        assert!(delta(&mut world).discards.is_empty());
+        assert!(world.discards().is_empty());
     }
 }
 
@@ -371,7 +378,7 @@ fn a_second_copy_of_a_report_changes_nothing_and_removes_nothing() {
         assert_eq!(after, rows, "{}", again.idempotency_key);
         let delta = state.take_delta();
         assert!(
-            delta.discards.is_empty()
+            world.discards().is_empty()
                 && delta.appended.check_results.is_empty()
                 && delta.appended.materializations.is_empty(),
             "{}",
@@ -447,6 +454,6 @@ fn files_of_an_attempt_are_those_of_the_partition_of_its_task() {
         .expect("ends");
     let delta = delta(&mut world);
     assert_eq!(delta.quarantine[0].partition_key, task_key.partition());
-    assert!(delta.discards.is_empty(), "all of it waits");
+    assert!(world.discards().is_empty(), "all of it waits");
     assert_eq!(delta.partition_status[0].partition_key, task_key.partition());
 }

@@ -1,11 +1,11 @@
-//! What runs because of a request: which tasks, in which order, reading what, and why.
+//! Planning of requests: which tasks, in which order, with which inputs, and why.
 
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, TenantId, Timestamp, WorkspaceId};
 use servo_engine::definitions::{Definitions, Manifest};
@@ -14,9 +14,9 @@ use servo_engine::planner::{
 };
 
 #[derive(Default)]
-struct Known(BTreeMap<String, Vec<&'static str>>);
+struct FixedMaterializations(BTreeMap<String, Vec<&'static str>>);
 
-impl Materializations for Known {
+impl Materializations for FixedMaterializations {
     fn of<'s>(
         &'s self,
         asset: &AssetKey,
@@ -80,7 +80,7 @@ fn request(
     definitions: &Definitions,
     selection: &str,
     partitions: PartitionChoice,
-    known: &Known,
+    known: &FixedMaterializations,
 ) -> Result<Planned, PlanningError> {
     configured(definitions, selection, partitions, known, &[])
 }
@@ -89,13 +89,13 @@ fn configured(
     definitions: &Definitions,
     selection: &str,
     partitions: PartitionChoice,
-    known: &Known,
+    known: &FixedMaterializations,
     config: &[(&str, &str)],
 ) -> Result<Planned, PlanningError> {
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let request = PlanRequest { selection: Selection::parse(selection).unwrap(), partitions, config };
     let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
-    let at = Moment::from(Timestamp::MAX);
+    let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {
         tenant: &tenant,
         workspace: &workspace,
@@ -123,7 +123,9 @@ fn lines(planned: &Planned) -> Vec<String> {
 
 #[test]
 fn only_what_was_selected_is_planned() {
-    let planned = request(&flights(), "clean.delays", keys(&["2013-01-05"]), &Known::default()).unwrap();
+    let planned =
+        request(&flights(), "clean.delays", keys(&["2013-01-05"]), &FixedMaterializations::default())
+            .unwrap();
     assert_eq!(lines(&planned), ["0 clean/delays[date=d:2013-01-05]:materialize <- "]);
     let inputs = &planned.tasks[0].inputs;
     assert_eq!(inputs[0].parameter.as_deref(), Some("flights"));
@@ -133,7 +135,7 @@ fn only_what_was_selected_is_planned() {
 
 #[test]
 fn what_is_outside_the_run_is_its_latest_good_materialization() {
-    let known = Known(BTreeMap::from([
+    let known = FixedMaterializations(BTreeMap::from([
         ("clean.delays".to_owned(), vec!["date=d:2013-01-05", "date=d:2013-01-07", "date=d:2012-01-01"]),
         ("raw.planes".to_owned(), vec![""]),
     ]));
@@ -152,8 +154,13 @@ fn what_is_outside_the_run_is_its_latest_good_materialization() {
 
 #[test]
 fn tasks_wait_for_the_partitions_that_their_mapping_names() {
-    let planned =
-        request(&flights(), "+report.weekly", range("2013-01-01..2013-01-03"), &Known::default()).unwrap();
+    let planned = request(
+        &flights(),
+        "+report.weekly",
+        range("2013-01-01..2013-01-03"),
+        &FixedMaterializations::default(),
+    )
+    .unwrap();
     insta::assert_snapshot!(lines(&planned).join("\n"));
     assert_eq!(planned.stages, 3);
     assert_eq!(planned.external.len(), 1, "the feed is made elsewhere");
@@ -170,7 +177,8 @@ fn partitions_of(definitions: &Definitions, planned: &Planned, asset: &str) -> V
 fn every_asset_reads_a_key_or_range_by_itself() {
     let definitions = flights();
     let months = |selection: &str, partitions: PartitionChoice| {
-        let planned = request(&definitions, selection, partitions, &Known::default()).unwrap();
+        let planned =
+            request(&definitions, selection, partitions, &FixedMaterializations::default()).unwrap();
         partitions_of(&definitions, &planned, "report.monthly")
     };
     for selection in ["report.monthly", "clean.delays or report.monthly"] {
@@ -195,7 +203,8 @@ fn the_same_key_is_another_day_in_another_zone() {
         asset("a/tokyo", days("Asia/Tokyo")),
         asset("a/hours", json!({ "partitions": { "kind": "hourly", "span": hours } })),
     ]));
-    let planned = request(&definitions, "a.*", keys(&["2013-06-05"]), &Known::default()).unwrap();
+    let planned =
+        request(&definitions, "a.*", keys(&["2013-06-05"]), &FixedMaterializations::default()).unwrap();
     assert_eq!(partitions_of(&definitions, &planned, "a.utc"), ["2013-06-05"]);
     assert_eq!(partitions_of(&definitions, &planned, "a.tokyo"), ["2013-06-05"]);
     let hours = partitions_of(&definitions, &planned, "a.hours");
@@ -214,8 +223,9 @@ fn an_asset_that_is_named_and_reached_keeps_both_reasons() {
             json!({ "partitions": daily, "deps": [{ "asset": "a/delays", "mapping": before }] })
         ),
     ]));
-    let plan =
-        |selection: &str| request(&definitions, selection, keys(&["2024-01-10"]), &Known::default()).unwrap();
+    let plan = |selection: &str| {
+        request(&definitions, selection, keys(&["2024-01-10"]), &FixedMaterializations::default()).unwrap()
+    };
     let planned = plan("a.flights+ or +a.first");
     assert_eq!(lines(&planned), lines(&plan("+a.first or a.flights+")));
     assert_eq!(partitions_of(&definitions, &planned, "a.flights"), ["2024-01-09", "2024-01-10"]);
@@ -247,20 +257,30 @@ fn an_asset_that_is_named_and_reached_keeps_both_reasons() {
 
 #[test]
 fn parts_with_plus_say_which_partitions_and_other_parts_of_and_filter() {
-    let planned =
-        request(&flights(), "raw.* and +report.weekly", keys(&["2013-01-08"]), &Known::default()).unwrap();
+    let planned = request(
+        &flights(),
+        "raw.* and +report.weekly",
+        keys(&["2013-01-08"]),
+        &FixedMaterializations::default(),
+    )
+    .unwrap();
     assert_eq!(planned.tasks.len(), 8, "seven days of flights, and planes");
-    let without =
-        request(&flights(), "+report.weekly and not report.*", keys(&["2013-01-08"]), &Known::default())
-            .unwrap();
+    let without = request(
+        &flights(),
+        "+report.weekly and not report.*",
+        keys(&["2013-01-08"]),
+        &FixedMaterializations::default(),
+    )
+    .unwrap();
     assert_eq!(without.tasks.len(), 15);
 }
 
 #[test]
 fn where_nothing_named_has_partitions_the_request_speaks_of_what_is_reached_first() {
     let definitions = flights();
-    let plan =
-        |selection: &str| request(&definitions, selection, keys(&["2013-01-08"]), &Known::default()).unwrap();
+    let plan = |selection: &str| {
+        request(&definitions, selection, keys(&["2013-01-08"]), &FixedMaterializations::default()).unwrap()
+    };
     let planned = plan("raw.planes+");
     assert_eq!(partitions_of(&definitions, &planned, "clean.delays"), ["2013-01-08"]);
     assert_eq!(partitions_of(&definitions, &planned, "report.weekly").len(), 7, "as of clean.delays+");
@@ -282,9 +302,12 @@ fn balances() -> Definitions {
 #[test]
 fn a_self_dependency_is_followed_back_to_what_is_materialized() {
     let definitions = balances();
-    let known = Known(BTreeMap::from([("m.balance".to_owned(), vec!["date=d:2024-01-02"])]));
+    let known = FixedMaterializations(BTreeMap::from([("m.balance".to_owned(), vec!["date=d:2024-01-02"])]));
     for (known, days) in [
-        (&Known::default(), vec!["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05"]),
+        (
+            &FixedMaterializations::default(),
+            vec!["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-04", "2024-01-05"],
+        ),
         (&known, vec!["2024-01-03", "2024-01-04", "2024-01-05"]),
     ] {
         let planned = request(&definitions, "+m.c", keys(&["2024-01-05"]), known).unwrap();
@@ -300,7 +323,7 @@ fn a_self_dependency_is_followed_back_to_what_is_materialized() {
 fn a_self_dependency_is_followed_on_through_what_is_materialized() {
     let definitions = balances();
     let days = vec!["date=d:2024-01-04", "date=d:2024-01-05", "date=d:2024-01-06", "date=d:2024-01-08"];
-    let known = Known(BTreeMap::from([("m.balance".to_owned(), days)]));
+    let known = FixedMaterializations(BTreeMap::from([("m.balance".to_owned(), days)]));
     let planned = request(&definitions, "m.a+", keys(&["2024-01-04"]), &known).unwrap();
     assert_eq!(
         partitions_of(&definitions, &planned, "m.balance"),
@@ -321,7 +344,7 @@ fn what_the_function_of_an_asset_reads_for_its_other_outputs_is_upstream_too() {
         output("m/a", json!([{ "asset": "m/source" }])),
         output("m/b", json!([])),
     ]));
-    let planned = request(&definitions, "+m.b", keys(&[]), &Known::default()).unwrap();
+    let planned = request(&definitions, "+m.b", keys(&[]), &FixedMaterializations::default()).unwrap();
     assert_eq!(lines(&planned), ["1 m/a:materialize <- m/source:materialize", "0 m/source:materialize <- "]);
 }
 
@@ -329,7 +352,8 @@ fn what_the_function_of_an_asset_reads_for_its_other_outputs_is_upstream_too() {
 fn what_plus_adds_takes_the_partitions_that_mappings_name() {
     let definitions = flights();
     let count = |selection: &str, partitions: PartitionChoice, asset: &str| {
-        let planned = request(&definitions, selection, partitions, &Known::default()).unwrap();
+        let planned =
+            request(&definitions, selection, partitions, &FixedMaterializations::default()).unwrap();
         let prefix = format!("{asset}[");
         planned.plan.tasks().iter().filter(|task| task.task_key.as_str().starts_with(&prefix)).count()
     };
@@ -357,7 +381,7 @@ fn a_function_that_is_made_in_a_loop_is_a_task_each_time() {
         output("two/x", "two/x", json!([{ "asset": "one/x" }])),
         output("two/y", "two/x", json!([])),
     ]));
-    let planned = request(&definitions, "*", keys(&[]), &Known::default()).unwrap();
+    let planned = request(&definitions, "*", keys(&[]), &FixedMaterializations::default()).unwrap();
     assert_eq!(lines(&planned), ["0 one/x:materialize <- ", "1 two/x:materialize <- one/x:materialize"]);
 }
 
@@ -368,17 +392,25 @@ fn several_requests_are_all_named_and_an_asset_that_lacks_one_says_why() {
         asset("a/early", json!({ "partitions": days("2013-01-01") })),
         asset("a/late", json!({ "partitions": days("2013-06-01") })),
     ]));
-    let both =
-        request(&definitions, "a.early", keys(&["2013-01-01", "2013-01-03"]), &Known::default()).unwrap();
+    let both = request(
+        &definitions,
+        "a.early",
+        keys(&["2013-01-01", "2013-01-03"]),
+        &FixedMaterializations::default(),
+    )
+    .unwrap();
     assert_eq!(both.tasks.len(), 2);
-    let error =
-        request(&definitions, "a.*", keys(&["2013-01-05"]), &Known::default()).unwrap_err().to_string();
+    let error = request(&definitions, "a.*", keys(&["2013-01-05"]), &FixedMaterializations::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("a.late: no partition 2013-01-05: the first partition is 2013-06-01"), "{error}");
 }
 
 #[test]
 fn a_month_of_its_upstream_is_planned_with_it() {
-    let planned = request(&flights(), "1+report.monthly", keys(&["2013-02"]), &Known::default()).unwrap();
+    let planned =
+        request(&flights(), "1+report.monthly", keys(&["2013-02"]), &FixedMaterializations::default())
+            .unwrap();
     assert_eq!(planned.tasks.len(), 29);
     assert_eq!(planned.plan.tasks()[28].upstream.len(), 28);
 }
@@ -386,8 +418,13 @@ fn a_month_of_its_upstream_is_planned_with_it() {
 #[test]
 fn every_asset_says_why_it_is_planned() {
     let definitions = flights();
-    let planned =
-        request(&definitions, "+report.weekly or raw.pl*", keys(&["2013-01-08"]), &Known::default()).unwrap();
+    let planned = request(
+        &definitions,
+        "+report.weekly or raw.pl*",
+        keys(&["2013-01-08"]),
+        &FixedMaterializations::default(),
+    )
+    .unwrap();
     let whys: Vec<(String, Vec<Why>)> = planned
         .assets
         .iter()
@@ -412,7 +449,7 @@ fn every_asset_says_why_it_is_planned() {
 #[test]
 fn requests_that_cannot_be_planned_say_why_and_what_to_do() {
     let definitions = flights();
-    let known = Known::default();
+    let known = FixedMaterializations::default();
     let error = |selection: &str, partitions: PartitionChoice| {
         request(&definitions, selection, partitions, &known).unwrap_err().to_string() + "\n"
     };
@@ -434,7 +471,8 @@ fn more_tasks_than_a_run_may_have_are_refused_before_they_are_made() {
         json!({ "kind": "hourly", "span": { "start": "1970-01-01T00:00", "end": "2100-01-01T00:00" } });
     let definitions = definitions(json!([asset("raw/ticks", json!({ "partitions": hourly }))]));
     let error =
-        request(&definitions, "raw.ticks", range("1970-01-01T00:00.."), &Known::default()).unwrap_err();
+        request(&definitions, "raw.ticks", range("1970-01-01T00:00.."), &FixedMaterializations::default())
+            .unwrap_err();
     assert_eq!(error, PlanningError::TooManyTasks { count: 1_139_569, limit: 10_000 });
 }
 
@@ -448,8 +486,13 @@ fn an_upstream_partition_that_does_not_exist_is_named_with_the_reason() {
             json!({ "partitions": days("2013-01-01"), "deps": [{ "asset": "raw/flights" }] })
         ),
     ]));
-    let error = request(&definitions, "clean.delays", range("2013-01-08..2013-01-10"), &Known::default())
-        .unwrap_err();
+    let error = request(
+        &definitions,
+        "clean.delays",
+        range("2013-01-08..2013-01-10"),
+        &FixedMaterializations::default(),
+    )
+    .unwrap_err();
     insta::assert_snapshot!(error);
 }
 
@@ -459,7 +502,9 @@ fn a_self_dependency_makes_a_chain_of_its_partitions() {
     let window = json!({ "kind": "window", "from": -1, "to": -1 });
     let own = json!({ "partitions": daily, "deps": [{ "asset": "analytics/running", "mapping": window }] });
     let definitions = definitions(json!([asset("analytics/running", own)]));
-    let planned = request(&definitions, "*", range("2013-01-01..2013-01-04"), &Known::default()).unwrap();
+    let planned =
+        request(&definitions, "*", range("2013-01-01..2013-01-04"), &FixedMaterializations::default())
+            .unwrap();
     assert_eq!(planned.stages, 4);
     assert!(planned.tasks[0].inputs[0].partitions.is_empty(), "nothing is before the first");
 }
@@ -473,7 +518,7 @@ fn a_function_with_several_outputs_is_one_task() {
     };
     let reader = asset("multi/reader", json!({ "deps": [{ "asset": "multi/b" }] }));
     let whole = definitions(json!([output("multi/a", false), output("multi/b", false), reader.clone()]));
-    let planned = request(&whole, "multi.b+", keys(&[]), &Known::default()).unwrap();
+    let planned = request(&whole, "multi.b+", keys(&[]), &FixedMaterializations::default()).unwrap();
     assert_eq!(
         lines(&planned),
         ["0 multi/a:materialize <- ", "1 multi/reader:materialize <- multi/a:materialize"]
@@ -482,7 +527,7 @@ fn a_function_with_several_outputs_is_one_task() {
     assert_eq!(planned.plan.tasks()[0].options.outputs, ["multi/b".parse().unwrap()]);
 
     let parts = definitions(json!([output("multi/a", true), output("multi/b", true), reader]));
-    let planned = request(&parts, "multi.b", keys(&[]), &Known::default()).unwrap();
+    let planned = request(&parts, "multi.b", keys(&[]), &FixedMaterializations::default()).unwrap();
     assert_eq!(lines(&planned), ["0 multi/b:materialize <- "]);
 }
 
@@ -490,7 +535,7 @@ fn a_function_with_several_outputs_is_one_task() {
 fn the_same_request_gives_the_same_fingerprint_and_another_gives_another() {
     let definitions = flights();
     let fingerprint = |selection: &str, day: &str| {
-        request(&definitions, selection, keys(&[day]), &Known::default())
+        request(&definitions, selection, keys(&[day]), &FixedMaterializations::default())
             .unwrap()
             .plan
             .fingerprint()
@@ -525,7 +570,8 @@ fn configurable() -> Definitions {
 
 /// The configuration of each task, by the name of its asset.
 fn configs(selection: &str, config: &[(&str, &str)]) -> Result<BTreeMap<String, String>, PlanningError> {
-    let planned = configured(&configurable(), selection, keys(&[]), &Known::default(), config)?;
+    let planned =
+        configured(&configurable(), selection, keys(&[]), &FixedMaterializations::default(), config)?;
     let text = |config: &BTreeMap<String, String>| {
         config.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     };
@@ -574,7 +620,9 @@ fn a_value_that_nothing_planned_takes_is_refused() {
 #[test]
 fn another_configuration_is_another_plan() {
     let fingerprint = |config: &[(&str, &str)]| {
-        let planned = configured(&configurable(), "raw.a", keys(&[]), &Known::default(), config).unwrap();
+        let planned =
+            configured(&configurable(), "raw.a", keys(&[]), &FixedMaterializations::default(), config)
+                .unwrap();
         planned.plan.fingerprint().clone()
     };
     assert_eq!(fingerprint(&[("limit", "1")]), fingerprint(&[("raw.a:limit", "1")]), "said another way");

@@ -1,5 +1,5 @@
-//! Plans of random graphs, mappings, selections and requests against a brute-force evaluator that shares no code with the
-//! planner: it has every partition written out and follows every reason until nothing is added.
+//! Plans of random graphs, mappings, selections and requests against a brute-force evaluator that shares no code with
+//! the planner: it has every partition written out and follows every reason until nothing is added.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests panic like tests do")]
 
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, TenantId, Timestamp, WorkspaceId};
 use servo_engine::definitions::{Definitions, Manifest};
@@ -189,7 +189,7 @@ fn select() -> impl Strategy<Value = Select> {
         prop_oneof![
             4 => (steps(), steps(), inner.clone()).prop_map(|(up, down, of)| {
                 let up = if down.is_none() { up.or(Some(0)) } else { up };
-                Select::Reach { up, down, of: Box::new(of) }
+                Select::Neighbours { up, down, of: Box::new(of) }
             }),
             3 => proptest::collection::vec(inner.clone(), 2..4).prop_map(Select::Or),
             2 => proptest::collection::vec(inner.clone(), 2..3).prop_map(Select::And),
@@ -204,8 +204,8 @@ fn fitted(select: &Select, assets: usize) -> Select {
     match select {
         Select::One(asset) => Select::One(asset % assets),
         Select::All | Select::Tagged => select.clone(),
-        Select::Reach { up, down, of } => {
-            Select::Reach { up: *up, down: *down, of: Box::new(fitted(of, assets)) }
+        Select::Neighbours { up, down, of } => {
+            Select::Neighbours { up: *up, down: *down, of: Box::new(fitted(of, assets)) }
         }
         Select::Not(part) => Select::Not(Box::new(fitted(part, assets))),
         Select::And(parts) => Select::And(all(parts)),
@@ -231,9 +231,9 @@ fn texts() -> impl Strategy<Value = Vec<Text>> {
     prop_oneof![1 => Just(Vec::new()), 9 => proptest::collection::vec(text, 1..3)]
 }
 
-struct Known<'w>(&'w [Asset], &'w BTreeSet<(usize, Part)>);
+struct FixedMaterializations<'w>(&'w [Asset], &'w BTreeSet<(usize, Part)>);
 
-impl Materializations for Known<'_> {
+impl Materializations for FixedMaterializations<'_> {
     fn of<'s>(
         &'s self,
         asset: &AssetKey,
@@ -269,8 +269,8 @@ impl Case {
         let context = PlanContext {
             tenant: &tenant,
             workspace: &workspace,
-            at: Moment::from(Timestamp::from_millis(self.now * 1_000)),
-            materializations: &Known(&self.assets, &self.materialized),
+            at: PartitionContext::from(Timestamp::from_millis(self.now * 1_000)),
+            materializations: &FixedMaterializations(&self.assets, &self.materialized),
             max_tasks: 1_000_000,
         };
         plan(&self.definitions, &request, &context)
@@ -298,7 +298,7 @@ fn tasks(planned: &Planned) -> BTreeMap<String, BTreeSet<String>> {
     specs.iter().map(|spec| (spec.task_key.to_string(), spec.upstream.iter().map(key).collect())).collect()
 }
 
-/// What tasks make.
+/// The partitions that tasks make.
 fn made(planned: &Planned) -> BTreeSet<(u32, Vec<u64>)> {
     let tasks = planned.tasks.iter();
     tasks.flat_map(|task| task.assets.iter().map(|asset| (*asset, task.index.clone()))).collect()
@@ -394,7 +394,7 @@ fn operands_commute_and_plus_only_adds() {
         prop_assert_eq!(reasons(&planned), reasons(&turned), "{}", select.text());
         let before = made(&planned);
         for (up, down) in [(Some(0), None), (None, Some(0)), (Some(0), Some(0)), (Some(1), Some(2))] {
-            let wider = Select::Reach { up, down, of: Box::new(select.clone()) };
+            let wider = Select::Neighbours { up, down, of: Box::new(select.clone()) };
             let Ok(planned) = case.plan(&wider) else { continue };
             prop_assert!(before.is_subset(&made(&planned)), "{} loses tasks", wider.text());
         }
@@ -405,7 +405,7 @@ fn operands_commute_and_plus_only_adds() {
 #[test]
 fn what_plus_plans_finds_all_that_it_reads() {
     check(1_500, |case, select| {
-        let select = Select::Reach { up: Some(0), down: None, of: Box::new(select.clone()) };
+        let select = Select::Neighbours { up: Some(0), down: None, of: Box::new(select.clone()) };
         let Ok(planned) = case.plan(&select) else { return Ok(false) };
         // Of what a part without partitions leads to, only what the request asks for is planned.
         if !case.assets.iter().all(Asset::has_partitions) {

@@ -13,7 +13,7 @@ use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::HotRows;
 use servo_engine::testing::{invariants, tables};
-use servo_engine::{Event, EventData, Input, OutputState, Settings, State, TaskState};
+use servo_engine::{Effect, Event, EventData, Input, OutputState, Settings, State, TaskState};
 use sim::{Sim, stories};
 use support::{empty_state, tenant, workspace};
 
@@ -60,7 +60,7 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
     if [first, second].iter().any(|data| matches!(data, EventData::ClockStepped(_))) {
         return false;
     }
-    let (a, b) = (Place::of(first), Place::of(second));
+    let (a, b) = (AssetPartition::of(first), AssetPartition::of(second));
     if is_review(first) && is_report(second) || is_report(first) && is_review(second) {
         return false;
     }
@@ -91,7 +91,7 @@ enum Role {
     Worker,
 }
 
-struct Place {
+struct AssetPartition {
     run: RunId,
     /// None: about the whole run, or a barrier for it.
     task: Option<TaskKey>,
@@ -99,10 +99,10 @@ struct Place {
     role: Role,
 }
 
-impl Place {
+impl AssetPartition {
     fn of(data: &EventData) -> Self {
-        let run = |run: RunId| Place { run, task: None, attempt: 0, role: Role::Decision };
-        let task = |run: RunId, task: &TaskKey, attempt: u32, role: Role| Place {
+        let run = |run: RunId| AssetPartition { run, task: None, attempt: 0, role: Role::Decision };
+        let task = |run: RunId, task: &TaskKey, attempt: u32, role: Role| AssetPartition {
             run,
             task: Some(task.clone()),
             attempt,
@@ -125,16 +125,21 @@ impl Place {
             EventData::AssetsDeployed(_) => run(RunId::from_u128(2)),
             EventData::DynamicPartitionsChanged(_) => run(RunId::from_u128(1)),
             // Reviews were decided knowing every report before them.
-            EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_) => {
-                run(RunId::from_u128(3))
-            }
+            EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_) => run(RunId::from_u128(3)),
             EventData::ClockStepped(_) | EventData::Unknown(_) => run(RunId::from_u128(0)),
         }
     }
 }
 
 fn is_review(data: &EventData) -> bool {
-    matches!(data, EventData::MaterializationApproved(_) | EventData::MaterializationRejected(_))
+    matches!(
+        data,
+        EventData::MaterializationApproved(_)
+            | EventData::MaterializationRejected(_)
+            | EventData::MaterializationReleased(_)
+    )
 }
 
 fn is_report(data: &EventData) -> bool {
@@ -235,7 +240,7 @@ proptest! {
     #[test]
     fn a_state_restored_from_rows_folds_on_as_if_it_had_never_left(story in stories(), seed in any::<u64>()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         let settings = sim.settings();
         let cut = Chance(seed).below(sim.log.len() + 1);
         let prefix = fold_batches(&settings, &sim.log[..cut]);
@@ -259,7 +264,7 @@ proptest! {
     #[test]
     fn when_faults_stop_everything_ends(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         invariants::check_at_rest(sim.engine.state()).unwrap_or_else(|violation| panic!("{violation}"));
         prop_assert!(sim.engine.step(&[Input::Sweep], sim.now).events.is_empty(), "nothing left to repair");
     }
@@ -267,7 +272,7 @@ proptest! {
     #[test]
     fn deltas_alone_rebuild_the_tables_and_history_gets_each_ended_run_once(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         sim.take_delta();
         let state = sim.engine.state();
         prop_assert!(state.runs().count() <= story.recent_runs.max(1), "ended runs leave memory");
@@ -306,11 +311,14 @@ proptest! {
     #[test]
     fn what_counts_or_waits_is_never_removed_and_everything_else_is(story in stories()) {
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         sim.take_delta();
         let deltas = || sim.deltas.iter();
-        let removed: BTreeSet<(AttemptId, AssetKey)> = deltas()
-            .flat_map(|delta| &delta.discards)
+        let discards = sim.effects.iter().filter_map(|effect| match effect {
+            Effect::Discard(discard) => Some(discard),
+            _ => None,
+        });
+        let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))
             .collect();
         let counts: BTreeSet<(AttemptId, AssetKey)> = deltas()
@@ -371,7 +379,7 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
     for _ in 0..CASES * 2 {
         let story = stories().new_tree(&mut runner).expect("a story").current();
         let mut sim = Sim::play(&story);
-        sim.settle();
+        sim.run_to_rest();
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
@@ -406,7 +414,19 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         .map(|s| format!("task {s}")),
     );
     wanted.extend(["Succeeded", "Failed", "Interrupted"].map(|outcome| format!("late {outcome}")));
-    wanted.extend(["Run", "Accepted", "Duplicate", "Heartbeat", "Late", "Done"].map(str::to_owned));
+    wanted.extend(
+        [
+            "Run",
+            "Change(Accepted",
+            "Change(Duplicate",
+            "Heartbeat",
+            "Finish(Accepted",
+            "Finish(Duplicate",
+            "Finish(Late",
+            "Done",
+        ]
+        .map(str::to_owned),
+    );
     wanted.extend(
         [
             "UnknownRun",

@@ -1,4 +1,4 @@
-//! What an attempt was: the code it was asked to run, the code that ran, and the exact data it read (ADR-086).
+//! Provenance of an attempt: the code it was asked to run, the code that ran, and the exact data it read (ADR-086).
 
 mod support;
 
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::AssetDef;
+use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::rows::MaterializationInputRow;
 use servo_engine::work::Work;
 use servo_engine::{
-    Attempt, DataFormat, Deploy, Effect, Input, NAMED_INPUTS, OutputState, PiecesRead, Report, Settings,
-    TaskOptions, TaskRequest, TaskState, TriggerRun,
+    Attempt, Caller, DataFormat, Deploy, Effect, Input, NAMED_INPUTS, OutputState, PiecesRead, Report,
+    Settings, TaskOptions, TaskRequest, TaskState, TriggerRun,
 };
 use support::{World, plan_of};
 
@@ -28,7 +28,8 @@ fn asset(key: &str, version: &str, more: Value) -> Value {
     asset
 }
 
-/// `raw/days`, daily for a year; `raw/one`; `day/same` reads one day; `all/days` reads them all, and waits for `raw/one`.
+/// `raw/days`, daily for a year; `raw/one`; `day/same` reads one day; `all/days` reads them all, and waits for
+/// `raw/one`.
 fn project(version: &str) -> Vec<Value> {
     let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-12-31" } });
     let reads =
@@ -53,7 +54,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
             project,
             assets,
             time_zones: "2026e".into(),
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         }))
         .expect("deployed");
 }
@@ -203,7 +204,7 @@ fn an_attempt_that_is_handed_out_again_reads_what_it_was_first_told() {
     let (attempt, work) = dispatched(&mut world, "day/same[date=d:2013-01-05]");
     let second = materialize(&mut world, &day(4));
     assert_ne!(first, second);
-    let again = dispatcher::outstanding(world.state());
+    let again = effect::outstanding(world.state());
     let [again] = again.as_slice() else { panic!("{again:?}") };
     assert_eq!(again.attempt, attempt);
     let again = again.work.clone().expect("there is work");

@@ -1,4 +1,4 @@
-//! What is said about batches that cannot be read.
+//! Errors for batches that cannot be read.
 
 use std::path::Path;
 

@@ -197,7 +197,7 @@ fn silence_fails_the_attempt_and_the_task_is_tried_again() {
     assert_eq!(task.failures, 1, "it counts");
     let error = task.error.clone().expect("it says why");
     assert_eq!(error.code, ErrorCode::HeartbeatLost);
-    assert_eq!(error.message, "worker w1 was not heard of for 1m30s");
+    assert_eq!(error.message, "no heartbeat from worker w1 for 1m30s");
     assert_eq!(world.state().outstanding(), 0, "its slot is free");
 }
 

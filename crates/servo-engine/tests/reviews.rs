@@ -1,13 +1,13 @@
-//! Reviews: what a check has blocked waits until somebody approves or rejects it, once (ADR-062).
+//! Reviews: a quarantined materialization is approved or rejected, once (ADR-062).
 
 mod support;
 
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Applied, AttemptOutcome, DataFormat, DataStatus, ErrorCode, Event, EventKind, Ignored, Input,
-    OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
-    TaskOptions, TaskState, TriggerRun, Verdict,
+    Applied, AttemptOutcome, Caller, Change, DataFormat, DataStatus, Effect, Engine, ErrorCode, Event,
+    EventKind, Ignored, Input, OutputState, Refusal, RefusalKind, Reply, Report, RetryPolicy, Review,
+    Settings, State, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{World, definition, fold, plan, plan_of, task, tenant, workspace};
 
@@ -55,9 +55,18 @@ fn review(id: MaterializationId, verdict: Verdict) -> Input {
         asset: asset("a"),
         materialization_id: id,
         verdict,
-        actor: "zoë".to_owned(),
+        caller: Caller::user("zoë"),
         reason: "looks fine".to_owned(),
     })
+}
+
+/// Approves, and lets the data be moved.
+fn approve(world: &mut World, id: MaterializationId) {
+    let step = world.step(&[review(id, Verdict::Approve)]);
+    assert!(matches!(step.replies[0], Ok(Reply::Change(Change::Accepted { .. }))), "{:?}", step.replies);
+    let [Effect::Release(release)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
+    assert_eq!((&release.asset, release.materialization_id), (&asset("a"), id));
+    assert!(world.ask(Input::Released(release.clone())).is_ok());
 }
 
 fn latest(world: &World) -> Option<MaterializationId> {
@@ -84,12 +93,13 @@ fn what_is_approved_counts_from_then_on() {
             digest: "d1".into(),
             project: "tests".to_owned(),
             assets: vec![definition("a", "v7")],
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         }))
         .expect("deployed");
     world.engine.state_mut().take_delta();
     world.wait(60);
-    assert!(matches!(world.ask(review(id, Verdict::Approve)), Ok(Reply::Accepted { .. })));
+    world.discards();
+    approve(&mut world, id);
     let found = *world.state().latest(&asset("a"), None).expect("it counts");
     assert_eq!((found.id(), found.run_id(), found.at()), (id, run, world.now));
     assert_eq!(found.format(), Some(DataFormat::Json));
@@ -106,18 +116,18 @@ fn what_is_approved_counts_from_then_on() {
     assert_eq!(row.code_version.as_deref(), Some("v6"), "what ran, not what is deployed by now");
     assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
     assert_eq!(delta.partition_status.len(), 1);
-    assert!(delta.discards.is_empty() && delta.quarantine.is_empty());
+    assert!(world.discards().is_empty() && delta.quarantine.is_empty());
 }
 
 #[test]
 fn what_is_approved_before_the_tables_were_written_is_not_removed() {
     let (mut world, id) = world();
-    world.ask(review(id, Verdict::Approve)).expect("approved");
+    approve(&mut world, id);
     let delta = world.engine.state_mut().take_delta();
     assert_eq!(delta.appended.materializations.len(), 1);
-    assert!(delta.discards.is_empty(), "its attempt failed, but this counts");
-    let mut replayed = fold(&Settings::default(), &world.events());
-    assert!(replayed.take_delta().discards.is_empty(), "also after a crash");
+    assert!(world.discards().is_empty(), "its attempt failed, but this counts");
+    let mut replayed = Engine::new(fold(&Settings::default(), &world.events()), support::SECRET);
+    assert!(support::discards(replayed.recovered_effects()).is_empty(), "also after a crash");
 }
 
 #[test]
@@ -126,9 +136,11 @@ fn what_is_rejected_is_removed_and_the_latest_stays() {
     let good = again(&mut world, committed());
     let id = again(&mut world, blocked());
     world.engine.state_mut().take_delta();
-    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Accepted { .. })));
+    world.discards();
+    assert!(matches!(world.ask(review(id, Verdict::Reject)), Ok(Reply::Change(Change::Accepted { .. }))));
     let delta = world.engine.state_mut().take_delta();
-    let [discard] = delta.discards.as_slice() else { panic!("{:?}", delta.discards) };
+    let discards = world.discards();
+    let [discard] = discards.as_slice() else { panic!("{discards:?}") };
     assert_eq!((discard.run_id, discard.attempt, &discard.assets), (world.run, 1, &vec![asset("a")]));
     assert_eq!(materialization_of(discard.attempt_id), id);
     assert_eq!(delta.gone.quarantine, [(asset("a"), id)]);
@@ -143,7 +155,7 @@ fn something_is_reviewed_once() {
         for second in [Verdict::Approve, Verdict::Reject] {
             let (mut world, id) = world();
             let replies = world.step(&[review(id, first), review(id, second)]).replies;
-            assert!(matches!(replies[0], Ok(Reply::Accepted { .. })));
+            assert!(matches!(replies[0], Ok(Reply::Change(Change::Accepted { .. }))));
             let refusal = replies[1].clone().expect_err("reviewed before");
             assert_eq!(refusal, Refusal::NotInQuarantine { asset: asset("a"), materialization_id: id });
             assert_eq!(refusal.kind(), RefusalKind::NotFound);
@@ -167,17 +179,22 @@ fn what_does_not_wait_cannot_be_reviewed() {
 fn inv_2_a_second_copy_of_a_review_or_of_what_it_is_about_changes_nothing() {
     for verdict in [Verdict::Approve, Verdict::Reject] {
         let (mut world, id) = world();
-        world.ask(review(id, verdict)).expect("reviewed");
+        match verdict {
+            Verdict::Approve => approve(&mut world, id),
+            Verdict::Reject => drop(world.ask(review(id, verdict)).expect("reviewed")),
+        }
         world.engine.state_mut().take_delta();
         let rows = world.state().rows();
         for event in world.events() {
             let mut state = world.state().clone();
             let applied = state.apply(&event);
             assert_eq!(state.rows(), rows, "{}", event.idempotency_key);
-            assert!(state.take_delta().discards.is_empty());
+            assert!(support::discards(Engine::new(state, support::SECRET).recovered_effects()).is_empty());
             if matches!(
                 event.data.kind(),
-                EventKind::MaterializationApproved | EventKind::MaterializationRejected
+                EventKind::MaterializationApproved
+                    | EventKind::MaterializationRejected
+                    | EventKind::MaterializationReleased
             ) {
                 assert_eq!(applied, Applied::No(Ignored::Duplicate));
             }
@@ -190,15 +207,17 @@ fn of_each_partition_the_newest_waits_and_the_one_before_is_removed() {
     let (mut world, first) = world();
     let first_run = world.run;
     world.engine.state_mut().take_delta();
+    world.discards();
     let second = again(&mut world, blocked());
     assert_eq!(waiting(world.state()), [second]);
     let delta = world.engine.state_mut().take_delta();
     assert_eq!(delta.gone.quarantine, [(asset("a"), first)]);
     assert_eq!(delta.quarantine.iter().map(|row| row.materialization_id).collect::<Vec<_>>(), [second]);
-    let [discard] = delta.discards.as_slice() else { panic!("{:?}", delta.discards) };
+    let discards = world.discards();
+    let [discard] = discards.as_slice() else { panic!("{discards:?}") };
     assert_eq!((discard.run_id, materialization_of(discard.attempt_id)), (first_run, first));
     assert!(world.ask(review(first, Verdict::Approve)).is_err(), "it is gone");
-    world.ask(review(second, Verdict::Approve)).expect("approved");
+    approve(&mut world, second);
     assert_eq!(latest(&world), Some(second));
     let third = again(&mut world, blocked());
     assert_eq!(waiting(world.state()), [third], "a partition may wait again");
@@ -225,7 +244,7 @@ fn a_good_materialization_leaves_what_waits_alone() {
     let (mut world, id) = world();
     let good = again(&mut world, committed());
     assert_eq!((waiting(world.state()), latest(&world)), (vec![id], Some(good)));
-    world.ask(review(id, Verdict::Approve)).expect("approved");
+    approve(&mut world, id);
     assert_eq!(latest(&world), Some(id), "whoever approves it wants it");
 }
 
@@ -266,7 +285,7 @@ fn what_waits_survives_a_restart() {
     let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
     let mut restored = restored.expect("rows fit");
     assert_eq!(restored.rows(), world.state().rows());
-    world.ask(review(id, Verdict::Approve)).expect("approved");
+    approve(&mut world, id);
     let next = again(&mut world, blocked());
     for event in world.events() {
         if event.id > restored.head().last_event {
@@ -276,4 +295,44 @@ fn what_waits_survives_a_restart() {
     assert_eq!(restored.rows().quarantine, world.state().rows().quarantine);
     assert_eq!(waiting(&restored), [next]);
     assert_eq!(restored.rows().partition_status, world.state().rows().partition_status);
+}
+
+#[test]
+fn what_is_approved_counts_only_when_its_data_was_moved() {
+    let mut world = World::new(Settings::default());
+    let good = again(&mut world, committed());
+    let id = again(&mut world, blocked());
+    let step = world.step(&[review(id, Verdict::Approve)]);
+    let [release] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
+    assert_eq!(latest(&world), Some(good), "nobody may be sent to data that is not there");
+    assert_eq!(waiting(world.state()), [], "and nobody reviews it again");
+    assert!(world.ask(review(id, Verdict::Reject)).is_err());
+    let restored = State::from_rows(tenant(), workspace(), Settings::default(), world.state().rows());
+    let mut restored = Engine::new(restored.expect("rows fit"), support::SECRET);
+    assert_eq!(restored.recovered_effects(), [release.clone()], "a start moves it again");
+    let next = again(&mut world, blocked());
+    assert_eq!(waiting(world.state()), [next]);
+    let removed = world.discards();
+    assert!(removed.iter().all(|it| materialization_of(it.attempt_id) != id), "{removed:?}");
+    let Effect::Release(release) = release else { panic!("{release:?}") };
+    let step = world.step(&[Input::Released(release.clone()), Input::Released(release.clone())]);
+    assert!(matches!(
+        step.replies.as_slice(),
+        [Ok(Reply::Change(Change::Accepted { .. })), Ok(Reply::Change(Change::Duplicate))]
+    ));
+    assert_eq!(latest(&world), Some(id));
+    let [Effect::Promote(promotion)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
+    assert_eq!((promotion.materialization_id, &promotion.asset), (id, &asset("a")));
+}
+
+#[test]
+fn what_is_released_late_does_not_take_the_place_of_what_was_made_after_its_approval() {
+    let (mut world, id) = world();
+    let step = world.step(&[review(id, Verdict::Approve)]);
+    let Effect::Release(release) = &step.effects[0] else { panic!("{:?}", step.effects) };
+    let good = again(&mut world, committed());
+    let step = world.step(&[Input::Released(release.clone())]);
+    assert_eq!(latest(&world), Some(good));
+    assert_eq!(step.effects, [], "what is the latest is not pointed at again");
+    assert_eq!(world.state().approved().count(), 0);
 }

@@ -2,11 +2,9 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-
 use servo_core::{Millis, RunId};
 use servo_engine::{
-    Input, Plan, Refusal, RefusalKind, Reply, RunState, Settings, Trigger, TriggerRun, fingerprint_prefix,
+    Caller, Input, Plan, Refusal, RefusalKind, Reply, RunReply, RunRequest, RunState, Settings, TriggerRun,
 };
 use support::{SECRET, World, fold, plan, tenant, workspace};
 
@@ -15,8 +13,11 @@ fn one() -> Plan {
 }
 
 fn other_request(run_key: &str, priority: i32) -> TriggerRun {
-    let trigger = Trigger::Manual { actor: "me".to_owned() };
-    TriggerRun::with(run_key.into(), one(), trigger, priority, BTreeMap::new(), None)
+    TriggerRun::of_tasks(
+        run_key,
+        one(),
+        RunRequest { priority, caller: Caller::user("me"), ..RunRequest::default() },
+    )
 }
 
 fn ask(world: &mut World, command: TriggerRun) -> Result<Reply, Refusal> {
@@ -36,11 +37,11 @@ fn the_same_request_under_the_same_key_is_the_same_run() {
     let run_id = world.trigger(TriggerRun::new("k", one(), "me"));
     let written = world.events().len();
     let again = ask(&mut world, TriggerRun::new("k", one(), "somebody else"));
-    assert_eq!(again, Ok(Reply::Run { run_id, accepted: None }), "whoever asks");
+    assert_eq!(again, Ok(Reply::Run(RunReply { run_id, accepted: None })), "whoever asks");
     assert_eq!(world.events().len(), written);
     world.succeed("a");
     let after_the_end = ask(&mut world, TriggerRun::new("k", one(), "me"));
-    assert_eq!(after_the_end, Ok(Reply::Run { run_id, accepted: None }));
+    assert_eq!(after_the_end, Ok(Reply::Run(RunReply { run_id, accepted: None })));
 }
 
 #[test]
@@ -50,8 +51,8 @@ fn the_same_request_twice_in_one_batch_is_one_run() {
         Input::Trigger(TriggerRun::new("k", one(), "me")),
         Input::Trigger(TriggerRun::new("k", one(), "me")),
     ]);
-    assert!(matches!(step.replies[0], Ok(Reply::Run { accepted: Some(_), .. })));
-    assert!(matches!(step.replies[1], Ok(Reply::Run { accepted: None, .. })));
+    assert!(matches!(step.replies[0], Ok(Reply::Run(RunReply { accepted: Some(_), .. }))));
+    assert!(matches!(step.replies[1], Ok(Reply::Run(RunReply { accepted: None, .. }))));
     assert_eq!(world.state().runs().count(), 1);
 }
 
@@ -63,14 +64,17 @@ fn the_same_request_is_recognized_after_its_run_left_memory() {
     world.trigger(TriggerRun::new("next", one(), "me"));
     world.succeed("a");
     assert!(world.state().run(run_id).is_none());
-    assert_eq!(ask(&mut world, TriggerRun::new("k", one(), "me")), Ok(Reply::Run { run_id, accepted: None }));
+    assert_eq!(
+        ask(&mut world, TriggerRun::new("k", one(), "me")),
+        Ok(Reply::Run(RunReply { run_id, accepted: None }))
+    );
 }
 
 #[test]
 fn another_request_under_the_same_key_is_refused_and_recorded_once() {
     let mut world = World::new(Settings::default());
     let first = TriggerRun::new("k", one(), "me");
-    let existing = fingerprint_prefix(first.fingerprint());
+    let existing = first.fingerprint().clone();
     let run_id = world.trigger(first);
     world.engine.state_mut().take_delta();
     let refused = ask(&mut world, other_request("k", 1)).expect_err("a conflict");
@@ -83,8 +87,8 @@ fn another_request_under_the_same_key_is_refused_and_recorded_once() {
     let [conflict] = delta.appended.run_key_conflicts.as_slice() else {
         panic!("{:?}", delta.appended.run_key_conflicts)
     };
-    assert_eq!((conflict.run_id, conflict.existing_fingerprint_prefix), (run_id, existing));
-    assert_eq!(conflict.conflicting_fingerprint, other_request("k", 1).fingerprint().to_string());
+    assert_eq!((conflict.run_id, conflict.existing_fingerprint.clone()), (run_id, existing));
+    assert_eq!(conflict.conflicting_fingerprint, *other_request("k", 1).fingerprint());
     assert_eq!(conflict.conflicting_event_id, world.events()[written - 1].id);
     assert!(ask(&mut world, other_request("k", 2)).is_err());
     assert_eq!(world.events().len(), written + 1, "a third request is a conflict of its own");
@@ -118,12 +122,12 @@ fn the_quota_says_which_how_many_and_of_how_many() {
     // A request that is known already needs no room, and a run that ends makes some.
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k1", one(), "me")),
-        Ok(Reply::Run { accepted: None, .. })
+        Ok(Reply::Run(RunReply { accepted: None, .. }))
     ));
     world.succeed("a");
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k3", one(), "me")),
-        Ok(Reply::Run { accepted: Some(_), .. })
+        Ok(Reply::Run(RunReply { accepted: Some(_), .. }))
     ));
 }
 
@@ -162,17 +166,17 @@ fn keys_are_forgotten_when_they_are_older_than_the_window_by_event_time() {
     world.trigger(TriggerRun::new("at-the-edge", one(), "me"));
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k", one(), "me")),
-        Ok(Reply::Run { accepted: None, .. })
+        Ok(Reply::Run(RunReply { accepted: None, .. }))
     ));
     world.wait(1);
     // No clock forgets anything: it takes an event of that time.
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k", one(), "me")),
-        Ok(Reply::Run { accepted: None, .. })
+        Ok(Reply::Run(RunReply { accepted: None, .. }))
     ));
     world.trigger(TriggerRun::new("past-the-edge", one(), "me"));
     let again = ask(&mut world, TriggerRun::new("k", one(), "me"));
-    assert!(matches!(again, Ok(Reply::Run { accepted: Some(_), .. })), "{again:?}");
+    assert!(matches!(again, Ok(Reply::Run(RunReply { accepted: Some(_), .. }))), "{again:?}");
 }
 
 #[test]
@@ -191,7 +195,7 @@ fn keys_are_forgotten_when_there_are_too_many_oldest_first() {
     let known = |world: &mut World, key: &str| {
         matches!(
             ask(world, TriggerRun::new(key.to_owned(), one(), "me")),
-            Ok(Reply::Run { accepted: None, .. })
+            Ok(Reply::Run(RunReply { accepted: None, .. }))
         )
     };
     assert!(known(&mut world, "k2"));
@@ -223,7 +227,10 @@ fn a_run_in_memory_answers_for_its_key_even_when_the_index_has_forgotten_it() {
     world.trigger(TriggerRun::new("pushes-k-out", one(), "me"));
     assert_eq!(world.state().rows().run_keys.len(), 1);
     // The run is at work: asking for it again must neither start it anew nor lose its tasks.
-    assert_eq!(ask(&mut world, TriggerRun::new("k", one(), "me")), Ok(Reply::Run { run_id, accepted: None }));
+    assert_eq!(
+        ask(&mut world, TriggerRun::new("k", one(), "me")),
+        Ok(Reply::Run(RunReply { run_id, accepted: None }))
+    );
     assert!(ask(&mut world, other_request("k", 1)).is_err());
     let run = world.state().run(run_id).expect("still there");
     assert_eq!((run.state, run.tasks.len()), (RunState::Running, 1));
@@ -236,7 +243,10 @@ fn a_run_in_memory_answers_for_its_key_even_when_the_index_has_forgotten_it() {
     // And for a run that has ended but is still in memory.
     world.run = run_id;
     world.finish("a", servo_engine::Report::succeeded()).expect("finishes");
-    assert_eq!(ask(&mut world, TriggerRun::new("k", one(), "me")), Ok(Reply::Run { run_id, accepted: None }));
+    assert_eq!(
+        ask(&mut world, TriggerRun::new("k", one(), "me")),
+        Ok(Reply::Run(RunReply { run_id, accepted: None }))
+    );
     assert_eq!(world.state().active_runs(), 1);
 }
 
@@ -249,6 +259,6 @@ fn each_new_key_is_written_once_for_the_tables() {
     let delta = world.engine.state_mut().take_delta();
     let [row] = delta.appended.run_keys.as_slice() else { panic!("{:?}", delta.appended.run_keys) };
     assert_eq!((row.run_id, row.run_key.as_str()), (run_id, "k"));
-    assert_eq!(row.request_fingerprint, request.fingerprint().to_string());
+    assert_eq!(row.request_fingerprint, *request.fingerprint());
     assert_eq!(row.row_version, world.events()[0].id);
 }

@@ -1,13 +1,12 @@
 //! Every state of a run against every event and every input.
 //!
-//! The subject is a run of one task, `a`, which runs on worker `w1` wherever the run is at work: what ends the task ends
-//! the run.
+//! The subject is a run of one task, `a`, which runs on worker `w1` wherever the run is at work: what ends the task
+//! ends the run.
 
 mod support;
 #[path = "support/table.rs"]
 mod table;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
@@ -17,11 +16,11 @@ use servo_engine::event::{
     TimerRequested, UnknownEvent,
 };
 use servo_engine::{
-    Attempt, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunState, Settings,
-    State, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Engine, EventData, EventKind, Input, Outcome, Reply, Report, RunReply,
+    RunRequest, RunState, Settings, State, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, reviewed,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, released, reviewed,
     user_error,
 };
 
@@ -107,8 +106,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     let plan_id = planned.plan_id;
     let other = Fingerprint::parse(&format!("v1:sha256:{}", "0".repeat(64))).expect("a fingerprint");
     let cancel = |force| {
-        let (actor, reason) = ("me".to_owned(), String::new());
-        EventData::RunCancelRequested(RunCancelRequested { run_id, actor, reason, force, silent_since: None })
+        let reason = String::new();
+        EventData::RunCancelRequested(RunCancelRequested { run_id, reason, force, silent_since: None })
     };
     let finished = |outcome| {
         let error = None;
@@ -186,6 +185,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     add("DynamicPartitionsChanged", partitions_changed(1), now);
     add("MaterializationApproved", reviewed(Verdict::Approve), now);
     add("MaterializationRejected", reviewed(Verdict::Reject), now);
+    add("MaterializationReleased", released(), now);
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list
@@ -249,19 +249,16 @@ fn every_state_of_a_run_is_reached_by_real_events() {
 #[test]
 fn every_state_of_a_run_against_every_input() {
     let worlds: Vec<World> = STATES[2..].iter().map(|(name, _)| subject(name)).collect();
-    let other = TriggerRun::with(
-        "first".into(),
+    let other = TriggerRun::of_tasks(
+        "first",
         plan(&[("a", &[])]),
-        Trigger::Manual { actor: "me".to_owned() },
-        7,
-        BTreeMap::new(),
-        None,
+        RunRequest { priority: 7, caller: Caller::user("me"), ..RunRequest::default() },
     );
     let inputs = |world: &World| {
         let attempt = attempt(world);
         let cancel = |force| {
-            let (actor, reason) = ("me".to_owned(), String::new());
-            Input::Cancel(CancelRun { run_id: world.run, actor, reason, force })
+            let (caller, reason) = (Caller::user("me"), String::new());
+            Input::Cancel(CancelRun { run_id: world.run, caller, reason, force })
         };
         vec![
             ("Trigger, same request", Input::Trigger(request()), 0),
@@ -306,7 +303,7 @@ fn every_state_of_a_run_against_every_input() {
 fn a_run_is_in_the_log_from_request_to_end() {
     let mut world = World::new(Settings::default());
     let reply = world.ask(Input::Trigger(request())).expect("a new run");
-    let Reply::Run { run_id, accepted: Some(event_id) } = reply else { panic!("{reply:?}") };
+    let Reply::Run(RunReply { run_id, accepted: Some(event_id) }) = reply else { panic!("{reply:?}") };
     world.run = run_id;
     assert_eq!(world.events()[0].id, event_id, "the caller is told the event that asked for it");
     world.succeed("a");

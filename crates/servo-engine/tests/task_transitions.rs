@@ -17,12 +17,12 @@ use servo_engine::event::{
     TimerRequested, UnknownEvent,
 };
 use servo_engine::{
-    Applied, Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
-    RetryPolicy, Settings, TaskError, TaskOptions, TaskState, Trigger, TriggerRun, Verdict,
+    Applied, Attempt, Caller, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Report,
+    RetryPolicy, RunRequest, Settings, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, reviewed, task,
-    user_error,
+    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, released,
+    reviewed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -182,7 +182,6 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     let cancel = |force| {
         EventData::RunCancelRequested(RunCancelRequested {
             run_id,
-            actor: "me".to_owned(),
             reason: String::new(),
             force,
             silent_since: None,
@@ -305,6 +304,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
     list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
+    list.push(("MaterializationReleased".into(), released(), now));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list
@@ -402,15 +402,17 @@ fn an_ignored_event_changes_no_row() {
 fn inputs(world: &World) -> Vec<(String, Input, u64)> {
     let (new, old) = (newest(world), stale(world));
     let cancel = |force| {
-        Input::Cancel(CancelRun { run_id: world.run, actor: "me".to_owned(), reason: String::new(), force })
+        Input::Cancel(CancelRun {
+            run_id: world.run,
+            caller: Caller::user("me"),
+            reason: String::new(),
+            force,
+        })
     };
-    let other_request = TriggerRun::with(
-        "first".into(),
+    let other_request = TriggerRun::of_tasks(
+        "first",
         the_plan(),
-        Trigger::Manual { actor: "me".to_owned() },
-        7,
-        std::collections::BTreeMap::new(),
-        None,
+        RunRequest { priority: 7, caller: Caller::user("me"), ..RunRequest::default() },
     );
     let mut list = vec![
         ("Trigger, same request".to_owned(), Input::Trigger(request()), 0),

@@ -1,4 +1,4 @@
-//! What an attempt has to do: resolved when it is dispatched, from what is deployed and what is materialized (ADR-061).
+//! Work of attempts: resolved at dispatch, from deployed definitions and existing materializations (ADR-061).
 
 mod support;
 
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, TaskKey, Timestamp};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::{AssetDef, Isolation};
+use servo_engine::effect;
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::work::{Work, WorkInput};
 use servo_engine::{
-    Attempt, ChangePartitions, DataFormat, Deploy, Effect, Input, OutputState, Report, Settings, State,
-    TaskOptions, TaskRequest, TriggerRun,
+    Attempt, Caller, ChangePartitions, DataFormat, Deploy, Effect, Input, OutputState, Report, Settings,
+    State, TaskOptions, TaskRequest, TriggerRun,
 };
 use support::{World, fold, plan_of, tenant, workspace};
 
@@ -104,7 +104,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         digest: digest.into(),
         project: "flights".to_owned(),
         assets: assets.collect(),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");
     assert!(world.state().checked_definitions().is_some(), "what is deployed makes sense");
@@ -427,7 +427,7 @@ fn keys_of_dynamic_partitions_are_read_as_they_are() {
             name: "customers".to_owned(),
             add,
             remove,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
         })
     };
     assert!(names(&input(&mut world, "all/c")).is_empty());
@@ -447,7 +447,7 @@ fn what_is_handed_out_again_after_a_start_is_the_same_work() {
     let settings = Settings::default();
     let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
     for state in [restored.expect("rows fit"), fold(&settings, &world.events())] {
-        let again = dispatcher::outstanding(&state);
+        let again = effect::outstanding(&state);
         let again: Vec<_> = again.into_iter().filter(|dispatch| dispatch.attempt == attempt).collect();
         assert_eq!(again.len(), 1);
         assert_eq!(again[0].work, work);

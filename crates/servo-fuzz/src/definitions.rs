@@ -1,11 +1,11 @@
-//! What projects declare.
+//! Manifests of projects.
 
 use std::sync::Arc;
 
 use servo_core::Timestamp;
 use servo_engine::definitions::{Definitions, Manifest};
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::{Deploy, Engine, Input, Settings, State};
+use servo_engine::{Caller, Deploy, Engine, Input, Settings, State};
 
 use crate::tables::layout;
 
@@ -30,7 +30,7 @@ pub fn definitions(bytes: &[u8]) {
         digest: "sha256:0".into(),
         project,
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     };
     let step = engine.step(&[Input::Deploy(deploy)], Timestamp::EPOCH);
     let mut batch = Vec::new();

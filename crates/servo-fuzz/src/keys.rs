@@ -5,7 +5,7 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-use servo_core::partitions::{Moment, Span};
+use servo_core::partitions::{PartitionContext, Span};
 use servo_core::{
     AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, PartitionKey, PartitionValue,
     Partitions, PartitionsDef, PlanId, PutId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
@@ -95,7 +95,7 @@ pub fn partition_text(bytes: &[u8]) {
     let keys: std::collections::BTreeSet<String> = ["events", text].map(str::to_owned).into();
     let dynamic = BTreeMap::from([("tables".to_owned(), keys.into_iter().collect::<Vec<_>>())]);
     let now: Timestamp = Timestamp::from_millis(1_735_689_600_000);
-    let moment = Moment::new(now, &dynamic);
+    let moment = PartitionContext::new(now, &dynamic);
     for partitions in PARTITIONS.iter() {
         if let Ok(set) = partitions.parse_range(text, moment) {
             assert!(set.len() <= partitions.count(moment), "{text:?} is more than there is");

@@ -1,4 +1,4 @@
-//! What must hold for every parser of foreign bytes.
+//! Properties of every parser of untrusted bytes.
 //!
 //! **Owns** one function for each parser: it takes any bytes, reads them, and panics if something that must hold does
 //! not. What was read prints back to the same text or the same value; what is damaged is an error, never a panic and
@@ -25,7 +25,7 @@ mod runner;
 mod runtime;
 mod table_files;
 mod tables;
-mod words;
+mod user_texts;
 
 pub use definitions::definitions;
 pub use events::event_batch;
@@ -37,7 +37,7 @@ pub use manifest::manifest;
 pub use messages::{envelope, sealed_text, task_token};
 pub use runner::{printed_lines, runner_frames, scan_answer};
 pub use table_files::{parquet_file, parquet_guard};
-pub use words::{cron, selection};
+pub use user_texts::{cron, selection};
 
 /// Reads bytes, and panics if something that must hold does not.
 pub type Target = fn(&[u8]);

@@ -1,4 +1,4 @@
-//! What the control plane signs and reads again: envelopes, task tokens, places of pages.
+//! Messages that the control plane signs and reads again: envelopes, task tokens, page tokens.
 
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,7 +9,7 @@ use sha2::Sha256;
 const KEY_ID: &str = "k1";
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 const PURPOSE: &str = "cursor";
-/// Nothing has expired.
+/// A time at which no message has expired.
 const NOW: Timestamp = Timestamp::MIN;
 
 fn keys() -> Keyring {

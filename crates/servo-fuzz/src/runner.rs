@@ -1,9 +1,9 @@
-//! What comes from the processes that run user code.
+//! Bytes from processes that run user code.
 
 use servo_engine::definitions::Definitions;
 use servo_worker::testing::{self, Printed};
 
-/// What a runner says: frames are the same however they arrive.
+/// Frames of a runner are the same however their bytes arrive.
 pub fn runner_frames(bytes: &[u8]) {
     let whole = testing::replies(bytes, bytes.len().max(1));
     for size in [1, 3, 4, 5, 1 << 10] {
@@ -13,7 +13,7 @@ pub fn runner_frames(bytes: &[u8]) {
 
 const SECRETS: [&str; 3] = ["hunter2", "hunter", "2käse"];
 
-/// What user code prints: lines are the same however they arrive, short enough, and without secrets.
+/// Printed lines of user code are the same however their bytes arrive, short enough, and without secrets.
 ///
 /// The first byte says how long the first line is already, because pieces of long lines are where it is hard.
 pub fn printed_lines(bytes: &[u8]) {
@@ -38,7 +38,7 @@ pub fn printed_lines(bytes: &[u8]) {
     }
 }
 
-/// What `python -m servo.scan` answers: a manifest that fits its digest, or why there is none.
+/// The answer of `python -m servo.scan` is a manifest that matches its digest, or an error.
 pub fn scan_answer(bytes: &[u8]) {
     match testing::scan_answer(bytes) {
         Ok(scanned) => {

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use servo_core::{TaskKey, Timestamp};
 use servo_engine::rows::RunRow;
 use servo_engine::{
-    CancelRun, Engine, HotRows, Input, Plan, Settings, State, TaskOptions, TaskRequest, TriggerRun,
+    Caller, CancelRun, Engine, HotRows, Input, Plan, Settings, State, TaskOptions, TaskRequest, TriggerRun,
 };
 use servo_projections::{Compactor, Error, Limits, Manifest, Projection, RunFilter};
 use servo_store::{Blobs, CountingPutIds, Layout, MemoryBlobs};
 
 use crate::runtime::wait;
 
-/// Whose workspace it is.
+/// The layout of the fuzzed workspace.
 pub(crate) fn layout() -> Layout {
     Layout::new("acme".parse().expect("a tenant"), "main".parse().expect("a workspace"))
 }
@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) files: BTreeMap<String, Bytes>,
 }
 
-/// What can be read from tables.
+/// The rows read from tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Rows {
     hot: HotRows,
@@ -37,7 +37,7 @@ pub(crate) static TABLES: LazyLock<Tables> = LazyLock::new(|| wait(make()));
 /// Reads all that there is.
 pub(crate) async fn read(projection: &Projection) -> Result<Rows, Error> {
     let hot = projection.hot_rows().await?;
-    let ended = projection.runs_before(None, 100, &RunFilter::default()).await?;
+    let ended = projection.runs_after(None, 100, &RunFilter::default()).await?;
     for run in &ended {
         projection.run(run.run_id).await?;
         projection.tasks_of(run).await?;
@@ -71,8 +71,8 @@ async fn make() -> Tables {
         advance(&mut engine, &mut seq, trigger);
         let open = engine.state().runs().find(|run| !run.state.is_terminal()).map(|run| run.id);
         if let (true, Some(run_id)) = (is_cancelled, open) {
-            let (actor, reason) = ("me".to_owned(), "enough".to_owned());
-            advance(&mut engine, &mut seq, Input::Cancel(CancelRun { run_id, actor, reason, force: false }));
+            let (caller, reason) = (Caller::user("me"), "enough".to_owned());
+            advance(&mut engine, &mut seq, Input::Cancel(CancelRun { run_id, caller, reason, force: false }));
         }
         let delta = engine.state_mut().take_delta();
         compactor.flush(delta, Timestamp::from_millis(9)).await.expect("memory does not fail");

@@ -51,7 +51,7 @@ impl Numbers {
     }
 }
 
-/// What tends to break parsers.
+/// Inputs that tend to break parsers.
 const NASTY: [&[u8]; 16] = [
     b"",
     b"0",

@@ -9,7 +9,7 @@ use servo_engine::rows::{self, ColumnSource, RowSource};
 use crate::error::Error;
 use crate::value::{Field, Value};
 
-/// Some rows of a file.
+/// A batch of rows of a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) rows: &'a RecordBatch,

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
-use crate::manifests::{Manifests, Published};
+use crate::manifests::{Manifests, PublishOutcome};
 use crate::writer::Writer;
 
 /// Writes what changed as small files, publishes manifests, and merges files when there are many.
@@ -26,11 +26,11 @@ pub struct Compactor {
     pending: Vec<Delta>,
     /// Batch after which the oldest pending change begins.
     flushed_seq: u64,
-    /// What the next manifest will say of itself.
+    /// The `pruned_through` of the next manifest.
     pruned_through: u64,
     trouble: Option<Error>,
-    /// Whether somebody else has published since this was asked.
-    met_others: bool,
+    /// Whether another writer has published since the last call.
+    lost_publish_race: bool,
 }
 
 impl Compactor {
@@ -66,7 +66,7 @@ impl Compactor {
             flushed_seq,
             pruned_through: 0,
             trouble: None,
-            met_others: false,
+            lost_publish_race: false,
         };
         compactor.check_epoch()?;
         Ok(compactor)
@@ -78,19 +78,19 @@ impl Compactor {
     }
 
     /// Whether another writer has published since the last time this was asked.
-    pub fn met_others(&mut self) -> bool {
-        std::mem::take(&mut self.met_others)
+    pub fn lost_publish_race(&mut self) -> bool {
+        std::mem::take(&mut self.lost_publish_race)
     }
 
-    /// Goes on under the epoch of whoever has fenced this one off. For nodes without a lease, whose epochs say only who
-    /// started last: that each revision is written once keeps their order.
-    pub fn join_others(&mut self) {
+    /// Continues under the epoch of the writer that fenced this one. For nodes without a lease, whose epochs only say
+    /// which started last: each revision is written once, which keeps their order.
+    pub fn adopt_epoch(&mut self) {
         let theirs = self.current.as_ref().map_or(0, |current| current.epoch);
         self.writer.epoch = self.writer.epoch.max(theirs);
     }
 
-    /// What went wrong with merging or deleting at the last flush. The flush itself was published; the work is
-    /// tried again at the next one.
+    /// The error of merging or deleting at the last flush. The flush itself was published; the maintenance is tried
+    /// again at the next one.
     pub fn maintenance_error(&self) -> Option<&Error> {
         self.trouble.as_ref()
     }
@@ -132,8 +132,8 @@ impl Compactor {
             // A rebuild that was swapped in has folded the same batches, and more; so has another node that published
             // between the moment at which this one read the tables and the moment at which it began to write them.
             if published > through || (published > self.flushed_seq && published >= through) {
-                self.met_others = true;
-                self.settle(through);
+                self.lost_publish_race = true;
+                self.mark_flushed(through);
                 return Ok(());
             }
             let mut draft = self.draft(now);
@@ -141,13 +141,13 @@ impl Compactor {
                 self.writer.add_delta(&mut draft, delta, now).await?;
             }
             if self.publish(draft).await? {
-                self.settle(through);
+                self.mark_flushed(through);
             }
         }
         Ok(())
     }
 
-    fn settle(&mut self, through: u64) {
+    fn mark_flushed(&mut self, through: u64) {
         self.pending.clear();
         self.flushed_seq = self.flushed_seq.max(through);
     }
@@ -158,7 +158,7 @@ impl Compactor {
         draft
     }
 
-    /// False if somebody else's manifest came first and has been adopted as the new parent.
+    /// False if another writer's manifest came first and was adopted as the new parent.
     async fn publish(&mut self, draft: Manifest) -> Result<bool, Error> {
         let published = match self.manifests.publish(&draft).await {
             Ok(published) => published,
@@ -170,13 +170,13 @@ impl Compactor {
             }
         };
         match published {
-            Published::Mine => {
+            PublishOutcome::Won => {
                 self.writer.keep_written(&draft).await;
                 self.current = Some(Arc::new(draft));
                 Ok(true)
             }
-            Published::Theirs => {
-                self.met_others = true;
+            PublishOutcome::Lost => {
+                self.lost_publish_race = true;
                 self.writer.discard_written().await;
                 self.current = self.manifests.newest_by_number().await?.map(Arc::new);
                 self.check_epoch()?;
@@ -185,8 +185,8 @@ impl Compactor {
         }
     }
 
-    /// Whether a manifest that was refused will never be seen. One whose answer was lost may be there, or come later, and
-    /// then it names its files: they stay, and are swept if nobody names them.
+    /// Whether a refused manifest will never appear. One whose response was lost may be there, or appear later, and
+    /// then it names its files: they stay, and are swept if no manifest names them.
     async fn is_surely_missing(&self, draft: &Manifest, error: &Error) -> bool {
         match error.kind() {
             ErrorKind::Fenced => true,

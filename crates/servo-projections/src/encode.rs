@@ -31,9 +31,9 @@ const HOT_GROUP_ROWS: usize = 65_536;
 /// A page of a list reads whole row groups, so history has small ones.
 const HISTORY_GROUP_ROWS: usize = 4_096;
 
-/// What a file says about one of its row groups.
+/// Metadata of one row group of a file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct GroupNote {
+pub(crate) struct RowGroupStats {
     /// CRC-32 of each column chunk, in the order of the columns.
     pub(crate) crc32: Vec<u32>,
     /// Values of [`Row::facet`](servo_engine::rows::Row::facet) that occur.
@@ -41,7 +41,7 @@ pub(crate) struct GroupNote {
     pub(crate) facets: BTreeSet<String>,
 }
 
-/// Whose rows they are.
+/// The workspace that the rows belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Owner {
     pub(crate) tenant: TenantId,
@@ -154,7 +154,7 @@ impl<R: StoredRow> FileWriter<R> {
         self.writer.flush().map_err(problem::<R>)?;
         // Without this the buffer of the writer would still hold back the last bytes.
         self.writer.sync().map_err(problem::<R>)?;
-        let notes = self.group_notes()?;
+        let notes = self.row_group_stats()?;
         let data_end = self.writer.bytes_written();
         for (key, value) in [(VERSION_KEY, SCHEMA_VERSION.to_string()), (GROUPS_KEY, notes)] {
             self.writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
@@ -177,14 +177,14 @@ impl<R: StoredRow> FileWriter<R> {
         Ok(Encoded { bytes, file })
     }
 
-    fn group_notes(&self) -> Result<String, Error> {
+    fn row_group_stats(&self) -> Result<String, Error> {
         let bytes = self.writer.inner();
         let mut facets = self.facets.iter();
-        let notes: Vec<GroupNote> = self
+        let notes: Vec<RowGroupStats> = self
             .writer
             .flushed_row_groups()
             .iter()
-            .map(|group| GroupNote {
+            .map(|group| RowGroupStats {
                 crc32: group
                     .columns()
                     .iter()
@@ -260,10 +260,10 @@ fn problem<R: StoredRow>(error: impl std::fmt::Display) -> Error {
     Error::Encode { table: R::TABLE, problem: error.to_string() }
 }
 
-/// A whole file of settled rows.
+/// A whole file of immutable rows.
 #[cfg(test)]
 pub(crate) fn encode<R: StoredRow>(owner: &Owner, rows: &[R]) -> Result<Encoded, Error> {
-    let mut writer = FileWriter::<R>::new(owner, Shape::Settled, Grouping::Paged)?;
+    let mut writer = FileWriter::<R>::new(owner, Shape::Immutable, Grouping::Paged)?;
     writer.push(rows)?;
     writer.finish(0)
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with tables and manifests, said in terms of what to do about it.
+//! Errors of tables and manifests, classified by what to do about them.
 
 use servo_store::{BlobError, ErrorKind, ReadError};
 
@@ -14,9 +14,9 @@ pub enum Error {
     Damaged {
         /// The file, relative to the workspace.
         file: String,
-        /// What is wrong, and where.
+        /// The problem and its location.
         problem: String,
-        /// What to do.
+        /// A hint for the operator.
         hint: &'static str,
     },
     /// A file was written by a newer Servo.
@@ -34,7 +34,7 @@ pub enum Error {
     Fenced {
         /// The refused revision.
         revision: u64,
-        /// What gave it away.
+        /// The evidence.
         reason: String,
     },
     /// Changes do not follow on what has been published.
@@ -51,7 +51,7 @@ pub enum Error {
     /// The store refused or did not answer.
     #[error("{action} {file} failed: {source}")]
     Store {
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// To which file, relative to the workspace.
         file: String,
@@ -80,7 +80,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Damaged { .. } => ErrorKind::Corrupt,

@@ -4,34 +4,21 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId};
-use servo_engine::RunState;
-use servo_engine::rows::{EdgeRow, HistoryRow, ReadFrom, Row, RunRow, TaskRow};
+use servo_core::{EventId, RunId, Timestamp};
+use servo_engine::rows::{EdgeRow, HistoryRow, Json, ReadFrom, Row, RunRow, TaskRow};
+use servo_engine::{RunState, TaskOptions};
 
 use crate::batch::Batch;
 use crate::error::Error;
 use crate::manifest::FileRef;
 use crate::open_file::OpenFile;
 use crate::projection::Projection;
+use crate::run_filter::{RunFilter, RunOrder};
 use crate::table::StoredRow;
 
-/// Which runs to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RunFilter {
-    /// In one of these states; empty means any.
-    pub states: Vec<RunState>,
-}
-
-impl RunFilter {
-    /// Whether a run is wanted.
-    pub fn accepts(&self, run: &RunRow) -> bool {
-        self.states.is_empty() || self.states.contains(&run.state)
-    }
-}
-
-/// Something that may hold the next run of a list, and the newest place it can have.
+/// Something that may hold the next run of a list, and the highest rank it can have.
 struct Source {
-    newest: EventId,
+    rank: u128,
     what: What,
 }
 
@@ -68,26 +55,32 @@ impl PartialOrd for Source {
 
 impl Ord for Source {
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.newest, self.what.order()).cmp(&(other.newest, other.what.order()))
+        (self.rank, self.what.order()).cmp(&(other.rank, other.what.order()))
     }
 }
 
 impl Projection {
-    /// Ended runs that have left memory, newest first, beginning after `before`.
-    pub async fn runs_before(
+    /// Ended runs that have left memory, in the order of the filter, beginning after `after`.
+    pub async fn runs_after(
         &self,
-        before: Option<EventId>,
+        after: Option<EventId>,
         limit: usize,
         filter: &RunFilter,
     ) -> Result<Vec<RunRow>, Error> {
-        let before = before.unwrap_or(EventId::from_u128(u128::MAX));
+        let below = after.map_or(u128::MAX, |after| filter.order.rank(after));
+        let lowest = filter.lowest();
+        // The highest rank below the bound that something between two places can have.
+        let rank = |oldest: EventId, newest: EventId| {
+            let (first, last) = (filter.order.rank(oldest), filter.order.rank(newest));
+            (newest >= lowest && first.min(last) < below).then(|| first.max(last).min(below))
+        };
         let facets: Vec<&str> = filter.states.iter().map(|state| state.name()).collect();
         let mut queue: BinaryHeap<Source> = BinaryHeap::new();
-        for file in self.manifest.settled(RunRow::TABLE) {
+        for file in self.manifest.immutable(RunRow::TABLE) {
             if let (Some(oldest), Some(newest)) = (file.min_key, file.max_key)
-                && oldest < before
+                && let Some(rank) = rank(oldest, newest)
             {
-                queue.push(Source { newest: newest.min(before), what: What::File(file.clone()) });
+                queue.push(Source { rank, what: What::File(file.clone()) });
             }
         }
         let mut page: Vec<RunRow> = Vec::new();
@@ -99,15 +92,17 @@ impl Projection {
                     let open = self.files.open(&file).await?;
                     for group in 0..open.groups() {
                         let (oldest, newest) = group_bounds(&open, group);
-                        if oldest < before && open.may_hold_facet(group, &facets) {
-                            let what = What::Group(Arc::clone(&open), group);
-                            queue.push(Source { newest: newest.min(before), what });
+                        if let Some(rank) =
+                            rank(oldest, newest).filter(|_| open.may_hold_facet(group, &facets))
+                        {
+                            queue.push(Source { rank, what: What::Group(Arc::clone(&open), group) });
                         }
                     }
                 }
                 What::Group(open, group) => {
-                    for row in self.newest_of_group(&open, group, before, limit, filter).await? {
-                        queue.push(Source { newest: row.requested_event_id, what: What::Row(Box::new(row)) });
+                    for row in self.first_of_group(&open, group, below, limit, filter).await? {
+                        let rank = filter.order.rank(row.requested_event_id);
+                        queue.push(Source { rank, what: What::Row(Box::new(row)) });
                     }
                 }
                 What::Row(row) => {
@@ -121,42 +116,95 @@ impl Projection {
     }
 
     /// At most `limit` rows: a group cannot give a page more.
-    async fn newest_of_group(
+    async fn first_of_group(
         &self,
         open: &OpenFile,
         group: usize,
-        before: EventId,
+        below: u128,
         limit: usize,
         filter: &RunFilter,
     ) -> Result<Vec<RunRow>, Error> {
+        let making = match filter.asks_for_tasks() {
+            true => Some(self.runs_making(filter, group_bounds(open, group)).await?),
+            false => None,
+        };
         let fetched = self.files.fetch_group(open, group, None).await?;
         let first_row = open.first_row(group);
-        // Two columns tell which rows are wanted; the others are decoded for those alone.
-        let rows = open.decode(group, Some(&["requested_event_id", "state"]), fetched.clone(), None)?;
+        // A few columns tell which rows are wanted; the others are decoded for those alone.
+        let telling = ["requested_event_id", "state", "source_type", "created_at", "labels", "run_id"];
+        let rows = open.decode(group, Some(&telling), fetched.clone(), None)?;
         let batch = Batch { rows: &rows, file: &open.name, first_row, chosen: None };
-        let (places, states) =
-            (batch.column::<EventId>("requested_event_id")?, batch.column::<RunState>("state")?);
+        let places = batch.column::<EventId>("requested_event_id")?;
+        let (states, sources) = (batch.column::<RunState>("state")?, batch.column::<String>("source_type")?);
+        let (times, labels) =
+            (batch.column::<Timestamp>("created_at")?, batch.column::<Json<BTreeMap<_, _>>>("labels")?);
+        let runs = batch.column::<RunId>("run_id")?;
         let mut wanted = Vec::with_capacity(limit);
-        for row in (0..batch.len()).rev() {
+        let mut rows: Vec<usize> = (0..batch.len()).collect();
+        if filter.order == RunOrder::NewestFirst {
+            rows.reverse();
+        }
+        for row in rows {
             if wanted.len() == limit {
                 break;
             }
-            if places.get(row)? < before
-                && (filter.states.is_empty() || filter.states.contains(&states.get(row)?))
-            {
+            let is_wanted = filter.order.rank(places.get(row)?) < below
+                && filter.accepts(states.get(row)?, &sources.get(row)?, times.get(row)?, &labels.get(row)?.0)
+                && match &making {
+                    Some(making) => making.contains(&runs.get(row)?),
+                    None => true,
+                };
+            if is_wanted {
                 wanted.push(row);
             }
         }
-        wanted.reverse();
+        wanted.sort_unstable();
         let rows = open.decode(group, None, fetched, Some(&wanted))?;
         let batch = Batch { rows: &rows, file: &open.name, first_row, chosen: Some(&wanted) };
         RunRow::read_rows(&batch, 0..batch.len())
     }
 
+    /// Runs between two places that have a task which the filter asks for.
+    async fn runs_making(
+        &self,
+        filter: &RunFilter,
+        (oldest, newest): (EventId, EventId),
+    ) -> Result<HashSet<RunId>, Error> {
+        let columns = ["run_id", "asset_key", "partition_key", "options"];
+        let mut making = HashSet::new();
+        for file in self.manifest.immutable(TaskRow::TABLE) {
+            if file.max_key < Some(oldest) || file.min_key > Some(newest) {
+                continue;
+            }
+            let open = self.files.open(file).await?;
+            for group in 0..open.groups() {
+                let (first, last) = group_bounds(&open, group);
+                if last < oldest || first > newest {
+                    continue;
+                }
+                let rows = self.files.group(&open, group, Some(&columns)).await?;
+                let batch =
+                    Batch { rows: &rows, file: &open.name, first_row: open.first_row(group), chosen: None };
+                let (runs, assets) = (batch.column::<RunId>("run_id")?, batch.column::<String>("asset_key")?);
+                let partitions = batch.column::<Option<String>>("partition_key")?;
+                let options = batch.column::<Json<Arc<TaskOptions>>>("options")?;
+                for row in 0..batch.len() {
+                    let (asset, partition) = (assets.get(row)?, partitions.get(row)?);
+                    let is_wanted = filter.accepts_task(&asset, partition.as_deref(), &[])
+                        || filter.accepts_task(&asset, partition.as_deref(), &options.get(row)?.outputs);
+                    if is_wanted {
+                        making.insert(runs.get(row)?);
+                    }
+                }
+            }
+        }
+        Ok(making)
+    }
+
     /// An ended run that has left memory.
     pub async fn run(&self, id: RunId) -> Result<Option<RunRow>, Error> {
         let text = id.to_string();
-        for file in self.manifest.settled(RunRow::TABLE).iter().rev() {
+        for file in self.manifest.immutable(RunRow::TABLE).iter().rev() {
             let open = self.files.open(file).await?;
             for group in 0..open.groups() {
                 if !open.may_hold(group, "run_id", &text)? {
@@ -189,7 +237,7 @@ impl Projection {
     async fn rows_of<R: HistoryRow + StoredRow>(&self, run: &RunRow) -> Result<Vec<R>, Error> {
         let place = run.requested_event_id;
         let mut found: BTreeMap<R::Key, R> = BTreeMap::new();
-        for file in self.manifest.settled(R::TABLE) {
+        for file in self.manifest.immutable(R::TABLE) {
             if !(file.min_key..=file.max_key).contains(&Some(place)) {
                 continue;
             }
@@ -223,12 +271,12 @@ fn group_bounds(open: &OpenFile, group: usize) -> (EventId, EventId) {
     open.bounds(group).unwrap_or((EventId::NIL, EventId::from_u128(u128::MAX)))
 }
 
-/// One page of runs from memory and from history: newest first, each run once, memory wins.
-pub fn merge_page(hot: Vec<RunRow>, history: Vec<RunRow>, limit: usize) -> Vec<RunRow> {
+/// One page of runs from memory and from history: in order, each run once, memory wins.
+pub fn merge_page(hot: Vec<RunRow>, history: Vec<RunRow>, limit: usize, order: RunOrder) -> Vec<RunRow> {
     let mut seen: HashSet<RunId> = HashSet::new();
     let mut page: Vec<RunRow> =
         hot.into_iter().chain(history).filter(|run| seen.insert(run.run_id)).collect();
-    page.sort_by_key(|run| std::cmp::Reverse(run.requested_event_id));
+    order.sort(&mut page, |run| run.requested_event_id);
     page.truncate(limit);
     page
 }

@@ -15,17 +15,17 @@ use crate::files::Files;
 use crate::manifest::{FileRef, Manifest};
 use crate::table::{DELETED, StoredRow};
 
-/// What deltas change in a hot table, each key once.
+/// The changes of deltas to a hot table, each key once.
 pub(crate) struct Changes<R: Row>(BTreeMap<R::Key, Change<R>>);
 
-/// What became of a key.
+/// The newest change of a key.
 struct Change<R> {
     /// Whether a tombstone came, and with it the end of whatever was there before.
     replaced: bool,
     row: Option<R>,
 }
 
-/// What decides between two rows of a key: the newer, then the one that is further along.
+/// The precedence of a row among rows of the same key: the newer version, then the later state.
 fn weight<R: Row>(row: &R) -> (EventId, u8) {
     (row.version(), row.rank())
 }

@@ -41,7 +41,7 @@
 //!
 //! let projection = Projection::open_latest(blobs, layout).await?.expect("something has been published");
 //! assert_eq!(projection.hot_rows().await?, state.rows());
-//! assert!(projection.runs_before(None, 50, &RunFilter::default()).await?.is_empty());
+//! assert!(projection.runs_after(None, 50, &RunFilter::default()).await?.is_empty());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,6 +54,7 @@ mod error;
 mod files;
 mod history;
 mod hot;
+mod immutable;
 mod limits;
 mod manifest;
 mod manifests;
@@ -61,8 +62,8 @@ mod open_file;
 mod projection;
 pub mod rebuild;
 mod request_keys;
+mod run_filter;
 mod segments;
-mod settled;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -73,8 +74,9 @@ mod writer;
 pub use compactor::Compactor;
 pub use error::Error;
 pub use files::MetadataCache;
-pub use history::{RunFilter, merge_page};
+pub use history::merge_page;
 pub use limits::Limits;
 pub use manifest::{BaseSnapshot, Dedup, FileRef, L0Delta, L0Limits, Manifest, TableFiles, Watermarks};
 pub use projection::Projection;
+pub use run_filter::{RunFilter, RunOrder};
 pub use table::{SCHEMA_VERSION, TABLES};

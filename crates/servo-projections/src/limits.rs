@@ -15,9 +15,9 @@ pub struct Limits {
     pub l0_max_age: Millis,
     /// Files of one level before they are merged into the next.
     pub tier_fanout: usize,
-    /// Rows in a file of settled rows at most; files with half of it are not merged again.
+    /// Rows in a file of immutable rows at most; files with half of it are not merged again.
     pub max_file_rows: usize,
-    /// Bytes in a file of settled rows, roughly, at most.
+    /// Bytes in a file of immutable rows, roughly, at most.
     pub max_file_bytes: usize,
     /// Newest manifests whose files are kept for readers that still use them.
     pub keep_manifests: usize,

@@ -19,13 +19,13 @@ pub struct Manifest {
     pub schema_version: u64,
     /// Number of the manifest, from 1, without holes.
     pub revision: u64,
-    /// Unique for each manifest somebody tries to publish: tells "mine" from "somebody else's".
+    /// Unique for each attempt to publish: tells this writer's manifest from another's.
     pub revision_ulid: PutId,
     /// When it was published, by the clock of its writer.
     pub published_at: Timestamp,
     /// Epoch of its writer.
     pub epoch: u64,
-    /// Who wrote it: one id per opened compactor or rebuild.
+    /// The writer: one id per opened compactor or rebuild.
     pub writer: PutId,
     /// How much of the log is in the tables.
     pub watermarks: Watermarks,
@@ -183,7 +183,7 @@ impl Manifest {
         }
     }
 
-    /// What no writer says: numbers that readers and the next writer could not count on from.
+    /// Numbers that no writer produces, and that readers and the next writer could not continue from.
     fn nonsense(&self) -> Option<&'static str> {
         if self.boundary >= self.revision {
             Some("its boundary is not below its revision")
@@ -216,8 +216,8 @@ impl Manifest {
         self.files().map(|(_, file)| file.path.as_str()).collect()
     }
 
-    /// Files of settled rows of a table, oldest first.
-    pub(crate) fn settled(&self, table: &str) -> &[FileRef] {
+    /// Files of immutable rows of a table, oldest first.
+    pub(crate) fn immutable(&self, table: &str) -> &[FileRef] {
         self.history.get(table).map_or(&[], Vec::as_slice)
     }
 }

@@ -12,12 +12,12 @@ use crate::manifest::Manifest;
 /// No manifest of ours is near this large.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
-/// What came of [`Manifests::publish`].
-pub(crate) enum Published {
+/// The result of [`Manifests::publish`].
+pub(crate) enum PublishOutcome {
     /// It is durable and visible, now or since an earlier try.
-    Mine,
-    /// Somebody else's manifest has that number.
-    Theirs,
+    Won,
+    /// Another writer's manifest has that number.
+    Lost,
 }
 
 /// The manifests of a workspace.
@@ -133,7 +133,7 @@ impl Manifests {
     }
 
     /// Creates the numbered manifest, then the copy. Whatever happens to the copy, the manifest counts.
-    pub(crate) async fn publish(&self, manifest: &Manifest) -> Result<Published, Error> {
+    pub(crate) async fn publish(&self, manifest: &Manifest) -> Result<PublishOutcome, Error> {
         let name = self.layout.manifest(manifest.revision);
         let bytes = Bytes::from(manifest.to_bytes());
         let outcome = self.blobs.put_if_absent(&name, bytes.clone()).await;
@@ -143,7 +143,7 @@ impl Manifests {
                 let existing = self.read(manifest.revision).await?;
                 let existing = existing.ok_or_else(|| Error::damaged(&name, "it is there and it is not"))?;
                 if existing.revision_ulid != manifest.revision_ulid {
-                    return Ok(Published::Theirs);
+                    return Ok(PublishOutcome::Lost);
                 }
             }
         }
@@ -153,15 +153,15 @@ impl Manifests {
             // A number that was used and deleted can be created again; the boundary tells (ADR-050).
             if newest.is_some_and(|newest| manifest.revision <= newest.boundary) {
                 self.delete(&name).await?;
-                return Ok(Published::Theirs);
+                return Ok(PublishOutcome::Lost);
             }
-            return Ok(Published::Mine);
+            return Ok(PublishOutcome::Won);
         }
         let latest = self.layout.manifest_latest();
         if let Err(error) = self.blobs.put(latest, bytes).await {
             tracing::warn!(file = latest, %error, "the copy of the newest manifest could not be replaced");
         }
-        Ok(Published::Mine)
+        Ok(PublishOutcome::Won)
     }
 
     /// Deletes the files that only manifests up to the boundary name, and those manifests themselves, except the few

@@ -12,7 +12,7 @@ use servo_core::EventId;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::encode::{GROUPS_KEY, GroupNote, VERSION_KEY};
+use crate::encode::{GROUPS_KEY, RowGroupStats, VERSION_KEY};
 use crate::error::Error;
 use crate::manifest::FileRef;
 use crate::segments::Segments;
@@ -21,14 +21,14 @@ use crate::table::SCHEMA_VERSION;
 /// The column that history is sorted by.
 const PLACE_COLUMN: &str = "requested_event_id";
 
-/// What is known of a file from its end.
+/// The parsed footer of a file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     pub(crate) name: String,
     size: u64,
     tail: Bytes,
     metadata: ArrowReaderMetadata,
-    notes: Vec<GroupNote>,
+    notes: Vec<RowGroupStats>,
     /// Lowest and highest `requested_event_id` of each row group, in files that have the column.
     bounds: Vec<Option<(EventId, EventId)>>,
     /// Position of each row group's first row.
@@ -44,7 +44,7 @@ impl OpenFile {
             .parse_and_finish(&whole)
             .map_err(|error| damaged(format!("its Parquet footer cannot be read: {error}")))?;
         check_version(&file.path, &metadata)?;
-        let notes = group_notes(&metadata).map_err(damaged)?;
+        let notes = row_group_stats(&metadata).map_err(damaged)?;
         if metadata.file_metadata().num_rows() != file.rows.cast_signed() {
             let rows = metadata.file_metadata().num_rows();
             return Err(damaged(format!("has {rows} rows, the manifest says {}", file.rows)));
@@ -200,9 +200,9 @@ fn check_version(file: &str, metadata: &ParquetMetaData) -> Result<(), Error> {
     Ok(())
 }
 
-fn group_notes(metadata: &ParquetMetaData) -> Result<Vec<GroupNote>, String> {
+fn row_group_stats(metadata: &ParquetMetaData) -> Result<Vec<RowGroupStats>, String> {
     let text = value_of(metadata, GROUPS_KEY).ok_or_else(|| format!("has no `{GROUPS_KEY}`"))?;
-    let notes: Vec<GroupNote> =
+    let notes: Vec<RowGroupStats> =
         serde_json::from_str(text).map_err(|error| format!("`{GROUPS_KEY}` cannot be read: {error}"))?;
     let groups = metadata.row_groups();
     let fits = notes.len() == groups.len()

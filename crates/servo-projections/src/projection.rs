@@ -10,10 +10,10 @@ use tokio::runtime::Handle;
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::hot;
+use crate::immutable::Cursor;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
 use crate::request_keys;
-use crate::settled::Cursor;
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -39,20 +39,22 @@ impl Projection {
         Self { files: Files { blobs, cache }, manifest }
     }
 
-    /// What it is a view of.
+    /// The manifest it reads.
     pub fn manifest(&self) -> &Arc<Manifest> {
         &self.manifest
     }
 
-    /// What waits for review, by asset and materialization.
+    /// Materializations that wait for review, by asset and materialization.
     pub async fn quarantine(&self) -> Result<Vec<QuarantineRow>, Error> {
-        hot::merged(&self.files, &self.manifest).await
+        let mut rows: Vec<QuarantineRow> = hot::merged(&self.files, &self.manifest).await?;
+        rows.retain(|row| row.approved_event_id.is_none());
+        Ok(rows)
     }
 
     /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
         let mut rows = Vec::new();
-        for file in self.manifest.settled(MaterializationRow::TABLE) {
+        for file in self.manifest.immutable(MaterializationRow::TABLE) {
             let mut cursor = Cursor::<MaterializationRow>::open(&self.files, file).await?;
             while let Some(row) = cursor.next().await? {
                 rows.push(row);
@@ -61,7 +63,7 @@ impl Projection {
         Ok(rows)
     }
 
-    /// What is known of every partition, sorted by asset and partition.
+    /// The status of every partition, sorted by asset and partition.
     pub async fn partition_status(&self) -> Result<Vec<PartitionStatusRow>, Error> {
         hot::merged(&self.files, &self.manifest).await
     }
@@ -71,7 +73,7 @@ impl Projection {
         hot::merged(&self.files, &self.manifest).await
     }
 
-    /// Everything that recovery needs: what `State::rows` gave when the manifest was written.
+    /// All rows that recovery needs: equal to `State::rows` when the manifest was written.
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
         let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
         let keys = async move {

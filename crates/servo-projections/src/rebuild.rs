@@ -1,4 +1,4 @@
-//! Making the tables anew from the log, and checking them against it.
+//! Rebuilds the tables from the log, and verifies them against it.
 //!
 //! A rebuild folds the log into shadow files beside the live ones. It saves a checkpoint every so many batches, so a
 //! killed rebuild goes on where it was. At the end it compares what it wrote with what it folded, and swaps by
@@ -27,28 +27,28 @@ use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
-use crate::manifests::{Manifests, Published};
+use crate::manifests::{Manifests, PublishOutcome};
 use crate::projection::Projection;
 use crate::writer::Writer;
 use replay::Shadow;
 
-/// Times an online rebuild tries to swap while somebody else publishes.
+/// How often an online rebuild tries to swap while another writer publishes.
 const SWAP_TRIES: u32 = 50;
 
-/// Whether somebody may be writing meanwhile.
+/// Whether a writer may be running meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Nobody is: finding a new manifest at the end is an error.
+    /// No node is running: finding a new manifest at the end is an error.
     #[default]
     Offline,
-    /// The live writer goes on: catch up with it and try again.
+    /// A live writer continues: catch up with it and try again.
     Online,
 }
 
 /// How to rebuild.
 #[derive(Debug, Clone)]
 pub struct RebuildOptions {
-    /// Whether somebody may be writing meanwhile.
+    /// Whether a writer may be running meanwhile.
     pub mode: Mode,
     /// Batches between looks at `abort` and reports of progress.
     pub batch_size: u64,
@@ -56,7 +56,7 @@ pub struct RebuildOptions {
     pub checkpoint_every: u64,
     /// Batches that may be undecodable, per million. They are skipped, counted and reported.
     pub max_errors_ppm: u64,
-    /// Go on from the checkpoint of an earlier rebuild, if there is one.
+    /// Resume from the checkpoint of an earlier rebuild, if there is one.
     pub resume: bool,
     /// Set it to stop at the next opportunity, with a checkpoint.
     pub abort: Arc<AtomicBool>,
@@ -77,7 +77,7 @@ impl Default for RebuildOptions {
 
 /// Where and with what a rebuild works.
 #[derive(Clone)]
-pub struct Workshop {
+pub struct RebuildContext {
     /// The files.
     pub blobs: Arc<dyn Blobs>,
     /// The workspace.
@@ -86,11 +86,11 @@ pub struct Workshop {
     pub settings: Settings,
     /// Ids of files and manifests.
     pub put_ids: Arc<dyn PutIds>,
-    /// What manifests are dated by.
+    /// The clock that dates manifests.
     pub clock: Arc<dyn Clock>,
 }
 
-impl Workshop {
+impl RebuildContext {
     fn manifests(&self) -> Manifests {
         Manifests { blobs: Arc::clone(&self.blobs), layout: self.layout.clone() }
     }
@@ -113,14 +113,14 @@ pub(crate) fn refused(reason: impl Into<String>) -> Error {
 /// Replays the log into new files and swaps them in.
 pub async fn rebuild(
     log: &dyn Log,
-    workshop: &Workshop,
+    context: &RebuildContext,
     options: &RebuildOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<RebuildReport, Error> {
     whole_log(log, "rebuild").await?;
-    let manifests = workshop.manifests();
+    let manifests = context.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let mut shadow = Shadow::start(workshop, old_revision, old.as_ref(), options).await?;
+    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), options).await?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;
@@ -143,22 +143,22 @@ pub async fn rebuild(
             ));
         }
         progress(shadow.progress(Phase::Swapping));
-        let manifest = shadow.manifest_after(revision, newest.as_ref(), workshop.now());
+        let manifest = shadow.manifest_after(revision, newest.as_ref(), context.now());
         match manifests.publish(&manifest).await? {
-            Published::Mine => {
+            PublishOutcome::Won => {
                 shadow.done().await?;
-                let swept = sweep(workshop).await?;
+                let swept = sweep(context).await?;
                 return Ok(shadow.report(&manifest, resumed_from, swap_tries, swept));
             }
-            Published::Theirs if options.mode == Mode::Online => {}
-            Published::Theirs => {
+            PublishOutcome::Lost if options.mode == Mode::Online => {}
+            PublishOutcome::Lost => {
                 return Err(refused(
                     "somebody published a manifest meanwhile; stop the server, or rebuild online",
                 ));
             }
         }
     }
-    Err(refused(format!("somebody else published first {SWAP_TRIES} times; try again when it is quieter")))
+    Err(refused(format!("another writer published first {SWAP_TRIES} times; try again later")))
 }
 
 async fn whole_log(log: &dyn Log, what: &'static str) -> Result<(), Error> {

@@ -15,33 +15,33 @@ use crate::manifest::{FileRef, Manifest};
 const PARALLEL: usize = 8;
 
 pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
-    let columns = &["key_hash", "fingerprint_prefix", "created_at"];
-    let entries = read(files, manifest.settled(RunKeyRow::TABLE), columns, |batch, entries| {
+    let columns = &["key_hash", "fingerprint_digest", "created_at"];
+    let entries = read(files, manifest.immutable(RunKeyRow::TABLE), columns, |batch, entries| {
         let key_hash = batch.column("key_hash")?;
-        let fingerprint_prefix = batch.column("fingerprint_prefix")?;
+        let fingerprint = batch.column("fingerprint_digest")?;
         let created_at = batch.column("created_at")?;
         for row in 0..batch.len() {
             entries.push(RunKeyEntry {
                 run_id: RunId::from_u128(key_hash.get(row)?),
-                fingerprint_prefix: fingerprint_prefix.get(row)?,
+                fingerprint: fingerprint.get(row)?,
                 created_at: created_at.get(row)?,
             });
         }
         Ok(())
     });
-    Ok(forget(entries.await?, manifest, |entry| (entry.created_at, entry.run_id)))
+    Ok(evict(entries.await?, manifest, |entry| (entry.created_at, entry.run_id)))
 }
 
 pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
     let columns = &["key_hash", "created_at"];
-    let entries = read(files, manifest.settled(IdempotencyRow::TABLE), columns, |batch, entries| {
+    let entries = read(files, manifest.immutable(IdempotencyRow::TABLE), columns, |batch, entries| {
         let (key_hash, created_at) = (batch.column("key_hash")?, batch.column("created_at")?);
         for row in 0..batch.len() {
             entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, created_at: created_at.get(row)? });
         }
         Ok(())
     });
-    Ok(forget(entries.await?, manifest, |entry| (entry.created_at, entry.key_hash)))
+    Ok(evict(entries.await?, manifest, |entry| (entry.created_at, entry.key_hash)))
 }
 
 async fn read<E>(
@@ -76,26 +76,26 @@ async fn fetch(
     Ok((file.path, batches))
 }
 
-/// What the state still remembers, in its order. Keys leave it oldest first, when they are older than the window
-/// before the newest key, or too many.
-fn forget<E: PartialEq, K: Ord>(
+/// Evicts keys as the state does, in its order: oldest first, when they are older than the window before the newest
+/// key, or too many.
+fn evict<E: PartialEq, K: Ord>(
     mut entries: Vec<E>,
     manifest: &Manifest,
-    place: impl Fn(&E) -> (Timestamp, K),
+    sort_key: impl Fn(&E) -> (Timestamp, K),
 ) -> Vec<E> {
     // Files hold them in the order of time; only those of one moment may be out of place.
-    if entries.is_sorted_by_key(|entry| place(entry).0) {
-        for moment in entries.chunk_by_mut(|a, b| place(a).0 == place(b).0) {
-            moment.sort_unstable_by_key(&place);
+    if entries.is_sorted_by_key(|entry| sort_key(entry).0) {
+        for moment in entries.chunk_by_mut(|a, b| sort_key(a).0 == sort_key(b).0) {
+            moment.sort_unstable_by_key(&sort_key);
         }
     } else {
-        entries.sort_unstable_by_key(&place);
+        entries.sort_unstable_by_key(&sort_key);
     }
     // The same flush tried twice may have written a key twice.
     entries.dedup();
     let oldest = oldest_kept(manifest);
     let most = usize::try_from(manifest.dedup.max_entries).unwrap_or(usize::MAX);
-    let too_old = entries.partition_point(|entry| place(entry).0 < oldest);
+    let too_old = entries.partition_point(|entry| sort_key(entry).0 < oldest);
     let too_many = entries.len().saturating_sub(most);
     entries.drain(..too_old.max(too_many));
     entries
@@ -105,7 +105,7 @@ fn forget<E: PartialEq, K: Ord>(
 pub(crate) fn oldest_kept(manifest: &Manifest) -> Timestamp {
     let mut newest = None;
     for_each_append_only_table!(R => if R::EXPIRES {
-        newest = newest.max(manifest.settled(R::TABLE).iter().filter_map(|file| file.max_at).max());
+        newest = newest.max(manifest.immutable(R::TABLE).iter().filter_map(|file| file.max_at).max());
     });
     let newest = newest.map_or(Timestamp::MIN, Timestamp::from_millis);
     newest.saturating_sub(Millis::new(manifest.dedup.window_ms))

@@ -58,13 +58,13 @@ impl<F: Field> ColumnSink<F> for Arrays {
     }
 }
 
-/// What sort of file a schema is for.
+/// The kind of file a schema is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Rows that may be tombstones.
     Hot,
-    /// Rows for ever.
-    Settled,
+    /// Rows that never change.
+    Immutable,
 }
 
 /// The Arrow schema of a table's files. Everything but the names of the owners may be null, because in a tombstone

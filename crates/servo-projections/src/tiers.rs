@@ -1,4 +1,5 @@
-//! Which settled files to merge: equal levels, oldest first, so that a row is rewritten a handful of times in its life.
+//! Which immutable files to merge: equal levels, oldest first, so that a row is rewritten a handful of times in its
+//! life.
 
 use std::ops::Range;
 

@@ -14,12 +14,12 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
-    Timestamp,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
+    RunId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Resolution, RunState,
+    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Principal, Resolution, RunState,
     RunTransitionReason, TaskState, TimerState, TransitionReason,
 };
 
@@ -50,7 +50,7 @@ pub(crate) trait Value: Sized + Clone {
 
 /// A field of a row: a value, or one that may be absent.
 pub(crate) trait Field: Sized {
-    /// What its column holds.
+    /// The type of its column.
     type Value: Value;
 
     /// The value, if there is one.
@@ -121,7 +121,7 @@ macro_rules! text_values {
     )*};
 }
 
-text_values!(AssetId, RunId, EventId, PlanId, AttemptId, MaterializationId, TaskKey);
+text_values!(AssetId, Fingerprint, RunId, EventId, PlanId, AttemptId, MaterializationId, Principal, TaskKey,);
 
 macro_rules! named_values {
     ($($type:ty),* $(,)?) => {$(
@@ -318,5 +318,29 @@ impl Value for u128 {
             .try_into()
             .map(u128::from_be_bytes)
             .map_err(|_| format!("has {} bytes, expected 16", bytes.len()))
+    }
+}
+
+impl Value for [u8; 32] {
+    type Array = FixedSizeBinaryArray;
+
+    fn data_type() -> DataType {
+        DataType::FixedSizeBinary(32)
+    }
+
+    fn build<'a>(values: impl Iterator<Item = Option<&'a Self>>) -> ArrayRef {
+        let mut builder = FixedSizeBinaryBuilder::new(32);
+        for value in values {
+            match value {
+                Some(value) => builder.append_value(value).expect("32 bytes were promised"),
+                None => builder.append_null(),
+            }
+        }
+        Arc::new(builder.finish())
+    }
+
+    fn read(array: &FixedSizeBinaryArray, row: usize) -> Result<Self, String> {
+        let bytes = array.value(row);
+        bytes.try_into().map_err(|_| format!("has {} bytes, expected 32", bytes.len()))
     }
 }

@@ -1,5 +1,4 @@
-//! Turns changes into files and notes them in a draft of the next manifest. Publishing is somebody else's business:
-//! the compactor's, or a rebuild's.
+//! Turns changes into files and adds them to a draft of the next manifest. The compactor, or a rebuild, publishes it.
 
 mod merge;
 
@@ -15,10 +14,10 @@ use servo_store::{Layout, PutIds, TableFileKind};
 use crate::encode::{Encoded, FileWriter, Grouping, Owner};
 use crate::error::Error;
 use crate::files::Files;
+use crate::immutable::history_key;
 use crate::limits::Limits;
 use crate::manifest::{FileRef, L0Delta, Manifest, TableFiles, Watermarks};
 use crate::request_keys::oldest_kept;
-use crate::settled::history_key;
 use crate::table::{SCHEMA_VERSION, Shape, StoredRow};
 
 /// Writes the files of one workspace.
@@ -117,7 +116,7 @@ impl Writer {
             });
         }
         for_each_history_table!(R => self.add_history(draft, R::ended(delta)).await?);
-        for_each_append_only_table!(R => self.add_settled(draft, R::appended(delta), Grouping::Large).await?);
+        for_each_append_only_table!(R => self.add_immutable(draft, R::appended(delta), Grouping::Large).await?);
         draft.watermarks = Watermarks::new(delta.head, now);
         drop_expired(draft);
         Ok(())
@@ -162,10 +161,10 @@ impl Writer {
     ) -> Result<(), Error> {
         let mut rows = rows.to_vec();
         rows.sort_by_cached_key(history_key);
-        self.add_settled(draft, &rows, Grouping::Paged).await
+        self.add_immutable(draft, &rows, Grouping::Paged).await
     }
 
-    async fn add_settled<R: StoredRow>(
+    async fn add_immutable<R: StoredRow>(
         &mut self,
         draft: &mut Manifest,
         rows: &[R],
@@ -174,7 +173,7 @@ impl Writer {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut writer = FileWriter::<R>::new(&self.owner, Shape::Settled, grouping)?;
+        let mut writer = FileWriter::<R>::new(&self.owner, Shape::Immutable, grouping)?;
         writer.push(rows)?;
         let file = self.store::<R>(writer.finish(0)?, TableFileKind::History, draft.revision).await?;
         draft.history.entry(R::TABLE.to_owned()).or_default().push(file);

@@ -1,10 +1,11 @@
-//! What a worker tells the control plane, and what it is answered.
+//! The callbacks of workers to the control plane, and their replies.
 
 use async_trait::async_trait;
 use servo_core::EventId;
 use servo_engine::{Progress, Report};
 
-/// The control plane, as a worker sees it. Every call carries the token of the attempt it is about, and is safe to repeat.
+/// The control plane, as a worker sees it. Every call carries the token of the attempt it is about, and is safe to
+/// repeat.
 #[async_trait]
 pub trait Callbacks: Send + Sync {
     /// Asks before the work begins; an error means that it must not.
@@ -31,14 +32,14 @@ pub enum StartedReply {
     AlreadyBegun,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatReply {
     /// Stop as soon as possible, and report that.
     pub should_cancel: bool,
 }
 
-/// What became of a report.
+/// The result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FinishedReply {
     /// It ends the attempt with this event.
@@ -48,7 +49,7 @@ pub enum FinishedReply {
     },
     /// It was known already.
     AlreadyEnded,
-    /// It came too late to count, and is recorded.
+    /// Whether it came too late to count, and was only recorded.
     Late,
 }
 

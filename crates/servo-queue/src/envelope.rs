@@ -12,18 +12,18 @@ use crate::keyring::{AuthError, Keyring};
 
 const WHAT: &str = "task envelope";
 
-/// Everything a worker needs to run one attempt.
+/// A message that holds all data a worker needs to run one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// Form of this message.
     pub envelope_version: u32,
-    /// Whose task it is.
+    /// The tenant that owns the task.
     pub tenant_id: TenantId,
-    /// In which workspace.
+    /// The workspace of the task.
     pub workspace_id: WorkspaceId,
-    /// Of which run.
+    /// The run of the task.
     pub run_id: RunId,
-    /// What to do: asset, partition and operation.
+    /// Identity of the task: asset, partition and operation.
     pub task_key: TaskKey,
     /// Number of the attempt.
     pub attempt: u32,
@@ -31,22 +31,22 @@ pub struct Envelope {
     pub attempt_id: AttemptId,
     /// `dispatch:{run}:{task}:{attempt}`.
     pub dispatch_id: String,
-    /// What it does; none if what it would make is not deployed.
+    /// The resolved work; none if the asset is no longer deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Arc<Work>>,
-    /// Longest the attempt may run.
+    /// Timeout of the attempt.
     pub timeout_ms: Option<Millis>,
-    /// How often to report.
+    /// Heartbeat interval.
     pub heartbeat_interval_ms: Millis,
     /// Credential for reports about this attempt.
     pub task_token: String,
-    /// Not to be believed after this.
+    /// Expiry; invalid after this.
     pub expires_at: Timestamp,
     /// Unique per attempt.
     pub nonce: String,
 }
 
-/// An envelope as it travels.
+/// An envelope with its signature.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedEnvelope {
     /// Canonical JSON of the envelope.
@@ -72,7 +72,7 @@ impl Keyring {
         }
     }
 
-    /// The envelope, if this ring signed it and it is still good.
+    /// The verified envelope: signed by this ring and not expired.
     pub fn open(&self, sealed: &SignedEnvelope, now: Timestamp) -> Result<Envelope, AuthError> {
         let malformed = |problem: String| AuthError::Malformed { what: WHAT, problem };
         let signature = BASE64URL_NOPAD

@@ -6,7 +6,7 @@ use std::fmt;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Why something that claims to come from the control plane is not believed. Never says what was expected.
+/// Reasons why a token or an envelope is not accepted. Never says what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
     /// Not in the form of a token or an envelope.
@@ -14,7 +14,7 @@ pub enum AuthError {
     Malformed {
         /// Token or envelope.
         what: &'static str,
-        /// What is wrong with its form.
+        /// The problem with its form.
         problem: String,
     },
     /// Signed with a key that is not in the ring (any more).
@@ -25,7 +25,7 @@ pub enum AuthError {
         /// The key's id.
         key_id: String,
     },
-    /// The signature does not fit.
+    /// The signature is wrong.
     #[error("the signature of the {what} does not match its content")]
     BadSignature {
         /// Token or envelope.
@@ -36,7 +36,7 @@ pub enum AuthError {
     Expired {
         /// Token or envelope.
         what: &'static str,
-        /// When.
+        /// The expiry.
         at: servo_core::Timestamp,
     },
 }

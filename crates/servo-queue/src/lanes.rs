@@ -24,7 +24,7 @@ pub struct EnqueueRequest<T> {
     pub message: Message,
     /// When it may be delivered, counted from now.
     pub options: EnqueueOptions,
-    /// What to hand back.
+    /// The tag to hand back.
     pub tag: T,
 }
 
@@ -82,8 +82,8 @@ impl EnqueueLanes {
         }
     }
 
-    /// Whether the queue has taken it. One that it refuses, or has not taken when there is no more time, is dropped: its
-    /// dispatch stays unacknowledged and is made again.
+    /// Whether the queue has taken it. One that it refuses, or has not taken when there is no more time, is dropped:
+    /// its dispatch stays unacknowledged and is made again.
     async fn enqueue(&self, message: Message, options: EnqueueOptions, is_blocked: &mut bool) -> bool {
         let begun = self.timers.elapsed();
         let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed_of(&message));

@@ -20,7 +20,7 @@ impl Leases {
         self.lock().insert(attempt, delivery);
     }
 
-    /// Nobody else is to be given an attempt: a worker has asked to begin it and was answered, or it is over.
+    /// Settles the delivery of an attempt: a worker has begun it, or it is over, so it is not redelivered.
     pub async fn settle(&self, attempt: AttemptId) {
         let delivery = self.lock().remove(&attempt);
         if let Some(delivery) = delivery

@@ -76,7 +76,7 @@ impl LocalQueue {
         self.len() == 0
     }
 
-    /// What can be delivered now, in the order in which it became due; else what to wait for.
+    /// The messages that are due, in order; else what to wait for.
     fn poll(&self, queues: &[Arc<str>], at_most: usize) -> Result<Vec<Delivery>, Pause> {
         let now = self.options.timers.elapsed();
         let mut inner = lock(&self.inner);
@@ -111,7 +111,7 @@ impl LocalQueue {
     }
 }
 
-/// What a receiver that found nothing waits for.
+/// The condition that a receiver without messages waits for.
 struct Pause {
     until: Duration,
     news: Vec<BoxFuture<'static, ()>>,

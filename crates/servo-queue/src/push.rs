@@ -30,7 +30,7 @@ struct Pushed {
     reply_to: oneshot::Sender<PushReply>,
 }
 
-/// What the queue is answered.
+/// The reply to a push queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushReply {
     /// The message was dealt with: a status of success.

@@ -1,4 +1,4 @@
-//! What every queue between dispatch and workers does: takes messages, and says what became of them.
+//! The contract of queues between dispatch and workers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use async_trait::async_trait;
 
 use crate::envelope::SignedEnvelope;
 
-/// A message and where it goes.
+/// A message and its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Name of the queue.
     pub queue: Arc<str>,
     /// `d_…`: two messages with the same id are the same message.
     pub id: String,
-    /// What the worker gets.
+    /// The envelope for the worker.
     pub envelope: SignedEnvelope,
 }
 
@@ -27,7 +27,7 @@ pub struct EnqueueOptions {
     pub deadline: Option<Duration>,
 }
 
-/// What a queue did with a message.
+/// The result of enqueueing a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnqueueResult {
     /// It is in the queue now.
@@ -36,7 +36,7 @@ pub enum EnqueueResult {
     Deduplicated,
 }
 
-/// What an error of a queue means for whoever called it.
+/// The meaning of a queue's error for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueErrorKind {
     /// There is no room for the message: try again when workers have taken some.
@@ -63,7 +63,7 @@ impl QueueErrorKind {
 pub struct QueueError {
     /// Which queue, or queues.
     pub queue: String,
-    /// What happened, and what to do about it.
+    /// The problem, and the next step.
     pub reason: String,
     kind: QueueErrorKind,
 }
@@ -74,7 +74,7 @@ impl QueueError {
         Self { kind, queue: queue.into(), reason: reason.into() }
     }
 
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> QueueErrorKind {
         self.kind
     }

@@ -1,17 +1,17 @@
-//! Short texts that the control plane hands out and wants back unchanged, such as the place of a page. Signed, not secret.
+//! Signed short texts that the control plane hands out and wants back unchanged, such as page tokens. Not secret.
 
 use data_encoding::BASE64URL_NOPAD;
 
 use crate::keyring::{AuthError, Keyring};
 
 impl Keyring {
-    /// `{key id}.{content}.{signature}`. The purpose is signed too: a text is good for nothing else.
+    /// Signs a text: `{key id}.{content}.{signature}`. The purpose is signed too: a text is valid for no other.
     pub fn seal_text(&self, purpose: &'static str, content: &[u8]) -> String {
         let (key_id, signature) = self.sign(&signed(purpose, content));
         format!("{key_id}.{}.{}", BASE64URL_NOPAD.encode(content), BASE64URL_NOPAD.encode(&signature))
     }
 
-    /// The content of a text that this ring sealed for this purpose.
+    /// The content of a text that this ring signed for this purpose.
     pub fn open_text(&self, purpose: &'static str, sealed: &str) -> Result<Vec<u8>, AuthError> {
         let malformed = |problem: &str| AuthError::Malformed { what: purpose, problem: problem.to_owned() };
         let parts: Vec<&str> = sealed.split('.').collect();

@@ -1,4 +1,4 @@
-//! Where workers get their tasks from.
+//! Source of tasks for workers.
 
 use std::fmt;
 use std::sync::Arc;

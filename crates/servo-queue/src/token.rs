@@ -1,4 +1,4 @@
-//! Task tokens: what a worker shows when it reports about an attempt. Good for that attempt alone, and not for long.
+//! Task tokens: credentials of a worker for reports about one attempt, with an expiry.
 
 use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::keyring::{AuthError, Keyring};
 const WHAT: &str = "task token";
 const VERSION: &str = "st1";
 
-/// What a task token is good for.
+/// The claims of a task token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct TaskClaims {
@@ -23,7 +23,7 @@ pub struct TaskClaims {
 }
 
 impl Keyring {
-    /// `st1.{key id}.{claims}.{signature}`.
+    /// Mints a token: `st1.{key id}.{claims}.{signature}`.
     ///
     /// # Panics
     /// Never: claims are plain data.
@@ -33,7 +33,7 @@ impl Keyring {
         format!("{VERSION}.{key_id}.{}.{}", BASE64URL_NOPAD.encode(&body), BASE64URL_NOPAD.encode(&signature))
     }
 
-    /// The claims of a token that this ring signed and that is still good.
+    /// The claims of a token that this ring signed and that has not expired.
     pub fn verify_token(&self, token: &str, now: Timestamp) -> Result<TaskClaims, AuthError> {
         let malformed = |problem: &str| AuthError::Malformed { what: WHAT, problem: problem.to_owned() };
         let parts: Vec<&str> = token.split('.').collect();

@@ -1,4 +1,4 @@
-//! What remote workers were given comes back if they do not begin it.
+//! Leased tasks are redelivered if remote workers do not begin them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is believed and what is not: envelopes and task tokens.
+//! Verification of envelopes and task tokens.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,48 +1,38 @@
-//! What workers report: the contract of `servo-queue`, kept by a workspace.
+//! Implements the callbacks of `servo-queue` for a workspace.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use servo_engine::{Attempt, Input, Progress, Reply, Report};
+use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Report, Started};
 use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
-use tokio::sync::oneshot;
 
 use crate::error::Error;
-use crate::messages::Message;
+use crate::messages::EngineMessage;
 use crate::workspace::Workspace;
 
 impl Workspace {
     /// A worker is about to begin; an error means that it must not. Answered when that is durable.
     pub async fn started(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
         let attempt = self.attempt(token)?;
-        started_reply(self.ask(Input::Started(attempt, worker.into())).await?)
+        Ok(started_reply(self.ask(Started { attempt, worker: worker.into() }).await?))
     }
 
-    /// A worker of this process is about to begin. Answered as soon as it is decided: if the decision is lost, so are the
-    /// worker and whatever it has begun.
+    /// Reports that a worker of this process is about to begin. Answered before it is durable: if the decision is lost,
+    /// so is the worker.
     pub async fn started_here(&self, token: &str, worker: &str) -> Result<StartedReply, Error> {
         let attempt = self.attempt(token)?;
-        let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Early(Input::Started(attempt, worker.into()), reply_to)).await?;
-        started_reply(self.answered(answer).await.ok_or(Error::Stopped)??)
+        let started = Started { attempt, worker: worker.into() };
+        Ok(started_reply(self.ask_by(started, EngineMessage::Early).await?))
     }
 
-    /// A worker is still at it; the answer says whether to go on.
+    /// Reports a heartbeat; the reply says whether to continue.
     pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
         let attempt = self.attempt(token)?;
-        match self.ask(Input::Heartbeat(attempt, self.now(), progress)).await? {
-            Reply::Heartbeat { should_cancel } => Ok(HeartbeatReply { should_cancel }),
-            reply @ (Reply::Run { .. }
-            | Reply::Accepted { .. }
-            | Reply::Duplicate
-            | Reply::Late
-            | Reply::Done) => {
-                unreachable!("a heartbeat is answered as one: {reply:?}")
-            }
-        }
+        let reply = self.ask(Heartbeat { attempt, sent_at: self.now(), progress }).await?;
+        Ok(HeartbeatReply { should_cancel: reply.should_cancel })
     }
 
-    /// A worker ended an attempt. Safe to repeat until it is answered.
+    /// Reports the end of an attempt. Safe to repeat until it is acknowledged.
     pub async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, Error> {
         let attempt = self.attempt(token)?;
         let report = match &self.inner.data {
@@ -51,14 +41,11 @@ impl Workspace {
             }
             None => report,
         };
-        match self.ask(Input::Finished(attempt, report)).await? {
-            Reply::Accepted { event_id } => Ok(FinishedReply::Ended { event_id }),
-            Reply::Duplicate => Ok(FinishedReply::AlreadyEnded),
-            Reply::Late => Ok(FinishedReply::Late),
-            reply @ (Reply::Run { .. } | Reply::Heartbeat { .. } | Reply::Done) => {
-                unreachable!("an end is accepted, known or late: {reply:?}")
-            }
-        }
+        Ok(match self.ask(Finished { attempt, report }).await? {
+            Finish::Accepted { event_id } => FinishedReply::Ended { event_id },
+            Finish::Duplicate => FinishedReply::AlreadyEnded,
+            Finish::Late => FinishedReply::Late,
+        })
     }
 
     /// The attempt that a token is good for, if it is one of this workspace.
@@ -110,12 +97,9 @@ impl From<Error> for CallbackError {
     }
 }
 
-fn started_reply(reply: Reply) -> Result<StartedReply, Error> {
-    match reply {
-        Reply::Accepted { event_id } => Ok(StartedReply::Begun { event_id }),
-        Reply::Duplicate => Ok(StartedReply::AlreadyBegun),
-        Reply::Run { .. } | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => {
-            unreachable!("a start is accepted or known: {reply:?}")
-        }
+fn started_reply(change: Change) -> StartedReply {
+    match change {
+        Change::Accepted { event_id } => StartedReply::Begun { event_id },
+        Change::Duplicate => StartedReply::AlreadyBegun,
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use servo_core::{Clock, Timestamp};
 use servo_engine::Input;
 
-use crate::ground::Ground;
+use crate::spawner::Spawner;
 
 /// The clock may be corrected by this much without anybody being told.
 const TOLERANCE: Duration = Duration::from_secs(2);
@@ -18,13 +18,13 @@ pub(crate) struct ClockSteps {
 
 impl ClockSteps {
     /// Begins with the time of the newest event: while nobody ran the workspace nothing came closer to its deadline.
-    pub(crate) fn new(newest: Timestamp, ground: &dyn Ground) -> Self {
-        Self { last: (newest, ground.elapsed()) }
+    pub(crate) fn new(newest: Timestamp, spawner: &dyn Spawner) -> Self {
+        Self { last: (newest, spawner.elapsed()) }
     }
 
     /// The step that the clock has made since the last look, if it has.
-    pub(crate) fn look(&mut self, clock: &dyn Clock, ground: &dyn Ground) -> Option<Input> {
-        let (now, elapsed) = (clock.now(), ground.elapsed());
+    pub(crate) fn look(&mut self, clock: &dyn Clock, spawner: &dyn Spawner) -> Option<Input> {
+        let (now, elapsed) = (clock.now(), spawner.elapsed());
         let passed = i64::try_from(elapsed.saturating_sub(self.last.1).as_millis()).unwrap_or(i64::MAX);
         let expected = Timestamp::from_millis(self.last.0.as_millis().saturating_add(passed));
         self.last = (now, elapsed);

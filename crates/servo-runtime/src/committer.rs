@@ -9,38 +9,39 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use servo_core::Backoff;
 use servo_core::planted::{self, Mistake};
 use servo_engine::event::encode_batch;
-use servo_engine::{Delta, Effect, Event};
+use servo_engine::{Event, Snapshot};
 use servo_store::{AppendError, ErrorKind, Log, PutIds, Record};
-use tokio::sync::broadcast;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{broadcast, watch};
 
-use crate::compaction::Published;
+use crate::compaction::{Flush, FlushTracker};
 use crate::effects::Effects;
 use crate::error::Error;
-use crate::ground::Ground;
-use crate::messages::{Commit, Message};
+use crate::messages::{Commit, EngineMessage};
+use crate::spawner::Spawner;
 
-const RETRIES: u32 = 5;
-const FIRST_WAIT: Duration = Duration::from_millis(20);
+const RETRIES: u32 = 8;
+const FIRST_DELAY: Duration = Duration::from_millis(20);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
 /// Batches decided but not yet durable: the one being synced and the one after it.
 const DEPTH: usize = 2;
 
-/// Events in a batch that is not worth handing to another thread.
+/// Events in a batch that is too small to hand to another thread.
 const SMALL: usize = 16;
 
-/// What became of the generations of commits.
+/// Tracks which generations of commits have failed.
 #[derive(Debug, Default)]
-pub(crate) struct Failed {
+pub(crate) struct CommitGenerations {
     /// Generation up to which commits are void; 0 for none.
     void: AtomicU64,
     /// Newest generation of which a batch became durable.
     durable: AtomicU64,
 }
 
-impl Failed {
+impl CommitGenerations {
     pub(crate) fn voids(&self, generation: u64) -> bool {
         self.void.load(Ordering::Acquire) >= generation
     }
@@ -50,7 +51,7 @@ impl Failed {
     }
 
     /// Whether a batch of this generation became durable before it failed.
-    pub(crate) fn got_anywhere(&self, generation: u64) -> bool {
+    pub(crate) fn made_progress(&self, generation: u64) -> bool {
         self.durable.load(Ordering::Acquire) >= generation
     }
 }
@@ -59,20 +60,20 @@ pub(crate) struct Committer {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) epoch: u64,
     pub(crate) put_ids: Arc<dyn PutIds>,
-    pub(crate) ground: Arc<dyn Ground>,
-    pub(crate) failed: Arc<Failed>,
-    /// Effects begin here; those that must wait go on in `waiting`.
-    pub(crate) effects: Arc<Effects>,
-    pub(crate) waiting: UnboundedSender<Vec<Effect>>,
-    pub(crate) deltas: flume::Sender<Box<Delta>>,
-    pub(crate) published: Arc<Published>,
+    pub(crate) spawner: Arc<dyn Spawner>,
+    pub(crate) generations: Arc<CommitGenerations>,
+    pub(crate) effects: Effects,
+    pub(crate) flushes: flume::Sender<Flush>,
+    pub(crate) flushes: Arc<FlushTracker>,
     /// To wake the engine thread after a failure.
-    pub(crate) engine: flume::WeakSender<Message>,
-    /// Those who follow what becomes durable.
+    pub(crate) engine: flume::WeakSender<EngineMessage>,
+    /// For readers: the newest durable state.
+    pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
+    /// Subscribers of durable events.
     pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
 }
 
-/// The engine thread's end: commits go through here in the order in which they were decided.
+/// The engine thread's end of the pipeline: commits pass in the order in which they were decided.
 pub(crate) struct Pipeline {
     committer: Arc<Committer>,
     commits: flume::Sender<Commit>,
@@ -100,7 +101,7 @@ impl Pipeline {
         (Self { committer, commits, in_flight, buffer: Vec::new() }, work)
     }
 
-    /// Commits here and now if nothing is under way and `alone` says that nothing waits; else on the commit thread.
+    /// Commits inline if nothing is in flight and `alone` says that nothing waits; else on the commit thread.
     pub(crate) async fn send(&mut self, commit: Commit, alone: bool) {
         if alone && commit.events.len() <= SMALL && self.in_flight.load(Ordering::Acquire) == 0 {
             self.committer.commit(commit, &mut self.buffer).await;
@@ -115,9 +116,9 @@ impl Pipeline {
 impl Committer {
     async fn commit(&self, commit: Commit, buffer: &mut Vec<u8>) {
         if planted::has(Mistake::EffectsBeforeDurability) {
-            let _waiting = self.waiting.send(commit.effects.clone());
+            self.effects.begin(commit.effects.clone());
         }
-        if self.failed.voids(commit.generation) {
+        if self.generations.voids(commit.generation) {
             self.drop_delta(&commit);
             for (reply_to, _) in commit.replies {
                 let _gone = reply_to.send(Err(Error::Recovering));
@@ -135,7 +136,7 @@ impl Committer {
         match durable {
             Ok(()) => {
                 if !commit.events.is_empty() {
-                    self.failed.durable.fetch_max(commit.generation, Ordering::AcqRel);
+                    self.generations.durable.fetch_max(commit.generation, Ordering::AcqRel);
                 }
                 self.release(commit);
             }
@@ -145,13 +146,13 @@ impl Committer {
 
     async fn make_durable(&self, seq: u64, payload: Bytes) -> Result<(), AppendError> {
         let record = Record { seq, epoch: self.epoch, put_id: self.put_ids.next(), payload };
-        let mut wait = FIRST_WAIT;
+        let seed = record.put_id.to_u128() as u64;
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed);
         for _ in 0..RETRIES {
             match self.log.append(record.clone()).await {
                 Err(error) if error.kind() == ErrorKind::Unavailable => {
                     tracing::warn!(%error, seq, "log.append will be tried again");
-                    self.ground.sleep(wait).await;
-                    wait *= 4;
+                    self.spawner.sleep(backoff.next_delay()).await;
                 }
                 outcome => return outcome,
             }
@@ -162,13 +163,14 @@ impl Committer {
     fn release(&self, commit: Commit) {
         // First of all: whoever is answered below may look for what left memory with these changes.
         if let Some(delta) = &commit.delta {
-            self.published.begin(delta);
+            self.flushes.begin(delta);
+        }
+        // Then whoever is answered below reads what it has written.
+        if let Some(snapshot) = commit.snapshot {
+            self.snapshots.send_replace(snapshot);
         }
         // Then the work that can go on, which matters more than the news that some has ended.
-        let waiting = self.effects.begin(commit.effects);
-        if !waiting.is_empty() {
-            let _stopping = self.waiting.send(waiting);
-        }
+        self.effects.begin(commit.effects);
         for (reply_to, reply) in commit.replies {
             let _gone = reply_to.send(reply.map_err(Error::Refused));
         }
@@ -176,15 +178,15 @@ impl Committer {
             deliver();
         }
         if let Some(delta) = commit.delta {
-            let _stopping = self.deltas.send(delta);
+            let _stopping = self.flushes.send(Flush { delta, effects: self.effects.barrier() });
         }
         if !commit.events.is_empty() {
-            self.tell(commit.events);
+            self.publish(commit.events);
         }
     }
 
-    /// Costs nothing while nobody listens.
-    fn tell(&self, events: Vec<Event>) {
+    /// Publishes events to subscribers. Costs nothing without any.
+    fn publish(&self, events: Vec<Event>) {
         if self.followers.receiver_count() > 0 {
             let _gone = self.followers.send(events.into());
         }
@@ -192,23 +194,23 @@ impl Committer {
 
     fn drop_delta(&self, commit: &Commit) {
         if commit.delta.is_some() {
-            self.published.abandon();
+            self.flushes.abandon();
         }
     }
 
     fn fail(&self, commit: Commit, error: AppendError) {
         self.drop_delta(&commit);
         tracing::error!(%error, seq = commit.seq, "log.append failed, the state will be reloaded");
-        self.failed.void(commit.generation);
+        self.generations.void(commit.generation);
         let error = Arc::new(error);
         for (reply_to, _) in commit.replies {
             let _gone = reply_to.send(Err(Error::NotDurable(error.clone())));
         }
         // If its queue is full the engine thread is about to look anyway.
         if let Some(engine) = self.engine.upgrade() {
-            let _full = engine.try_send(Message::Wake);
+            let _full = engine.try_send(EngineMessage::Wake);
         }
         // The batch may have landed although its answer was lost: those who follow look at what is loaded.
-        self.tell(Vec::new());
+        self.publish(Vec::new());
     }
 }

@@ -5,22 +5,22 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use servo_core::{AssetKey, Clock, PartitionKey};
-use servo_engine::Delta;
-use servo_engine::controllers::retention::log_boundary;
+use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
-use servo_projections::rebuild::{Workshop, sweep};
+use servo_engine::{Delta, Effect, Promotion};
+use servo_projections::rebuild::{RebuildContext, sweep};
 use servo_projections::{Compactor, Manifest, Projection};
 use servo_store::{Blobs, ErrorKind, Log};
 
-use crate::data::Data;
-use crate::ground::Ground;
-use crate::messages::Message;
+use crate::effects::{Barrier, FileEffectsHandle};
+use crate::log_retention::log_boundary;
+use crate::messages::EngineMessage;
+use crate::spawner::Spawner;
 
-/// What readers need to know about the tables.
+/// Tracks which batches the tables already contain.
 #[derive(Debug, Default)]
-pub(crate) struct Published {
-    /// Changes taken from the state whose flush has not ended.
+pub(crate) struct FlushTracker {
+    /// Number of taken deltas whose flush has not ended.
     under_way: AtomicUsize,
     /// Set when no more changes can be written until the workspace is opened again.
     broken: AtomicBool,
@@ -30,8 +30,8 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 struct Inner {
     manifest: Option<Arc<Manifest>>,
-    /// Final rows that left memory and are on their way to history, oldest flush first. More than one after a
-    /// reload: the flush of before goes on.
+    /// Final rows that left memory and are not yet in history, oldest flush first. More than one after a reload: the
+    /// earlier flush continues.
     in_flight: VecDeque<Arc<InFlight>>,
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct InFlight {
     pub(crate) edges: Vec<EdgeRow>,
 }
 
-impl Published {
-    /// Whether a flush is under way; changes go on gathering meanwhile.
+impl FlushTracker {
+    /// Whether a flush is in progress; changes accumulate meanwhile.
     pub(crate) fn is_busy(&self) -> bool {
         self.under_way.load(Ordering::Acquire) > 0
     }
@@ -53,12 +53,12 @@ impl Published {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Changes have been taken from the state.
+    /// Counts a delta that was taken from the state.
     pub(crate) fn taken(&self) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Changes that were taken are durable and about to be written: from now on readers find them here.
+    /// Makes the final rows of a durable delta visible to readers until they are in history.
     pub(crate) fn begin(&self, delta: &Delta) {
         self.lock().in_flight.push_back(Arc::new(InFlight {
             runs: delta.ended.runs.clone(),
@@ -67,7 +67,7 @@ impl Published {
         }));
     }
 
-    /// Changes that were taken never became durable and will not be written.
+    /// Counts a taken delta that never became durable and will not be written.
     pub(crate) fn abandon(&self) {
         self.under_way.fetch_sub(1, Ordering::AcqRel);
     }
@@ -80,7 +80,7 @@ impl Published {
         self.lock().manifest.clone()
     }
 
-    /// Notes a manifest that was found, perhaps another node's, unless a newer one is known.
+    /// Adopts a manifest that was found, perhaps another node's, unless a newer one is known.
     pub(crate) fn adopt(&self, manifest: Option<Arc<Manifest>>) {
         self.lock().adopt(manifest);
     }
@@ -108,41 +108,53 @@ impl Inner {
     }
 }
 
-/// What data may be of.
-type Place = (AssetKey, Option<PartitionKey>);
+const FIRST_DELAY: Duration = Duration::from_millis(100);
+const LONGEST_DELAY: Duration = Duration::from_secs(5);
+
+/// An asset's partition; none for an asset without partitions.
+type AssetPartition = (AssetKey, Option<PartitionKey>);
+
+/// Changes for the tables, to be written once effects of the batches in them are carried out.
+pub(crate) struct Flush {
+    pub(crate) delta: Box<Delta>,
+    pub(crate) effects: Barrier,
+}
 
 pub(crate) struct Compaction {
     pub(crate) compactor: Compactor,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) data: Option<Data>,
+    pub(crate) effects: FileEffectsHandle,
+    /// Chance for delays.
+    pub(crate) seed: u64,
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ground: Arc<dyn Ground>,
-    pub(crate) published: Arc<Published>,
+    pub(crate) spawner: Arc<dyn Spawner>,
+    pub(crate) flushes: Arc<FlushTracker>,
     pub(crate) keep_log_batches: Option<u64>,
     pub(crate) stopping: Arc<AtomicBool>,
     /// Whether other nodes may write as well, with no lease that says which one should.
     pub(crate) shared: bool,
     /// To wake the engine thread when a flush has ended.
-    pub(crate) engine: flume::WeakSender<Message>,
-    /// Until what crashes have left beside the tables was looked for, once.
-    pub(crate) unswept: Option<Workshop>,
+    pub(crate) engine: flume::WeakSender<EngineMessage>,
+    /// Set until files that crashes left beside the tables were swept, once.
+    pub(crate) unswept: Option<RebuildContext>,
 }
 
 impl Compaction {
-    /// Until the commit thread hangs up. A flush that fails is tried again: its changes are nowhere else but in the log.
-    pub(crate) async fn run(mut self, deltas: flume::Receiver<Box<Delta>>) {
-        while let Ok(delta) = deltas.recv_async().await {
-            let mut wait = Duration::from_millis(100);
-            if !self.follow(&delta).await {
+    /// Runs until the commit thread ends. A failed flush is retried: its changes are nowhere else but in the log.
+    pub(crate) async fn run(mut self, flushes: flume::Receiver<Flush>) {
+        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
+        while let Ok(Flush { delta, effects }) = flushes.recv_async().await {
+            // The tables stay behind what was not carried out, so that the next start does it again.
+            if !effects.opened().await {
+                self.flushes.broken.store(true, Ordering::Release);
                 return;
             }
+            backoff.reset();
             let pointed =
                 delta.partition_status.iter().map(|row| (row.asset_key.clone(), row.partition_key.clone()));
             let pointed: BTreeSet<_> = pointed.collect();
             let (head, mut changes) = (delta.head, *delta);
-            // They are no rows: removing something once more is nothing that tables have to say.
-            changes.discards.clear();
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
                 let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
@@ -150,11 +162,11 @@ impl Compaction {
                 match flushed {
                     Ok(manifest) => {
                         let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
-                        let before = self.published.manifest().map_or(0, |before| before.revision);
-                        self.published.end(manifest.clone());
+                        let before = self.flushes.manifest().map_or(0, |before| before.revision);
+                        self.flushes.end(manifest.clone());
                         self.wake();
-                        if self.compactor.met_others() && !self.point_again(&manifest, &pointed).await {
-                            return;
+                        if self.compactor.lost_publish_race() {
+                            self.promote_again(&manifest, &pointed, &mut backoff).await;
                         }
                         self.truncate_log(seq).await;
                         if revision > before {
@@ -163,82 +175,71 @@ impl Compaction {
                         break;
                     }
                     Err(error) if error.kind() == ErrorKind::Fenced && self.shared => {
-                        self.compactor.join_others();
+                        self.compactor.adopt_epoch();
                     }
                     Err(error) => {
                         let hopeless = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
                         tracing::error!(%error, "projections.flush failed");
                         if hopeless || self.stopping.load(Ordering::Acquire) {
-                            self.published.broken.store(true, Ordering::Release);
+                            self.flushes.broken.store(true, Ordering::Release);
                             return;
                         }
-                        self.ground.sleep(wait).await;
-                        wait = (wait * 2).min(Duration::from_secs(5));
+                        self.spawner.sleep(backoff.next_delay()).await;
                     }
                 }
             }
         }
     }
 
-    /// If its queue is full the engine thread is about to look anyway.
+    /// Wakes the engine thread. If its queue is full it is about to look anyway.
     fn wake(&self) {
         if let Some(engine) = self.engine.upgrade() {
-            let _full = engine.try_send(Message::Wake);
+            let _full = engine.try_send(EngineMessage::Wake);
         }
     }
 
-    /// Another node writes as well, and may have pointed at something older in the meantime: what the tables say counts.
-    async fn point_again(&self, manifest: &Arc<Manifest>, pointed: &BTreeSet<Place>) -> bool {
-        let Some(data) = self.data.as_ref().filter(|_| !pointed.is_empty()) else { return true };
+    /// Corrects `latest.json` from the tables: another node writes as well, and may have pointed at an older
+    /// materialization meanwhile.
+    async fn promote_again(
+        &self,
+        manifest: &Arc<Manifest>,
+        pointed: &BTreeSet<AssetPartition>,
+        backoff: &mut Backoff,
+    ) {
+        if pointed.is_empty() {
+            return;
+        }
         let tables = Projection::from_manifest(self.blobs.clone(), manifest.clone(), Arc::default());
-        let mut wait = Duration::from_millis(100);
         loop {
-            let error = match tables.partition_status().await {
+            match tables.partition_status().await {
                 Ok(rows) => {
-                    let is_pointed = |row: &PartitionStatusRow| {
+                    let is_pointed = |row: &&PartitionStatusRow| {
                         pointed.contains(&(row.asset_key.clone(), row.partition_key.clone()))
                     };
-                    let rows: Vec<_> = rows.into_iter().filter(is_pointed).collect();
-                    match data.point(&rows, |_| true).await {
-                        Ok(()) => return true,
-                        Err(error) => error.to_string(),
-                    }
+                    let latest = rows.iter().filter(is_pointed).filter_map(Promotion::of_row);
+                    self.effects.begin(latest.map(Effect::Promote).collect());
+                    // If it is not carried out before the process ends, there is no next flush either.
+                    let _carried_out = self.effects.barrier().opened().await;
+                    return;
                 }
                 // Merged away meanwhile: whoever did it has pointed at what counts.
-                Err(error) if error.kind() == ErrorKind::Corrupt => return true,
-                Err(error) => error.to_string(),
-            };
-            tracing::error!(error, "what is the latest could not be pointed at, it will be tried again");
-            if self.stopping.load(Ordering::Acquire) {
-                return false;
+                Err(error) if error.kind() == ErrorKind::Corrupt => return,
+                Err(error) => {
+                    tracing::error!(%error, "the tables could not be read, it will be tried again");
+                }
             }
-            self.ground.sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(5));
+            if self.stopping.load(Ordering::Acquire) {
+                return;
+            }
+            self.spawner.sleep(backoff.next_delay()).await;
         }
     }
 
-    /// Data follows the log before the tables do. A failure is tried again until it is time to stop; then the tables
-    /// stay behind, so that the next start does it again.
-    async fn follow(&self, delta: &Delta) -> bool {
-        let Some(data) = &self.data else { return true };
-        let mut wait = Duration::from_millis(100);
-        while let Err(error) = data.follow(delta).await {
-            tracing::error!(%error, "data could not follow the log, it will be tried again");
-            if self.stopping.load(Ordering::Acquire) {
-                self.published.broken.store(true, Ordering::Release);
-                return false;
-            }
-            self.ground.sleep(wait).await;
-            wait = (wait * 2).min(Duration::from_secs(5));
-        }
-        true
-    }
-
-    /// Removes files of tables that a killed process wrote for the next revision and never published. Once somebody has
-    /// published that revision without them, nobody ever will.
+    /// Removes table files that a killed process wrote for the next revision and never published. Once that revision
+    /// was published without them, they are orphans.
     async fn sweep_tables(&mut self) {
-        let Some(workshop) = self.unswept.take() else { return };
-        match sweep(&workshop).await {
+        let Some(context) = self.unswept.take() else { return };
+        match sweep(&context).await {
             Ok(0) => {}
             Ok(count) => tracing::info!(count, "files of tables that no manifest names were removed"),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! What a workspace is made of: settings are plain data, stores are objects.
+//! Configuration of a workspace: settings are plain data, stores are objects.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
 use crate::clock::SystemClock;
-use crate::ground::{Ground, Threads};
+use crate::spawner::{Spawner, ThreadSpawner};
 
-/// Where a workspace keeps its bytes.
+/// The stores of a workspace.
 #[derive(Clone)]
 pub struct Stores {
-    /// The truth.
+    /// The log, which is the truth.
     pub log: Arc<dyn Log>,
     /// Tables and manifests.
     pub blobs: Arc<dyn Blobs>,
-    /// Names of all of it.
+    /// The names in all of them.
     pub layout: Layout,
     /// The data of assets; none if nothing that runs here stores any.
     pub data: Option<DataRoot>,
@@ -40,7 +40,7 @@ impl Stores {
         Ok(Self { log, blobs, layout, data })
     }
 
-    /// The same, to look at only; works beside a running writer.
+    /// The same, read-only; works beside a running writer.
     pub fn open_directory_read_only(
         root: &Path,
         tenant: TenantId,
@@ -54,7 +54,7 @@ impl Stores {
     }
 }
 
-/// How it is made sure that one node at a time does the work. Correctness never needs it (P7).
+/// How one node at a time is chosen to be active. Correctness never needs it (P7).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ownership {
     /// The log itself has one writer (a file lock).
@@ -63,45 +63,45 @@ pub enum Ownership {
     ByLease {
         /// This node.
         node: String,
-        /// How long a silent node keeps it.
+        /// How long a silent node keeps the lease.
         ttl: Millis,
     },
 }
 
-/// How a workspace is driven.
+/// Configuration of a running workspace.
 #[derive(Clone)]
 pub struct Config {
-    /// Rules of the engine.
+    /// Settings of the engine.
     pub settings: Settings,
-    /// Run ids are derived with it.
+    /// The secret that run ids are derived with.
     pub secret: Arc<[u8]>,
-    /// Envelopes and task tokens are signed with it.
+    /// The keys that sign envelopes and task tokens.
     pub keys: Keyring,
-    /// Where dispatched tasks go.
+    /// The queue for dispatched tasks.
     pub queue: Arc<dyn TaskQueue>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What the work runs on.
-    pub ground: Arc<dyn Ground>,
-    /// Ids of writes.
+    /// The executor that spawns the workspace's tasks.
+    pub spawner: Arc<dyn Spawner>,
+    /// Source of put ids.
     pub put_ids: Arc<dyn PutIds>,
-    /// Who may do the work.
+    /// The ownership of the workspace.
     pub ownership: Ownership,
-    /// Ids of workers that live and die with this process start with this.
+    /// Prefix of the ids of workers that live and die with this process.
     pub local_workers: Arc<str>,
-    /// How often workers report.
+    /// How often workers send heartbeats.
     pub heartbeat_interval: Millis,
-    /// How long a task token is good for.
+    /// Lifetime of task tokens.
     pub token_lifetime: Millis,
-    /// Requests waiting for the engine before callers have to wait.
+    /// Capacity of the engine's input queue; callers wait beyond it.
     pub input_capacity: usize,
-    /// Inputs that go into one batch at most.
+    /// Most inputs of one batch.
     pub batch_inputs: usize,
     /// Changes are written to the tables at least this often.
     pub flush_every: Duration,
     /// Or after this many events.
     pub flush_events: usize,
-    /// How often everything is looked at, whatever the indexes say.
+    /// How often a full sweep runs, independent of the indexes.
     pub sweep_every: Duration,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
@@ -118,7 +118,7 @@ impl Config {
             keys,
             queue,
             clock: Arc::new(SystemClock),
-            ground: Arc::new(Threads::default()),
+            spawner: Arc::new(ThreadSpawner::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),

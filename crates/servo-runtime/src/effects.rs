@@ -1,121 +1,53 @@
-//! Effects: what a durable batch does to the world. Every one of them can be done twice without harm.
+//! Effects: what a durable batch does to the outside world. One module per kind carries it out; every one of them can
+//! be done twice without harm (INV-4).
+//!
+//! Dispatches go to queues, which may make them wait. Everything else is about files of assets and is done by a thread
+//! of its own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see
+//! [`Barrier`] (ADR-074).
+
+mod discard;
+mod enqueue;
+pub(crate) mod files;
+mod promote;
+pub(crate) mod release;
+
+pub(crate) use enqueue::Enqueuer;
+pub(crate) use files::{Barrier, FileEffects, FileEffectsHandle};
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::FutureExt;
-use servo_core::{Clock, Millis, cloud_task_id, dispatch_id};
-use servo_engine::{Dispatch, Effect, Input};
-use servo_queue::{
-    EnqueueLanes, EnqueueOptions, EnqueueRequest, Envelope, Keyring, Message as QueueMessage, TaskClaims,
-    TaskQueue,
-};
-use servo_store::Layout;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use servo_engine::{Dispatch, Effect};
+use tokio::sync::mpsc::UnboundedSender;
 
-use crate::ground::Ground;
-use crate::messages::Message;
-
+/// Hands effects to those who carry them out.
 pub(crate) struct Effects {
-    pub(crate) queue: Arc<dyn TaskQueue>,
-    pub(crate) keys: Keyring,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) layout: Layout,
-    pub(crate) heartbeat_interval: Millis,
-    pub(crate) token_lifetime: Millis,
-    pub(crate) ground: Arc<dyn Ground>,
-    pub(crate) engine: flume::WeakSender<Message>,
+    pub(crate) enqueuer: Arc<Enqueuer>,
+    /// Dispatches whose queue was not ready at once.
+    pub(crate) waiting: UnboundedSender<Vec<Dispatch>>,
+    pub(crate) files: FileEffectsHandle,
 }
 
-/// Effects that are tried where the batch was committed before they are handed to another thread.
-const TRIED_AT_ONCE: usize = 16;
-
 impl Effects {
-    /// Does what can be done without waiting; answers the rest.
-    pub(crate) fn begin(&self, mut batch: Vec<Effect>) -> Vec<Effect> {
-        if batch.len() <= TRIED_AT_ONCE {
-            batch.retain(|Effect::Enqueue(dispatch)| {
-                let taken = self.queue.enqueue(self.message(dispatch), self.options()).now_or_never();
-                let done = matches!(taken, Some(Ok(_))) && self.acknowledge(dispatch).is_ok();
-                !done
-            });
-        }
-        batch
-    }
-
-    fn acknowledge(&self, dispatch: &Dispatch) -> Result<(), ()> {
-        let engine = self.engine.upgrade().ok_or(())?;
-        engine.try_send(Message::Input(Input::Enqueued(dispatch.attempt.clone()), None)).map_err(|_| ())
-    }
-
-    /// Until the commit thread hangs up. The queue's answer goes back to the engine as an acknowledgement.
-    pub(crate) async fn run(self: Arc<Self>, mut effects: UnboundedReceiver<Vec<Effect>>) {
-        let (requests, waiting) = unbounded_channel();
-        let lanes = EnqueueLanes::new(self.queue.clone(), self.ground.clone());
-        let feed = async {
-            // It ends with the requests.
-            let requests = requests;
-            while let Some(batch) = effects.recv().await {
-                for Effect::Enqueue(dispatch) in batch {
-                    let message = self.message(&dispatch);
-                    let _closed = requests.send(EnqueueRequest {
-                        message,
-                        options: self.options(),
-                        tag: dispatch.attempt,
-                    });
+    /// Begins to carry out the effects of a durable batch. Never waits.
+    pub(crate) fn begin(&self, batch: Vec<Effect>) {
+        let (mut dispatches, mut files) = (Vec::new(), Vec::new());
+        for effect in batch {
+            match effect {
+                Effect::Enqueue(dispatch) => dispatches.push(dispatch),
+                Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
+                    files.push(effect);
                 }
             }
-        };
-        let taken = |attempt| {
-            let engine = self.engine.upgrade();
-            async move {
-                if let Some(engine) = engine {
-                    let _stopping = engine.send_async(Message::Input(Input::Enqueued(attempt), None)).await;
-                }
-            }
-        };
-        futures::join!(feed, lanes.run(waiting, taken));
-    }
-
-    /// Nobody believes an envelope whose token has expired.
-    fn options(&self) -> EnqueueOptions {
-        let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
-        EnqueueOptions { deadline, ..EnqueueOptions::default() }
-    }
-
-    fn message(&self, dispatch: &Dispatch) -> QueueMessage {
-        let attempt = &dispatch.attempt;
-        let now = self.clock.now();
-        let expires_at = now.saturating_add(self.token_lifetime);
-        let claims = TaskClaims {
-            tenant: self.layout.tenant().clone(),
-            workspace: self.layout.workspace().clone(),
-            run_id: attempt.run_id,
-            task_key: attempt.task_key.clone(),
-            attempt: attempt.attempt,
-            attempt_id: attempt.attempt_id,
-            expires_at,
-        };
-        let dispatch_id = dispatch_id(attempt.run_id, &attempt.task_key, attempt.attempt);
-        QueueMessage {
-            queue: dispatch.queue.clone(),
-            id: cloud_task_id('d', &dispatch_id),
-            envelope: self.keys.seal(&Envelope {
-                envelope_version: 1,
-                task_token: self.keys.mint(&claims),
-                tenant_id: claims.tenant,
-                workspace_id: claims.workspace,
-                run_id: attempt.run_id,
-                task_key: claims.task_key,
-                attempt: attempt.attempt,
-                attempt_id: attempt.attempt_id,
-                dispatch_id,
-                work: dispatch.work.clone(),
-                timeout_ms: dispatch.timeout,
-                heartbeat_interval_ms: self.heartbeat_interval,
-                expires_at,
-                nonce: attempt.attempt_id.to_string(),
-            }),
         }
+        let waiting = self.enqueuer.begin(dispatches);
+        if !waiting.is_empty() {
+            let _stopping = self.waiting.send(waiting);
+        }
+        self.files.begin(files);
+    }
+
+    /// Tells when everything begun so far was carried out that tables must not be ahead of.
+    pub(crate) fn barrier(&self) -> Barrier {
+        self.files.barrier()
     }
 }

@@ -8,63 +8,64 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use servo_core::{RunId, Timestamp};
-use servo_engine::controllers::dispatcher;
+use servo_core::{Backoff, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{Effect, Engine, Input};
+use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
 
 use crate::clock_steps::ClockSteps;
-use crate::committer::{Failed, Pipeline};
-use crate::compaction::Published;
+use crate::committer::{CommitGenerations, Pipeline};
+use crate::compaction::FlushTracker;
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
-use crate::ground::within;
-use crate::messages::{Commit, Deliver, Message, ReplyTo};
-use crate::presence::Presence;
+use crate::messages::{Commit, EngineMessage, OnDurable, ReplyTo};
 use crate::recovery::recover;
+use crate::spawner::within;
+use crate::stall_detector::StallDetector;
 
-/// Never sleeps longer than this, in case the clock is moved.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// Upper bound of every wait, in case the clock is moved.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// Looks at a store that does not answer at least this often.
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Longest backoff while a store does not answer.
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// Acknowledgements wait no longer than this for company.
-const LONGEST_RIDE: Duration = Duration::from_millis(5);
+/// Waits about this long before it loads the state, twice as long after each further failure in a row, up to so many.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const MOST_FAILURES_COUNTED: u32 = 7;
+
+/// Longest linger of acknowledgements before they are committed on their own.
+const MAX_LINGER: Duration = Duration::from_millis(5);
 
 pub(crate) struct EngineLoop {
     pub(crate) engine: Engine,
     pub(crate) stores: Stores,
     pub(crate) config: Arc<Config>,
-    pub(crate) inputs: flume::Receiver<Message>,
+    pub(crate) inputs: flume::Receiver<EngineMessage>,
     pub(crate) pipeline: Pipeline,
-    pub(crate) failed: Arc<Failed>,
-    pub(crate) published: Arc<Published>,
+    pub(crate) generations: Arc<CommitGenerations>,
+    pub(crate) flushes: Arc<FlushTracker>,
     pub(crate) stopping: Arc<AtomicBool>,
-    /// What this node writes under.
+    /// The epoch of this node's lease.
     epoch: u64,
     generation: u64,
     failures_in_a_row: u32,
     watchers: BTreeMap<RunId, Vec<oneshot::Sender<Option<RunRow>>>>,
     events_since_flush: usize,
-    /// By the timers of the ground.
+    /// Elapsed time of the spawner's timers.
     last_flush: Duration,
     last_sweep: Duration,
-    /// What given up attempts may have left is looked for with the next changes.
-    looks_again: bool,
-    presence: Presence,
+    stall_detector: StallDetector,
     clock_steps: ClockSteps,
 }
 
-/// What one round of the loop works on.
+/// The working set of one round of the loop.
 #[derive(Default)]
 struct Round {
     inputs: Vec<Input>,
     reply_to: Vec<Option<ReplyTo>>,
-    /// Those who are answered as soon as it is decided, by the number of their input.
+    /// Callers that are answered as soon as it is decided, by the number of their input.
     early: Vec<(usize, ReplyTo)>,
-    deliveries: Vec<Deliver>,
+    deliveries: Vec<OnDurable>,
 }
 
 impl EngineLoop {
@@ -73,25 +74,25 @@ impl EngineLoop {
         engine: Engine,
         stores: Stores,
         config: Arc<Config>,
-        inputs: flume::Receiver<Message>,
+        inputs: flume::Receiver<EngineMessage>,
         pipeline: Pipeline,
-        failed: Arc<Failed>,
-        published: Arc<Published>,
+        generations: Arc<CommitGenerations>,
+        flushes: Arc<FlushTracker>,
         stopping: Arc<AtomicBool>,
         epoch: u64,
     ) -> Self {
-        let now = config.ground.elapsed();
-        let presence =
-            Presence::new(config.heartbeat_interval, config.clock.as_ref(), config.ground.as_ref());
-        let clock_steps = ClockSteps::new(engine.state().head().last_event_at, config.ground.as_ref());
+        let now = config.spawner.elapsed();
+        let stall_detector =
+            StallDetector::new(config.heartbeat_interval, config.clock.as_ref(), config.spawner.as_ref());
+        let clock_steps = ClockSteps::new(engine.state().head().last_event_at, config.spawner.as_ref());
         Self {
             engine,
             stores,
             config,
             inputs,
             pipeline,
-            failed,
-            published,
+            generations,
+            flushes,
             stopping,
             epoch,
             generation: 1,
@@ -101,19 +102,17 @@ impl EngineLoop {
             events_since_flush: 1,
             last_flush: now,
             last_sweep: now,
-            // Workers may have come to their end while nobody ran this workspace.
-            looks_again: true,
-            presence,
+            stall_detector,
             clock_steps,
         }
     }
 
-    /// Until told to stop and nothing is left to do.
+    /// Runs until told to stop and nothing is left to do.
     pub(crate) async fn run(mut self) {
         self.start().await;
         loop {
             let (messages, stop) = self.wait().await;
-            if self.failed.voids(self.generation) && !self.reload().await {
+            if self.generations.voids(self.generation) && !self.reload().await {
                 return;
             }
             self.round(messages, stop).await;
@@ -126,25 +125,25 @@ impl EngineLoop {
     /// After a start the local queue is empty and the local workers are gone (ADR-046).
     async fn start(&mut self) {
         let lost = Input::WorkersLost(self.config.local_workers.clone());
-        self.round(vec![Message::Input(lost, None)], false).await;
-        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
+        self.round(vec![EngineMessage::Input(lost, None)], false).await;
+        let effects = self.engine.recovered_effects();
         self.send(Commit { effects, ..self.empty_commit() }).await;
     }
 
-    /// Messages for one round, and whether it is the last.
-    async fn wait(&mut self) -> (Vec<Message>, bool) {
+    /// Waits for the messages of one round; also returns whether it is the last.
+    async fn wait(&mut self) -> (Vec<EngineMessage>, bool) {
         let mut messages = Vec::new();
-        self.note_presence(Duration::ZERO);
+        self.observe_stalls(Duration::ZERO);
         let planned = self.time_to_wait();
         let mut wait = planned;
         while let Some(message) = self.receive(wait).await {
             // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
-            let urgent = !matches!(message, Message::Input(Input::Enqueued(_), None));
+            let urgent = !matches!(message, EngineMessage::Input(Input::Enqueued(_), None));
             messages.push(message);
             if urgent || messages.len() >= self.config.batch_inputs {
                 break;
             }
-            wait = wait.min(LONGEST_RIDE);
+            wait = wait.min(MAX_LINGER);
         }
         while messages.len() < self.config.batch_inputs {
             let Ok(next) = self.inputs.try_recv() else { break };
@@ -152,25 +151,24 @@ impl EngineLoop {
         }
         let stop = (self.stopping.load(Ordering::Acquire) || self.inputs.is_disconnected())
             && self.inputs.is_empty();
-        self.note_presence(planned);
+        self.observe_stalls(planned);
         (messages, stop)
     }
 
-    fn note_presence(&mut self, planned: Duration) {
-        self.presence.here(planned, self.config.clock.as_ref(), self.config.ground.as_ref());
+    fn observe_stalls(&mut self, planned: Duration) {
+        self.stall_detector.observe(planned, self.config.clock.as_ref(), self.config.spawner.as_ref());
     }
 
-    /// The next message. Looks around for a moment before it sleeps: the answer to what was just committed is often on
-    /// its way.
-    async fn receive(&mut self, wait: Duration) -> Option<Message> {
-        let ground = self.config.ground.as_ref();
-        let patience = wait.min(ground.look_around());
-        let give_up = ground.elapsed() + patience;
+    /// The next message. Spins for a moment before it sleeps: the response to the last commit is often on its way.
+    async fn receive(&mut self, wait: Duration) -> Option<EngineMessage> {
+        let spawner = self.config.spawner.as_ref();
+        let patience = wait.min(spawner.spin_time());
+        let give_up = spawner.elapsed() + patience;
         loop {
             if let Ok(message) = self.inputs.try_recv() {
                 return Some(message);
             }
-            if patience.is_zero() || ground.elapsed() >= give_up {
+            if patience.is_zero() || spawner.elapsed() >= give_up {
                 break;
             }
             for _ in 0..64 {
@@ -180,77 +178,80 @@ impl EngineLoop {
         if wait.is_zero() {
             return None;
         }
-        within(ground, wait, self.inputs.recv_async()).await?.ok()
+        within(spawner, wait, self.inputs.recv_async()).await?.ok()
     }
 
     fn time_to_wait(&self) -> Duration {
         if self.stopping.load(Ordering::Acquire) {
             return Duration::ZERO;
         }
-        let mut wait = LONGEST_WAIT.min(self.until(self.last_sweep + self.config.sweep_every));
+        let mut wait = MAX_WAIT.min(self.until(self.last_sweep + self.config.sweep_every));
         let now = self.config.clock.now();
         if let Some(due) = self.engine.next_deadline(now) {
             wait = wait.min(Duration::from_millis(due.since(now).get()));
         }
-        if let Some(left) = self.presence.until_heard(self.config.ground.as_ref()) {
+        if let Some(left) = self.stall_detector.until_reliable(self.config.spawner.as_ref()) {
             wait = wait.min(left);
         }
         // The compactor says when a flush under way has ended.
-        if self.events_since_flush > 0 && !self.published.is_broken() && !self.published.is_busy() {
+        if self.events_since_flush > 0 && !self.flushes.is_broken() && !self.flushes.is_busy() {
             wait = wait.min(self.until(self.last_flush + self.config.flush_every));
         }
         wait
     }
 
-    async fn round(&mut self, messages: Vec<Message>, stop: bool) {
+    async fn round(&mut self, messages: Vec<EngineMessage>, stop: bool) {
         let mut round = Round::default();
         // First, so that everything else is judged by the clock as it is now.
-        if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.ground.as_ref()) {
+        if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.spawner.as_ref()) {
             round.inputs.push(step);
             round.reply_to.push(None);
         }
         let now = self.config.clock.now();
         for message in messages {
             match message {
-                Message::Input(input, reply_to) => {
+                EngineMessage::Input(input, reply_to) => {
                     round.inputs.push(input);
                     round.reply_to.push(reply_to);
                 }
-                Message::Early(input, reply_to) => {
+                EngineMessage::Early(input, reply_to) => {
                     round.inputs.push(input);
                     round.reply_to.push(None);
                     round.early.push((round.inputs.len() - 1, reply_to));
                 }
-                Message::Query(query) => {
+                EngineMessage::Query(query) => {
                     // A query sees what was asked for before it.
                     self.step(&mut round, now).await;
                     round.deliveries.push(query(self.engine.state()));
                 }
-                Message::Watch(run, sender) => {
+                EngineMessage::Watch(run, sender) => {
                     self.step(&mut round, now).await;
                     self.watch(run, sender, &mut round);
                 }
-                Message::Wake => {}
+                EngineMessage::Wake => {}
             }
         }
         if self.until(self.last_sweep + self.config.sweep_every).is_zero() {
-            self.last_sweep = self.config.ground.elapsed();
-            self.looks_again = true;
+            self.last_sweep = self.config.spawner.elapsed();
             round.inputs.push(Input::Sweep);
             round.reply_to.push(None);
         }
         self.step(&mut round, now).await;
         let mut commit = self.empty_commit();
         commit.deliveries = round.deliveries;
+        if stop {
+            // Workers of this process have come to their end before it does.
+            commit.effects = effect::abandoned(self.engine.state());
+        }
         commit.delta = self.delta(stop);
         self.send(commit).await;
     }
 
-    /// Decides about what the round has gathered; always lets controllers and timers look.
+    /// Decides the gathered inputs; always runs controllers and timers.
     async fn step(&mut self, round: &mut Round, now: Timestamp) {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
-        self.engine.set_freshness(self.presence.freshness(self.config.ground.as_ref()));
+        self.engine.set_freshness(self.stall_detector.freshness(self.config.spawner.as_ref()));
         let step = self.engine.step(&inputs, now);
         for (at, reply_to) in std::mem::take(&mut round.early) {
             let _gone = reply_to.send(step.replies[at].clone().map_err(Error::Refused));
@@ -259,6 +260,7 @@ impl EngineLoop {
         let replies =
             reply_to.into_iter().zip(step.replies).filter_map(|(to, reply)| Some((to?, reply))).collect();
         let mut commit = self.empty_commit();
+        commit.snapshot = (!step.events.is_empty()).then(|| self.snapshot());
         commit.events = step.events;
         commit.effects = step.effects;
         commit.replies = replies;
@@ -270,6 +272,10 @@ impl EngineLoop {
             }
         }
         self.send(commit).await;
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::new(self.engine.state().snapshot())
     }
 
     fn watch(&mut self, run: RunId, sender: oneshot::Sender<Option<RunRow>>, round: &mut Round) {
@@ -284,45 +290,42 @@ impl EngineLoop {
     /// The row of a run that is in memory, or has just left it.
     fn row(&self, run: RunId) -> Option<RunRow> {
         let state = self.engine.state();
-        let leaving = || state.ended_unwritten().iter().find(|ended| ended.id == run);
+        let leaving = || state.ended_unwritten().find(|ended| ended.id == run);
         state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
-    /// Changes for the tables, when it is time and the compactor is free.
+    /// Takes the changes for the tables, when a flush is due and the compactor is free.
     fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
         let due = stop
             || self.events_since_flush >= self.config.flush_events
             || self.until(self.last_flush + self.config.flush_every).is_zero();
-        self.looks_again |= stop;
-        let has_news = self.events_since_flush > 0 || self.looks_again;
-        if !has_news || !due || self.published.is_broken() {
+        if self.events_since_flush == 0 || !due || self.flushes.is_broken() {
             return None;
         }
-        if self.published.is_busy() && !stop {
+        if self.flushes.is_busy() && !stop {
             return None;
         }
         self.events_since_flush = 0;
-        self.last_flush = self.config.ground.elapsed();
-        let mut delta = self.engine.state_mut().take_delta();
-        if std::mem::take(&mut self.looks_again) {
-            delta.discards.extend(self.engine.state().given_up());
-        }
-        let written = self.published.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
+        self.last_flush = self.config.spawner.elapsed();
+        let delta = self.engine.state_mut().take_delta();
+        let written = self.flushes.manifest().map_or(0, |manifest| manifest.watermarks.last_seq);
         // Batches that change no row move the watermark all the same, or the tables would seem to lag for ever.
         if delta.is_empty() && delta.head.seq <= written {
             return None;
         }
-        self.published.taken();
+        self.flushes.taken();
         Some(Box::new(delta))
     }
 
     /// Loads the durable state; false if told to stop meanwhile.
     async fn reload(&mut self) -> bool {
-        let got_anywhere = self.failed.got_anywhere(self.generation);
-        self.failures_in_a_row = if got_anywhere { 1 } else { self.failures_in_a_row + 1 };
+        let made_progress = self.generations.made_progress(self.generation);
+        self.failures_in_a_row = if made_progress { 1 } else { self.failures_in_a_row + 1 };
         // A store that keeps failing is not hammered: full disks and outages last longer than milliseconds.
-        let mut pause = Duration::from_millis(10) * 2u32.saturating_pow(self.failures_in_a_row.min(7));
-        self.config.ground.sleep(pause).await;
+        let failures = self.failures_in_a_row.min(MOST_FAILURES_COUNTED);
+        let first = FIRST_PAUSE * 2u32.saturating_pow(failures);
+        let mut backoff = Backoff::new(first, MAX_BACKOFF, self.config.put_ids.next().to_u128() as u64);
+        self.config.spawner.sleep(backoff.next_delay()).await;
         loop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
@@ -338,14 +341,13 @@ impl EngineLoop {
                 }
                 Ok(recovered) => {
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
-                    self.published.adopt(recovered.manifest);
+                    self.flushes.adopt(recovered.manifest);
                     break;
                 }
                 Err(error) => {
                     tracing::error!(%error, "recovery failed, it will be tried again");
-                    self.turn_away();
-                    self.config.ground.sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    self.reject_pending();
+                    self.config.spawner.sleep(backoff.next_delay()).await;
                 }
             }
         }
@@ -358,27 +360,28 @@ impl EngineLoop {
                 self.watchers.insert(run, senders);
             }
         }
-        let effects = dispatcher::outstanding(self.engine.state()).into_iter().map(Effect::Enqueue).collect();
-        self.send(Commit { effects, ..self.empty_commit() }).await;
+        let effects = self.engine.recovered_effects();
+        let snapshot = Some(self.snapshot());
+        self.send(Commit { effects, snapshot, ..self.empty_commit() }).await;
         true
     }
 
-    /// With leases, a newer epoch in the log means that another node was given the work.
+    /// Whether a newer epoch in the log means that another node took the lease.
     fn is_deposed_by(&self, epoch: u64) -> bool {
         epoch > self.epoch && matches!(self.config.ownership, Ownership::ByLease { .. })
     }
 
-    /// Answers everybody who waits: there is no state to decide about for now.
-    fn turn_away(&self) {
+    /// Rejects all pending requests: there is no state to decide on for now.
+    fn reject_pending(&self) {
         for message in self.inputs.drain() {
-            if let Message::Input(_, Some(reply_to)) | Message::Early(_, reply_to) = message {
+            if let EngineMessage::Input(_, Some(reply_to)) | EngineMessage::Early(_, reply_to) = message {
                 let _gone = reply_to.send(Err(Error::Recovering));
             }
         }
     }
 
     fn until(&self, at: Duration) -> Duration {
-        at.saturating_sub(self.config.ground.elapsed())
+        at.saturating_sub(self.config.spawner.elapsed())
     }
 
     fn empty_commit(&self) -> Commit {
@@ -389,6 +392,7 @@ impl EngineLoop {
             effects: Vec::new(),
             replies: Vec::new(),
             deliveries: Vec::new(),
+            snapshot: None,
             delta: None,
         }
     }

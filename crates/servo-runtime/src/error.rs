@@ -1,66 +1,60 @@
-//! What can go wrong between a caller and a durable answer.
+//! Errors between a caller and a durable answer.
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId};
-use servo_engine::planner::PlanningError;
-use servo_engine::{Refusal, RestoreError};
+use servo_core::{AssetKey, MaterializationId, Millis};
+use servo_engine::{Refusal, RefusalKind, RequestError, RestoreError};
 use servo_queue::AuthError;
-use servo_store::{AppendError, ReadError};
+use servo_store::{AppendError, DataError, ReadError};
 
-/// Why a request for a run makes no sense. Nothing was changed.
-#[derive(Debug, Clone, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum RequestError {
-    #[error("invalid selection\n\n  {}", .0.caret().replace('\n', "\n  "))]
-    Selection(servo_core::selection::SyntaxError),
-    #[error(transparent)]
-    Planning(#[from] PlanningError),
-    #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
-    NothingDeployed,
-    #[error("run {run_id} is still at work; cancel it first, or wait until it has ended")]
-    StillRunning { run_id: RunId },
-    #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
-    NothingToRetry { run_id: RunId },
-    #[error("what was to be reviewed cannot be moved: {0}")]
-    Review(String),
-}
-
-/// Why there is no answer, or why the answer is no.
+/// Reasons why there is no answer, or a negative one.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The engine said no; nothing changed.
+    /// The engine refused; nothing changed.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The request makes no sense; nothing changed.
+    /// The request is not valid; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// The caller may not say this.
+    /// What was to be approved is not there; nothing changed.
+    #[error(
+        "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
+    )]
+    NothingToRelease {
+        /// The asset.
+        asset: AssetKey,
+        /// What was in quarantine.
+        materialization_id: MaterializationId,
+    },
+    /// The caller is not authorized.
     #[error(transparent)]
     Denied(#[from] AuthError),
-    /// The log did not take it. Nothing was acknowledged; asking again is safe.
+    /// The log refused the batch. Nothing was acknowledged; retrying is safe.
     #[error("not accepted: {0}")]
     NotDurable(Arc<AppendError>),
-    /// The state was reloaded meanwhile. Nothing was acknowledged; asking again is safe.
+    /// The state was reloaded meanwhile. Nothing was acknowledged; retrying is safe.
     #[error("not accepted: the workspace is recovering; ask again")]
     Recovering,
     /// The workspace is closed.
     #[error("the workspace is shut down")]
     Stopped,
+    /// The workspace was opened to be read.
+    #[error("the workspace was opened to be read only; nothing was changed")]
+    ReadOnly,
     /// The log could not be read.
     #[error(transparent)]
     Log(#[from] Arc<ReadError>),
-    /// A batch of the log could not be understood.
+    /// A batch of the log could not be decoded.
     #[error("batch {seq} of {log} cannot be read: {problem}; restore the log from a copy, it is the truth")]
     Batch {
         /// The log.
         log: String,
         /// The batch.
         seq: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The log ends before the tables do: batches that were acknowledged are gone from it.
+    /// The log ends before the tables do: acknowledged batches are missing from it.
     #[error(
         "{log} ends at batch {last}, but the tables hold everything up to batch {tables}: the log has lost its end; \
          restore it from a copy, it is the truth"
@@ -77,9 +71,9 @@ pub enum Error {
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
     /// The storage of data did not answer. Nothing was acknowledged; asking again is safe.
-    #[error("the data cannot be looked at: {0}; ask again")]
-    Data(Arc<servo_store::DataError>),
-    /// The tables do not fit together.
+    #[error("the data cannot be reached: {0}; ask again")]
+    Data(Arc<DataError>),
+    /// The tables are inconsistent.
     #[error(transparent)]
     Restore(#[from] RestoreError),
     /// Another node runs this workspace.
@@ -95,25 +89,46 @@ pub enum Error {
     Lease(String),
 }
 
+/// What kind of answer an error is. It alone decides whether to ask again, the HTTP status and the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The request was understood and refused. Nothing changed.
+    Refused(RefusalKind),
+    /// The caller may not say this. Nothing changed.
+    Denied,
+    /// Nothing was acknowledged. Asking again is safe, and can succeed.
+    Transient,
+    /// The workspace is closed. Whoever runs it next can be asked.
+    Stopped,
+    /// Nothing was acknowledged, and asking again does not help: somebody has to see to it first.
+    Fatal,
+}
+
 impl Error {
-    /// Whether the same request may be made again and can succeed.
-    pub fn is_transient(&self) -> bool {
+    /// What kind of answer it is.
+    pub fn kind(&self) -> ErrorKind {
         match self {
+            Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),
+            Error::Request(request) => ErrorKind::Refused(request.kind()),
+            Error::NothingToRelease { .. } => ErrorKind::Refused(RefusalKind::Conflict),
+            Error::Denied(_) => ErrorKind::Denied,
             Error::NotDurable(_)
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)
             | Error::Data(_)
-            | Error::Lease(_) => true,
-            Error::Refused(_)
-            | Error::Request(_)
-            | Error::Denied(_)
-            | Error::Stopped
-            | Error::Batch { .. }
-            | Error::LogBehind { .. }
-            | Error::Restore(_)
-            | Error::NotLeader { .. } => false,
+            | Error::Lease(_) => ErrorKind::Transient,
+            Error::Stopped => ErrorKind::Stopped,
+            Error::ReadOnly => ErrorKind::Denied,
+            Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
+                ErrorKind::Fatal
+            }
         }
+    }
+
+    /// Whether the same request may be retried and can succeed.
+    pub fn is_transient(&self) -> bool {
+        self.kind() == ErrorKind::Transient
     }
 }
 
@@ -126,5 +141,11 @@ impl From<ReadError> for Error {
 impl From<servo_projections::Error> for Error {
     fn from(error: servo_projections::Error) -> Self {
         Error::Projection(Arc::new(error))
+    }
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Self {
+        Error::Data(Arc::new(error))
     }
 }

@@ -11,14 +11,14 @@ use crate::workspace::Workspace;
 
 type Key = (TenantId, WorkspaceId);
 
-/// The workspaces that this process works on. They share nothing but the process.
+/// The workspaces of this process. They share nothing else.
 #[derive(Default)]
 pub struct Host {
     open: Mutex<BTreeMap<Key, Workspace>>,
 }
 
 impl Host {
-    /// The workspace of these stores; opened if it is not yet.
+    /// The workspace of these stores; opens it if needed.
     pub async fn open(&self, stores: Stores, config: Config) -> Result<Workspace, Error> {
         let key = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
         let mut open = self.open.lock().await;
@@ -30,12 +30,12 @@ impl Host {
         Ok(workspace)
     }
 
-    /// A workspace that is open.
+    /// An open workspace.
     pub async fn get(&self, tenant: &TenantId, workspace: &WorkspaceId) -> Option<Workspace> {
         self.open.lock().await.get(&(tenant.clone(), workspace.clone())).cloned()
     }
 
-    /// Shuts every workspace down; answers the first error after trying them all.
+    /// Shuts every workspace down; returns the first error after trying them all.
     pub async fn shutdown(&self) -> Result<(), Error> {
         let mut outcome = Ok(());
         for workspace in std::mem::take(&mut *self.open.lock().await).into_values() {

@@ -1,11 +1,11 @@
-//! Drives engines: what [`servo_engine`] decides, this crate makes durable and lets happen.
+//! Drives engines: makes durable what [`servo_engine`] decides, and carries it out.
 //!
 //! It owns group commit, effects, timers, recovery, leases and the threads they run on. It refuses to decide: every
 //! event comes out of [`servo_engine::Engine::step`]. It guarantees that a caller is answered, and an effect begins,
 //! only when the batch it belongs to is durable (P4), and that every queue in it is bounded or bounded by what is.
 //!
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
-//! writes tables behind both. What they run on is a [`Ground`]: a simulation brings its own.
+//! writes tables behind both. What they run on is a [`Spawner`]: a simulation brings its own.
 
 mod callbacks;
 mod clock;
@@ -17,23 +17,25 @@ mod data;
 mod effects;
 mod engine_loop;
 mod error;
-mod ground;
 mod host;
+mod log_retention;
 mod markers;
 mod messages;
 mod ownership;
-mod presence;
+mod read_only;
 mod reads;
 mod reconcile;
 mod recovery;
 mod requests;
+mod spawner;
+mod stall_detector;
 mod workspace;
 
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
-pub use error::{Error, RequestError};
-pub use ground::{Ground, Threads};
+pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use reconcile::{Reconciled, catch_up, reconcile_once};
-pub use requests::{Launched, PlannedRun, RunRequest};
+pub use requests::{Launched, Preview, RetryRequest};
+pub use spawner::{Spawner, ThreadSpawner};
 pub use workspace::{RunDetail, Workspace};

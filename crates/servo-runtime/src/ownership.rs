@@ -1,4 +1,5 @@
-//! Which node does the work: a lease with TTL and epoch (ADR-014). Losing it costs work, never correctness (P7).
+//! Ownership: a lease with TTL and epoch decides which node is active (ADR-014). Losing it costs work, never
+//! correctness (P7).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,33 +11,33 @@ use servo_store::{ErrorKind, Leases, Record};
 
 use crate::config::{Config, Ownership, Stores};
 use crate::error::Error;
-use crate::ground::{Ground, within};
+use crate::spawner::{Spawner, within};
 
 const LEASE_NAME: &str = "engine";
 
-/// The right to work.
-pub(crate) struct Held {
+/// Proof that this node owns the workspace.
+pub(crate) struct OwnershipGuard {
     leases: Option<(Leases, Millis)>,
     workspace: String,
 }
 
-/// Takes the lease, if the workspace is owned by one. Comes before everything else: a node that waits for its turn asks
-/// often, and must not read the whole state each time.
-pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<Held, Error> {
+/// Acquires the lease, if the workspace is owned by one. Comes before everything else: a standby node asks often, and
+/// must not read the whole state each time.
+pub(crate) async fn acquire(stores: &Stores, config: &Config) -> Result<OwnershipGuard, Error> {
     let workspace = stores.layout.prefix();
     let Ownership::ByLease { node, ttl } = &config.ownership else {
-        return Ok(Held { leases: None, workspace });
+        return Ok(OwnershipGuard { leases: None, workspace });
     };
     let leases = Leases::new(stores.blobs.clone(), LEASE_NAME, node.clone(), *ttl);
     match leases.acquire(config.clock.now()).await.map_err(|e| Error::Lease(e.to_string()))? {
-        Some(_) => Ok(Held { leases: Some((leases, *ttl)), workspace }),
+        Some(_) => Ok(OwnershipGuard { leases: Some((leases, *ttl)), workspace }),
         None => Err(Error::NotLeader { workspace, ttl: *ttl }),
     }
 }
 
-impl Held {
-    /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that whoever takes
-    /// over has a higher one: refused if somebody did so while the log was read.
+impl OwnershipGuard {
+    /// The epoch to write under, higher than any that was `seen` in the log. It is that of the lease, so that the next
+    /// holder has a higher one: refused if the lease was taken while the log was read.
     pub(crate) async fn epoch_after(&self, seen: u64, clock: &dyn Clock) -> Result<u64, Error> {
         let Some((leases, ttl)) = &self.leases else { return Ok(seen + 1) };
         match leases.raise(clock.now(), seen + 1).await.map_err(|e| Error::Lease(e.to_string()))? {
@@ -45,9 +46,9 @@ impl Held {
         }
     }
 
-    /// Begins the epoch in the log, with a batch that says nothing: whoever had the lease before and does not know better
-    /// is refused its next one, and reads why. Without it, it could go on where this node would not look. False if it
-    /// did so just now, and the log has to be read again.
+    /// Begins the epoch in the log, with a batch that says nothing: whoever had the lease before and does not know
+    /// better is refused its next one, and reads why. Without it, it could go on where this node would not look. False
+    /// if it did so just now, and the log has to be read again.
     pub(crate) async fn begin(
         &self,
         stores: &Stores,
@@ -72,29 +73,29 @@ impl Held {
         }
     }
 
-    /// Lets the next one try at once.
-    pub(crate) async fn give_up(self, clock: &dyn Clock) {
+    /// Releases the lease, so that another node can take it at once.
+    pub(crate) async fn release(self, clock: &dyn Clock) {
         let Some((leases, _)) = self.leases else { return };
         if let Err(error) = leases.release(clock.now()).await {
             tracing::warn!(%error, "lease.release failed, it will run out by itself");
         }
     }
 
-    /// Renews the lease until all work has ended, then gives it up; calls `deposed` and ends when it is lost.
+    /// Renews the lease until all work has ended, then releases it; calls `deposed` and ends when it is lost.
     ///
     /// `working` closes when the last thread has ended: a workspace that is shutting down still writes.
     pub(crate) async fn keep(
         self,
         clock: Arc<dyn Clock>,
-        ground: Arc<dyn Ground>,
+        spawner: Arc<dyn Spawner>,
         working: flume::Receiver<()>,
         deposed: impl FnOnce(),
     ) {
         let Some((leases, ttl)) = &self.leases else { return };
         let period = Duration::from_millis((ttl.get() / 3).max(1));
         loop {
-            if within(ground.as_ref(), period, working.recv_async()).await.is_some() {
-                self.give_up(clock.as_ref()).await;
+            if within(spawner.as_ref(), period, working.recv_async()).await.is_some() {
+                self.release(clock.as_ref()).await;
                 return;
             }
             match leases.renew(clock.now()).await {

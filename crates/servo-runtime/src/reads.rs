@@ -12,10 +12,10 @@ use crate::error::Error;
 use crate::workspace::{RunDetail, Workspace};
 
 impl Workspace {
-    /// A page of runs, newest first, that were requested before `before`.
+    /// A page of runs in the order of the filter, beginning after `after`.
     pub async fn runs(
         &self,
-        before: Option<EventId>,
+        after: Option<EventId>,
         limit: usize,
         filter: RunFilter,
     ) -> Result<Vec<RunRow>, Error> {
@@ -25,43 +25,63 @@ impl Workspace {
                 let mut found: Vec<&Run> = state
                     .runs()
                     .chain(state.ended_unwritten())
-                    .filter(|run| before.is_none_or(|before| run.requested < before))
-                    .filter(|run| wanted.states.is_empty() || wanted.states.contains(&run.state))
+                    .filter(|run| wanted.order.is_after(run.requested, after) && wanted.accepts_run(run))
                     .collect();
-                found.sort_unstable_by_key(|run| std::cmp::Reverse(run.requested));
+                wanted.order.sort(&mut found, |run| run.requested);
                 found.truncate(limit);
                 found.into_iter().map(Run::row).collect::<Vec<_>>()
             })
             .await?;
-        let moving = self.inner.published.in_flight();
-        hot.extend(
-            moving
-                .iter()
-                .flat_map(|flush| &flush.runs)
-                .filter(|run| before.is_none_or(|before| run.requested_event_id < before))
-                .filter(|run| filter.states.is_empty() || filter.states.contains(&run.state))
-                .cloned(),
-        );
+        let moving = self.inner.flushes.in_flight();
+        for flush in &moving {
+            let is_wanted = |run: &&RunRow| {
+                filter.order.is_after(run.requested_event_id, after)
+                    && filter.accepts_row(run)
+                    && filter.accepts_tasks(flush.tasks.iter().filter(|task| task.run_id == run.run_id))
+            };
+            hot.extend(flush.runs.iter().filter(is_wanted).cloned());
+        }
         let history = match self.projection() {
-            Some(projection) => projection.runs_before(before, limit, &filter).await?,
+            Some(projection) => projection.runs_after(after, limit, &filter).await?,
             None => Vec::new(),
         };
-        Ok(merge_page(hot, history, limit))
+        Ok(merge_page(hot, history, limit, filter.order))
+    }
+
+    /// The row of one run, hot or old.
+    pub async fn run_row(&self, id: RunId) -> Result<Option<RunRow>, Error> {
+        let hot = self
+            .read(move |state| {
+                let ended = || state.ended_unwritten().find(|run| run.id == id);
+                state.run(id).or_else(ended).map(Run::row)
+            })
+            .await?;
+        if hot.is_some() {
+            return Ok(hot);
+        }
+        for moving in self.inner.flushes.in_flight() {
+            if let Some(run) = moving.runs.iter().find(|run| run.run_id == id) {
+                return Ok(Some(run.clone()));
+            }
+        }
+        match self.projection() {
+            Some(projection) => Ok(projection.run(id).await?),
+            None => Ok(None),
+        }
     }
 
     /// One run with its tasks and edges, hot or old.
     pub async fn run(&self, id: RunId) -> Result<Option<RunDetail>, Error> {
         let hot = self
             .read(move |state| {
-                let run =
-                    state.run(id).or_else(|| state.ended_unwritten().iter().find(|run| run.id == id))?;
+                let run = state.run(id).or_else(|| state.ended_unwritten().find(|run| run.id == id))?;
                 Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
             })
             .await?;
         if hot.is_some() {
             return Ok(hot);
         }
-        for moving in self.inner.published.in_flight() {
+        for moving in self.inner.flushes.in_flight() {
             let Some(run) = moving.runs.iter().find(|run| run.run_id == id) else { continue };
             return Ok(Some(RunDetail {
                 run: run.clone(),
@@ -78,7 +98,7 @@ impl Workspace {
 
     fn projection(&self) -> Option<Projection> {
         let stores = &self.inner.stores;
-        let manifest = self.inner.published.manifest()?;
+        let manifest = self.inner.flushes.manifest()?;
         Some(Projection::from_manifest(stores.blobs.clone(), manifest, self.inner.cache.clone()))
     }
 }

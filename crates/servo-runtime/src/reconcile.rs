@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servo_core::{Clock, Timestamp};
-use servo_engine::controllers::dispatcher;
 use servo_engine::event::encode_batch;
-use servo_engine::{Dispatch, Engine, Settings, State};
+use servo_engine::{Dispatch, Effect, Engine, Settings, State, effect};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{PutIds, Record};
 
 use crate::config::Stores;
+use crate::data::Data;
+use crate::effects::files;
 use crate::error::Error;
 use crate::recovery::{Recovered, from_tables};
 
-/// What one look at a workspace came to.
+/// The result of one reconciliation of a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
     /// Last batch in the tables before.
@@ -28,7 +29,7 @@ pub struct Reconciled {
     pub dispatches: Vec<Dispatch>,
 }
 
-/// Looks once at everything, decides, and writes the tables. The log is appended to, never read.
+/// Reconciles once: reads the tables, decides, and writes the tables. The log is appended to, never read.
 pub async fn reconcile_once(
     stores: &Stores,
     settings: &Settings,
@@ -54,46 +55,48 @@ pub async fn reconcile_once(
     let mut engine = Engine::new(state, secret);
     let now = clock.now();
     let step = engine.reconcile(now);
+    let events = step.events.len();
     if !step.events.is_empty() {
         let mut payload = Vec::new();
         encode_batch(&step.events, &mut payload);
         let seq = engine.state().head().seq;
         let record = Record { seq, epoch, put_id: put_ids.next(), payload: Bytes::from(payload) };
         stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
-        flush(stores, settings, put_ids, epoch, engine.state_mut(), now).await?;
+        flush(stores, settings, put_ids, epoch, engine.state_mut(), step.effects, now).await?;
     }
-    Ok(Reconciled {
-        projected_seq,
-        lag,
-        events: step.events.len(),
-        dispatches: dispatcher::outstanding(engine.state()),
-    })
+    Ok(Reconciled { projected_seq, lag, events, dispatches: effect::outstanding(engine.state()) })
 }
 
-/// Brings the tables up to the end of the log, as the compactor of a server does all the time; answers by how many
-/// batches. For what a process left behind that died between its append and its flush.
+/// Brings the tables up to the end of the log, as the compactor of a server does; returns by how many batches. For the
+/// batches of a process that died between its append and its flush.
 pub async fn catch_up(
     stores: &Stores,
     settings: &Settings,
     clock: &dyn Clock,
     put_ids: Arc<dyn PutIds>,
 ) -> Result<u64, Error> {
-    let Recovered { mut state, epoch, manifest } = from_tables(stores, settings).await?;
+    let Recovered { state, epoch, manifest } = from_tables(stores, settings).await?;
     let behind = state.head().seq - manifest.map_or(0, |manifest| manifest.watermarks.last_seq);
     if behind > 0 {
-        flush(stores, settings, put_ids, epoch, &mut state, clock.now()).await?;
+        let mut engine = Engine::new(state, []);
+        let effects = engine.recovered_effects();
+        flush(stores, settings, put_ids, epoch, engine.state_mut(), effects, clock.now()).await?;
     }
     Ok(behind)
 }
 
+/// Data follows the log before the tables do.
 async fn flush(
     stores: &Stores,
     settings: &Settings,
     put_ids: Arc<dyn PutIds>,
     epoch: u64,
     state: &mut State,
+    effects: Vec<Effect>,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
+    files::follow(data.as_ref(), effects).await?;
     let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
     let mut compactor =
         Compactor::open(blobs, layout, epoch, Limits::for_settings(settings), put_ids).await?;

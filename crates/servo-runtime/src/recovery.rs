@@ -6,7 +6,7 @@ use futures::TryStreamExt;
 use servo_core::planted::{self, Mistake};
 use servo_engine::event::decode_batch;
 use servo_engine::{Settings, State};
-use servo_projections::rebuild::{RebuildOptions, Workshop, rebuild};
+use servo_projections::rebuild::{RebuildContext, RebuildOptions, rebuild};
 use servo_projections::{Manifest, Projection};
 use servo_store::{ErrorKind, Log};
 
@@ -27,17 +27,22 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
     match from_tables(stores, settings).await {
         Err(Error::Projection(error)) if error.kind() == ErrorKind::Corrupt => {
             tracing::warn!(%error, "tables are damaged, rebuilding them from the log");
-            rebuild(stores.log.as_ref(), &workshop(stores, config), &RebuildOptions::default(), &mut |_| {})
-                .await?;
+            rebuild(
+                stores.log.as_ref(),
+                &rebuild_context(stores, config),
+                &RebuildOptions::default(),
+                &mut |_| {},
+            )
+            .await?;
             from_tables(stores, settings).await
         }
         other => other,
     }
 }
 
-/// What tables are made or cleaned up with.
-pub(crate) fn workshop(stores: &Stores, config: &Config) -> Workshop {
-    Workshop {
+/// The context for building and sweeping tables.
+pub(crate) fn rebuild_context(stores: &Stores, config: &Config) -> RebuildContext {
+    RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
         settings: config.settings.clone(),
@@ -66,7 +71,7 @@ pub(crate) async fn from_tables(stores: &Stores, settings: &Settings) -> Result<
     }
 }
 
-/// Whether something is missing that may have been deleted while it was read.
+/// Whether the problem is a file that may have been deleted while it was read.
 fn may_be_outdated(problem: &Error) -> bool {
     let tables = matches!(problem, Error::Projection(error) if error.kind() == ErrorKind::Corrupt);
     let log = matches!(problem, Error::Log(error) if error.kind() == ErrorKind::NotFound);
@@ -94,7 +99,7 @@ async fn load(
     Ok(Recovered { state, epoch, manifest: projection.map(|projection| projection.manifest().clone()) })
 }
 
-/// Folds everything after `state` in; answers the highest epoch among it.
+/// Folds everything after `state`; returns the highest epoch among it.
 async fn replay(log: &dyn Log, state: &mut State) -> Result<u64, Error> {
     let mut epoch = 0;
     let mut from = state.head().seq + 1;

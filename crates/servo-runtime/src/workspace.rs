@@ -1,66 +1,78 @@
-//! A workspace at work: the handle that callers, workers and servers share.
+//! A running workspace: the handle that callers, workers and servers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{Clock, EventId, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, ChangePartitions, Deploy, Engine, Event, Input, Reply, Review, State, TriggerRun, Verdict,
+    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Release, Review, RunReply,
+    Snapshot, State, TriggerRun, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
 use servo_store::PutIds;
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, oneshot, watch};
 
-use crate::committer::{Committer, Failed, Pipeline};
-use crate::compaction::{Compaction, Published};
+use crate::committer::{CommitGenerations, Committer, Pipeline};
+use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
-use crate::effects::Effects;
+use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
-use crate::error::{Error, RequestError};
-use crate::ground::{Crew, Work};
-use crate::messages::Message;
-use crate::ownership::{self, Held};
-use crate::recovery::{Recovered, recover, workshop};
+use crate::error::Error;
+use crate::messages::{EngineMessage, ReplyTo};
+use crate::ownership::{self, OwnershipGuard};
+use crate::recovery::{Recovered, rebuild_context, recover};
+use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
 
-/// A workspace at work. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
+/// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
 pub struct Workspace {
     pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
-    pub(crate) inputs: flume::Sender<Message>,
+    pub(crate) inputs: flume::Sender<EngineMessage>,
     pub(crate) stores: Stores,
-    pub(crate) published: Arc<Published>,
+    pub(crate) flushes: Arc<FlushTracker>,
     pub(crate) cache: Arc<MetadataCache>,
-    clock: Arc<dyn Clock>,
-    ids: Arc<dyn PutIds>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) spawner: Arc<dyn Spawner>,
+    pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
-    stopping: Arc<AtomicBool>,
-    /// Set when nobody takes requests any more.
-    closed: Arc<AtomicBool>,
+    /// The secret that run ids are derived with.
+    pub(crate) secret: Arc<[u8]>,
+    pub(crate) read_only: bool,
+    pub(crate) stopping: Arc<AtomicBool>,
+    /// Set when no more requests are accepted.
+    pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
-    work: Work,
-    /// What becomes durable. The commit thread has the channel: it closes when that ends.
-    followers: broadcast::WeakSender<Arc<[Event]>>,
-    /// Closes when the lease was given up, after the work has ended.
-    leased: flume::Receiver<()>,
+    pub(crate) work: TrackedTasks,
+    /// The newest durable state.
+    pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
+    /// Publishes durable events. The commit thread owns the channel: it closes when that ends.
+    pub(crate) followers: broadcast::WeakSender<Arc<[Event]>>,
+    /// Closes when the lease was released, after all tasks have ended.
+    pub(crate) leased: flume::Receiver<()>,
 }
 
-/// Batches that a slow follower may be behind before it misses some.
-const FOLLOWED: usize = 64;
+/// How long whoever approves waits until the data is where readers look for it.
+const LONGEST_RELEASE: Duration = Duration::from_secs(10);
 
-/// Ends with the engine thread, however that ends, and sees to it that no caller waits for it in vain.
-struct LastOut {
-    closed: Arc<AtomicBool>,
-    inputs: flume::Receiver<Message>,
+/// Batches that a slow subscriber may lag behind before it misses some.
+const SUBSCRIBER_LAG: usize = 64;
+
+/// Closes the workspace when the engine thread ends, however it ends, so that no caller waits for it in vain.
+pub(crate) struct CloseOnExit {
+    pub(crate) closed: Arc<AtomicBool>,
+    pub(crate) inputs: flume::Receiver<EngineMessage>,
 }
 
-impl Drop for LastOut {
+impl Drop for CloseOnExit {
     fn drop(&mut self) {
         // In this order: a request that comes into the queue after it was emptied finds it closed.
         self.closed.store(true, Ordering::SeqCst);
@@ -71,11 +83,11 @@ impl Drop for LastOut {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
-        let _full = self.inputs.try_send(Message::Wake);
+        let _full = self.inputs.try_send(EngineMessage::Wake);
     }
 }
 
-/// What a workspace starts from.
+/// The state a workspace starts from.
 struct Loaded {
     state: State,
     epoch: u64,
@@ -84,19 +96,19 @@ struct Loaded {
 }
 
 impl Workspace {
-    /// Recovers the state and starts to work.
+    /// Recovers the state and starts the workspace.
     pub async fn open(stores: Stores, config: Config) -> Result<Self, Error> {
         let held = ownership::acquire(&stores, &config).await?;
         match Self::load(&stores, &config, &held).await {
             Ok(loaded) => Ok(Self::begin(stores, config, held, loaded)),
             Err(error) => {
-                held.give_up(config.clock.as_ref()).await;
+                held.release(config.clock.as_ref()).await;
                 Err(error)
             }
         }
     }
 
-    async fn load(stores: &Stores, config: &Config, held: &Held) -> Result<Loaded, Error> {
+    async fn load(stores: &Stores, config: &Config, held: &OwnershipGuard) -> Result<Loaded, Error> {
         let (state, epoch) = loop {
             let Recovered { mut state, epoch: seen, .. } = recover(stores, config).await?;
             let epoch = held.epoch_after(seen, config.clock.as_ref()).await?;
@@ -124,103 +136,120 @@ impl Workspace {
         Ok(Loaded { state, epoch, compactor, cache })
     }
 
-    fn begin(stores: Stores, config: Config, held: Held, loaded: Loaded) -> Self {
+    fn begin(stores: Stores, config: Config, held: OwnershipGuard, loaded: Loaded) -> Self {
         let Loaded { state, epoch, compactor, cache } = loaded;
-        let published = Arc::new(Published::default());
-        published.adopt(compactor.manifest().cloned());
+        let flushes = Arc::new(FlushTracker::default());
+        flushes.adopt(compactor.manifest().cloned());
         let stopping = Arc::new(AtomicBool::new(false));
-        let failed = Arc::new(Failed::default());
+        let generations = Arc::new(CommitGenerations::default());
         let (inputs, input_queue) = flume::bounded(config.input_capacity);
-        let (deltas, delta_queue) = flume::unbounded();
-        let (waiting, effect_queue) = tokio::sync::mpsc::unbounded_channel();
-        let followers = broadcast::Sender::new(FOLLOWED);
+        let (flushes, flush_queue) = flume::unbounded();
+        let (waiting, dispatch_queue) = tokio::sync::mpsc::unbounded_channel();
+        let followers = broadcast::Sender::new(SUBSCRIBER_LAG);
+        let (snapshots, newest) = watch::channel(Arc::new(state.snapshot()));
         let weak_followers = followers.downgrade();
         let config = Arc::new(config);
-        let ground = config.ground.clone();
+        let spawner = config.spawner.clone();
 
-        let effects = Arc::new(Effects {
+        let seed = || config.put_ids.next().to_u128() as u64;
+        let enqueuer = Arc::new(Enqueuer {
             queue: config.queue.clone(),
             keys: config.keys.clone(),
             clock: config.clock.clone(),
             layout: stores.layout.clone(),
             heartbeat_interval: config.heartbeat_interval,
             token_lifetime: config.token_lifetime,
-            ground: ground.clone(),
+            spawner: spawner.clone(),
             engine: inputs.downgrade(),
         });
-        ground.spawn(effects.clone().run(effect_queue).boxed());
+        spawner.spawn(enqueuer.clone().run(dispatch_queue).boxed());
+        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
+        let file_effects = FileEffects {
+            data: data.clone(),
+            spawner: spawner.clone(),
+            linger: config.flush_every,
+            stopping: stopping.clone(),
+            engine: inputs.downgrade(),
+            seed: seed(),
+        };
+        let (files, following) = file_effects.start();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
-            ground: ground.clone(),
-            failed: failed.clone(),
-            effects,
-            waiting,
-            deltas,
-            published: published.clone(),
+            spawner: spawner.clone(),
+            generations: generations.clone(),
+            effects: Effects { enqueuer, waiting, files: files.clone() },
+            flushes,
+            flushes: flushes.clone(),
             engine: inputs.downgrade(),
+            snapshots,
             followers,
         });
-        let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let compaction = Compaction {
             compactor,
             blobs: stores.blobs.clone(),
             shared: config.ownership == Ownership::ByLog,
             engine: inputs.downgrade(),
-            data: data.clone(),
+            effects: files,
+            seed: seed(),
             log: stores.log.clone(),
             clock: config.clock.clone(),
-            ground: ground.clone(),
-            published: published.clone(),
+            spawner: spawner.clone(),
+            flushes: flushes.clone(),
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
-            unswept: Some(workshop(&stores, &config)),
+            unswept: Some(rebuild_context(&stores, &config)),
         };
         let closed = Arc::new(AtomicBool::new(false));
-        let last_out = LastOut { closed: closed.clone(), inputs: input_queue.clone() };
+        let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
             Engine::new(state, config.secret.clone()),
             stores.clone(),
             config.clone(),
             input_queue,
             pipeline,
-            failed,
-            published.clone(),
+            generations,
+            flushes.clone(),
             stopping.clone(),
             epoch,
         );
-        let (crew, work) = Crew::new(ground.clone());
+        let (tracker, work) = TaskTracker::new(spawner.clone());
         let (lease, leased) = flume::bounded::<()>(1);
         let deposed = {
             let (stopping, inputs) = (stopping.clone(), inputs.downgrade());
             move || {
                 stopping.store(true, Ordering::Release);
                 if let Some(inputs) = inputs.upgrade() {
-                    let _full = inputs.try_send(Message::Wake);
+                    let _full = inputs.try_send(EngineMessage::Wake);
                 }
             }
         };
-        let kept = held.keep(config.clock.clone(), ground.clone(), work.working.clone(), deposed);
-        ground.spawn(kept.map(move |()| drop(lease)).boxed());
-        crew.thread("servo-engine", async move {
-            let _last_out = last_out;
+        let kept = held.keep(config.clock.clone(), spawner.clone(), work.running.clone(), deposed);
+        spawner.spawn(kept.map(move |()| drop(lease)).boxed());
+        tracker.thread("servo-engine", async move {
+            let _last_out = close_on_exit;
             engine.run().await;
         });
-        crew.thread("servo-commit", committing);
-        crew.thread("servo-compact", compaction.run(delta_queue));
+        tracker.thread("servo-commit", committing);
+        tracker.thread("servo-files", following);
+        tracker.thread("servo-compact", compaction.run(flush_queue));
         Self {
             inner: Arc::new(Inner {
                 inputs,
-                published,
+                flushes,
                 cache,
                 clock: config.clock.clone(),
+                spawner,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                secret: config.secret.clone(),
+                read_only: false,
                 stopping,
                 data,
                 closed,
                 work,
+                snapshots: newest,
                 followers: weak_followers,
                 leased,
                 stores,
@@ -228,54 +257,81 @@ impl Workspace {
         }
     }
 
-    /// Starts a run; answers when the request is durable. The same request again is answered with the same run.
-    pub async fn trigger(&self, request: TriggerRun) -> Result<(RunId, Option<EventId>), Error> {
-        match self.ask(Input::Trigger(request)).await? {
-            Reply::Run { run_id, accepted } => Ok((run_id, accepted)),
-            Reply::Accepted { .. }
-            | Reply::Duplicate
-            | Reply::Heartbeat { .. }
-            | Reply::Late
-            | Reply::Done => Err(Error::Stopped),
+    /// Starts a run; returns when the request is durable. The same request again returns the same run.
+    pub async fn trigger(&self, request: TriggerRun) -> Result<RunReply, Error> {
+        self.ask(request).await
+    }
+
+    /// Cancels a run; returns when the request is durable.
+    pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Deploys definitions; returns when they are durable. `Duplicate` if they are deployed already.
+    pub async fn deploy(&self, request: Deploy) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Adds and removes keys of dynamic partitions; returns when that is durable. `Duplicate` if nothing differs.
+    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Decides about what a check had blocked; answers when the decision is durable. What is approved counts by then,
+    /// unless its data cannot be moved for the moment: then it counts as soon as it was.
+    pub async fn review(&self, review: Review) -> Result<Change, Error> {
+        match review.verdict {
+            Verdict::Approve => self.approve(review).await,
+            Verdict::Reject => self.ask(review).await,
         }
     }
 
-    /// Stops a run; answers when the request is durable.
-    pub async fn cancel(&self, request: CancelRun) -> Result<Reply, Error> {
-        self.ask(Input::Cancel(request)).await
-    }
-
-    /// Works with these definitions from now on; answers when they are durable. `Duplicate` if they are deployed.
-    pub async fn deploy(&self, request: Deploy) -> Result<Reply, Error> {
-        self.ask(Input::Deploy(request)).await
-    }
-
-    /// Adds and removes keys of dynamic partitions; answers when that is durable. `Duplicate` if nothing differs.
-    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Reply, Error> {
-        self.ask(Input::ChangePartitions(request)).await
-    }
-
-    /// Decides about what a check had blocked; answers when the decision is durable.
-    pub async fn review(&self, review: Review) -> Result<Reply, Error> {
+    async fn approve(&self, review: Review) -> Result<Change, Error> {
         let (asset, id) = (review.asset.clone(), review.materialization_id);
+        let of = asset.clone();
         let waiting = self.read(move |state| {
-            let found = state.quarantine().find(|row| row.asset_key == asset && row.materialization_id == id);
+            let found = state.quarantine().find(|row| row.asset_key == of && row.materialization_id == id);
             found.map(|row| row.partition_key.clone())
         });
-        if let (Verdict::Approve, Some(partition), Some(data)) =
-            (review.verdict, waiting.await?, &self.inner.data)
-        {
-            let approved = data.approve(&review.asset, partition.as_ref(), id).await;
-            approved.map_err(|error| RequestError::Review(error.to_string()))?;
+        if let (Some(partition), Some(data)) = (waiting.await?, &self.inner.data) {
+            let release = Release { asset: asset.clone(), partition, materialization_id: id };
+            if !release::is_there(data, &release).await? {
+                return Err(Error::NothingToRelease { asset, materialization_id: id });
+            }
         }
-        self.ask(Input::Review(review)).await
+        let followed = self.subscribe();
+        let reply = self.ask(review).await?;
+        let _counts =
+            within(self.inner.spawner.as_ref(), LONGEST_RELEASE, self.released(followed, asset, id)).await;
+        Ok(reply)
+    }
+
+    /// Waits until what was approved is released.
+    async fn released(
+        &self,
+        mut followed: broadcast::Receiver<Arc<[Event]>>,
+        asset: AssetKey,
+        id: MaterializationId,
+    ) -> Result<(), Error> {
+        loop {
+            let of = asset.clone();
+            let waits = self.read(move |state| {
+                state.approved().any(|row| row.asset_key == of && row.materialization_id == id)
+            });
+            if !waits.await? {
+                return Ok(());
+            }
+            if followed.recv().await == Err(RecvError::Closed) {
+                return Err(Error::Stopped);
+            }
+        }
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
     pub async fn wait(&self, run: RunId) -> Result<Option<RunRow>, Error> {
         loop {
             let (sender, answer) = oneshot::channel();
-            self.send(Message::Watch(run, sender)).await?;
+            self.send(EngineMessage::Watch(run, sender)).await?;
             // A closed channel means that the state was reloaded meanwhile: ask again.
             if let Some(row) = self.answered(answer).await {
                 return Ok(row);
@@ -283,8 +339,24 @@ impl Workspace {
         }
     }
 
-    /// Reads the state in memory. What is read is durable when it is answered.
-    pub async fn read<T: Send + 'static>(
+    /// The newest durable state. Waits for nobody and holds up nobody; whoever was answered before finds in it what
+    /// they have asked for.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.snapshots.borrow().clone()
+    }
+
+    /// Reads the newest durable state, see [`Workspace::snapshot`].
+    pub async fn read<T>(&self, read: impl FnOnce(&State) -> T) -> Result<T, Error> {
+        if !self.is_open() {
+            return Err(Error::Stopped);
+        }
+        Ok(read(self.snapshot().state()))
+    }
+
+    /// Reads the engine's own state, with its indexes, on its own thread. Answered when everything that was asked for
+    /// before is durable: for those who want to know whether the engine answers, or whether it is sound. Others read
+    /// snapshots.
+    pub async fn inspect<T: Send + 'static>(
         &self,
         read: impl FnOnce(&State) -> T + Send + 'static,
     ) -> Result<T, Error> {
@@ -293,7 +365,7 @@ impl Workspace {
             let value = read(state);
             Box::new(move || drop(sender.send(value)))
         });
-        self.send(Message::Query(query)).await?;
+        self.send(EngineMessage::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
     }
 
@@ -302,14 +374,14 @@ impl Workspace {
         self.inner.clock.now()
     }
 
-    /// An id that was never given before.
+    /// An unused id.
     pub(crate) fn new_id(&self) -> PutId {
         self.inner.ids.next()
     }
 
-    /// Follows what becomes durable, one batch at a time and in order. An empty batch says that the state was loaded
-    /// anew. Whoever falls behind misses batches and is told so: the state has everything, read it again. Closes when
-    /// the workspace ends.
+    /// Subscribes to durable events, one batch at a time and in order. An empty batch means that the state was
+    /// reloaded. A slow subscriber misses batches and gets an error: the state has everything, read it again. Closes
+    /// when the workspace ends.
     pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Event]>> {
         match self.inner.followers.upgrade() {
             Some(followers) => followers.subscribe(),
@@ -317,44 +389,57 @@ impl Workspace {
         }
     }
 
-    /// Whether it takes requests.
+    /// Whether it was opened to be read: nothing happens in it, and nothing will.
+    pub fn is_read_only(&self) -> bool {
+        self.inner.read_only
+    }
+
+    /// Whether it accepts requests.
     pub fn is_open(&self) -> bool {
         !self.inner.stopping.load(Ordering::Acquire)
     }
 
-    /// Makes the engine look at its clock. For clocks that are moved by hand.
-    pub async fn poke(&self) -> Result<(), Error> {
-        self.send(Message::Wake).await
+    /// Wakes the engine to look at its clock. For clocks that are moved by hand.
+    pub async fn wake(&self) -> Result<(), Error> {
+        self.send(EngineMessage::Wake).await
     }
 
     /// The newest manifest this process has published or found.
     pub fn manifest(&self) -> Option<Arc<Manifest>> {
-        self.inner.published.manifest()
+        self.inner.flushes.manifest()
     }
 
-    /// Stops taking requests, makes what was accepted durable, writes the tables, and ends.
+    /// Stops accepting requests, makes accepted ones durable, writes the tables, and ends.
     pub async fn shutdown(self) -> Result<(), Error> {
         self.inner.stopping.store(true, Ordering::Release);
-        let _full = self.inner.inputs.try_send(Message::Wake);
+        let _full = self.inner.inputs.try_send(EngineMessage::Wake);
         let well = self.inner.work.clone().ended().await;
         let _closed = self.inner.leased.recv_async().await;
         if well { Ok(()) } else { Err(Error::Stopped) }
     }
 
-    pub(crate) async fn ask(&self, input: Input) -> Result<Reply, Error> {
-        let (reply_to, answer) = oneshot::channel();
-        self.send(Message::Input(input, Some(reply_to))).await?;
-        self.answered(answer).await.ok_or(Error::Stopped)?
+    pub(crate) async fn ask<C: Command>(&self, command: C) -> Result<C::Reply, Error> {
+        self.ask_by(command, |input, reply_to| EngineMessage::Input(input, Some(reply_to))).await
     }
 
-    pub(crate) async fn send(&self, message: Message) -> Result<(), Error> {
+    pub(crate) async fn ask_by<C: Command>(
+        &self,
+        command: C,
+        message: impl FnOnce(Input, ReplyTo) -> EngineMessage,
+    ) -> Result<C::Reply, Error> {
+        let (reply_to, answer) = oneshot::channel();
+        self.send(message(command.into(), reply_to)).await?;
+        self.answered(answer).await.ok_or(Error::Stopped)?.map(C::reply)
+    }
+
+    pub(crate) async fn send(&self, message: EngineMessage) -> Result<(), Error> {
         if self.inner.stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
         self.inner.inputs.send_async(message).await.map_err(|_| Error::Stopped)
     }
 
-    /// The answer to a message that was sent, or none if nobody is left to give it.
+    /// The reply to a sent message, or none if the engine is gone.
     pub(crate) async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
         if !self.inner.closed.load(Ordering::SeqCst) {
             return answer.await.ok();
@@ -363,17 +448,17 @@ impl Workspace {
         tokio::select! {
             biased;
             value = &mut answer => value.ok(),
-            _ = self.inner.work.working.recv_async() => answer.try_recv().ok(),
+            _ = self.inner.work.running.recv_async() => answer.try_recv().ok(),
         }
     }
 
-    /// Why a question was dropped: its state was thrown away, or there is nobody left.
+    /// The error of a dropped request: its state was discarded, or the engine is gone.
     fn unanswered(&self) -> Error {
         if self.inner.closed.load(Ordering::SeqCst) { Error::Stopped } else { Error::Recovering }
     }
 }
 
-/// Everything known about one run.
+/// Details of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDetail {
     /// The run.

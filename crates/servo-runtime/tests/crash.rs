@@ -33,7 +33,7 @@ const CHILD: &str = "the_process_that_is_killed";
 enum Death {
     /// Before the write.
     Before,
-    /// In the middle of it, if it writes bytes: some of them are there.
+    /// In the middle of it, if it writes bytes: some of them are written.
     Torn,
     /// A moment after it, wherever the threads are by then.
     After,
@@ -71,7 +71,7 @@ fn die() -> ! {
     }
 }
 
-/// Counts every call that changes the disk, of the log and of the tables, and dies at the one it is told.
+/// Counts every call that changes the disk, of the log and of the tables, and dies at the given one.
 fn deadly_files(kill_at: u64) -> FaultyFiles {
     let files = FaultyFiles::new(Arc::new(OsFiles));
     if kill_at == 0 {
@@ -108,16 +108,19 @@ fn deadly_files(kill_at: u64) -> FaultyFiles {
     files
 }
 
-/// Runs one plan to its end and says what was acknowledged as soon as it is.
-async fn run_and_tell(stage: &Stage, key: &str, plan: Plan) {
+/// Runs one plan to its end and prints acknowledged events at once.
+async fn run_and_tell(harness: &Harness, key: &str, plan: Plan) {
     let request = servo_engine::TriggerRun::new(key, plan, "test");
     // A torn write is an error before it is a death: nobody is told that it was accepted.
-    let Ok((run, accepted)) = stage.workspace.trigger(request).await else { return };
+    let Ok(servo_engine::RunReply { run_id: run, accepted }) = harness.workspace.trigger(request).await
+    else {
+        return;
+    };
     say(&format!("run {key}"));
     if let Some(event) = accepted {
         say(&format!("event {event}"));
     }
-    let detail = stage.ended(run).await;
+    let detail = harness.ended(run).await;
     let tasks: Vec<String> =
         task_states(&detail).into_iter().map(|(name, state)| format!("{name}={state}")).collect();
     say(&format!("final {key}: {} {}", detail.run.state, tasks.join(" ")));
@@ -140,30 +143,30 @@ fn the_process_that_is_killed() {
             layout: layout(),
             data: None,
         };
-        let stage = Stage::open(stores, |config| {
+        let harness = Harness::open(stores, |config| {
             config.settings = settings();
             // Many small flushes where it is to be killed among them, few where it only has to come to an end.
             config.flush_every = Duration::from_millis(if kill_at == 0 { 10 } else { 2 });
         })
         .await
         .unwrap();
-        stage.script.let_task("chain_3", Behaviour::Fail(2));
-        stage.script.let_task("bad", Behaviour::Fail(u32::MAX));
+        harness.script.let_task("chain_3", Behaviour::Fail(2));
+        harness.script.let_task("bad", Behaviour::Fail(u32::MAX));
         for wave in script() {
-            let runs = wave.into_iter().map(|(key, plan)| run_and_tell(&stage, key, plan));
+            let runs = wave.into_iter().map(|(key, plan)| run_and_tell(&harness, key, plan));
             futures::future::join_all(runs).await;
             eventually("the tables have it all", async || {
-                let next = stage.stores.log.next_seq().await.unwrap();
-                stage.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
+                let next = harness.stores.log.next_seq().await.unwrap();
+                harness.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
             })
             .await;
         }
-        stage.close().await;
+        harness.close().await;
         say(&format!("writes {}", files.calls()));
     });
 }
 
-/// What a child said before its end.
+/// The output of a child process before its end.
 #[derive(Debug, Default)]
 struct Said {
     runs: BTreeSet<String>,
@@ -172,7 +175,7 @@ struct Said {
     writes: u64,
 }
 
-/// In memory where there is such a place: a kill loses nothing that the kernel has, so syncing only costs time here.
+/// In memory where possible: a kill loses nothing that the kernel has, so syncing only costs time here.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }

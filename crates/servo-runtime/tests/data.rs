@@ -1,4 +1,4 @@
-//! Data follows the log: pointers at the latest, removal of what does not count, reviews; also after a crash (ADR-062).
+//! Data follows the log: `latest.json`, removal of outputs that do not count, reviews; also after a crash (ADR-062).
 //!
 //! Tables are written when a workspace closes and not before, so that what happened since is one change.
 
@@ -14,7 +14,8 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState, Verdict,
+    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState,
+    Verdict,
 };
 use servo_runtime::SystemClock;
 use support::*;
@@ -23,9 +24,9 @@ fn a() -> AssetKey {
     AssetKey::parse("test.a").unwrap()
 }
 
-async fn open(root: &Path) -> Stage {
+async fn open(root: &Path) -> Harness {
     let slow = |config: &mut servo_runtime::Config| config.flush_every = Duration::from_secs(3_600);
-    Stage::open_with(directory(root), Arc::default(), 0, slow).await.unwrap()
+    Harness::open_with(directory(root), Arc::default(), 0, slow).await.unwrap()
 }
 
 /// The home of the data of `a`.
@@ -38,12 +39,12 @@ fn put(dir: &Path, name: &str) {
     fs::write(dir.join(name), "{}").unwrap();
 }
 
-/// Does the one task of a run by hand: stores something where a worker would, and reports it.
-async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (RunId, MaterializationId) {
-    let run = stage.trigger(key, one("a")).await;
-    let sealed = within(taken(&stage.queue, "default")).await;
+/// Runs the one task of a run by hand: stores an output as a worker would, and reports it.
+async fn made(harness: &Harness, root: &Path, key: &str, state: OutputState) -> (RunId, MaterializationId) {
+    let run = harness.trigger(key, one("a")).await;
+    let sealed = within(taken(&harness.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
-    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    harness.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
     let id = materialization_of(envelope.attempt_id);
     let staging = root.join(layout().prefix()).join(layout().staging(run, &envelope.task_key, 1));
     put(&staging, "left behind");
@@ -66,8 +67,8 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
         }
     }
     let report = Report { outputs: [output].into(), ..report };
-    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
-    let ended = stage.ended(run).await.run.state;
+    harness.workspace.finished(&envelope.task_token, report).await.unwrap();
+    let ended = harness.ended(run).await.run.state;
     assert_eq!(ended == RunState::Succeeded, state == OutputState::Committed);
     (run, id)
 }
@@ -75,16 +76,16 @@ async fn made(stage: &Stage, root: &Path, key: &str, state: OutputState) -> (Run
 #[tokio::test]
 async fn an_output_without_its_marker_does_not_count_whatever_the_worker_says() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    let run = stage.trigger("lies", one("a")).await;
-    let sealed = within(stage.queue.take("default")).await;
+    let harness = open(root.path()).await;
+    let run = harness.trigger("lies", one("a")).await;
+    let sealed = within(taken(&harness.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
-    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    harness.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
     let output =
         OutputReport { format: Some(DataFormat::Json), ..OutputReport::new(a(), OutputState::Committed) };
     let report = Report { outputs: [output].into(), ..Report::succeeded() };
-    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
-    let (state, error, latest) = stage
+    harness.workspace.finished(&envelope.task_token, report).await.unwrap();
+    let (state, error, latest) = harness
         .workspace
         .read(move |state| {
             let task = &state.run(run).unwrap().tasks[0];
@@ -97,11 +98,11 @@ async fn an_output_without_its_marker_does_not_count_whatever_the_worker_says() 
     assert_eq!(latest, None);
 }
 
-async fn review(stage: &Stage, id: MaterializationId, verdict: Verdict) {
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage
+async fn review(harness: &Harness, id: MaterializationId, verdict: Verdict) {
+    let (caller, reason) = (Caller::user("me"), String::new());
+    harness
         .workspace
-        .review(Review { asset: a(), materialization_id: id, verdict, actor, reason })
+        .review(Review { asset: a(), materialization_id: id, verdict, caller, reason })
         .await
         .unwrap();
 }
@@ -115,21 +116,21 @@ fn latest_id(root: &Path) -> Option<String> {
     Some(latest(root)?["materialization_id"].as_str().unwrap().to_owned())
 }
 
-/// What a worker would have put aside for review, had its run not been cancelled.
-async fn cancelled(stage: &Stage, root: &Path, key: &str) {
-    let run_id = stage.trigger(key, one("a")).await;
-    let sealed = within(taken(&stage.queue, "default")).await;
+/// Stages an output that a worker would have quarantined, had its run not been cancelled.
+async fn cancelled(harness: &Harness, root: &Path, key: &str) {
+    let run_id = harness.trigger(key, one("a")).await;
+    let sealed = within(taken(&harness.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
-    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id, actor, reason, force: false }).await.unwrap();
+    harness.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    harness.workspace.cancel(CancelRun { run_id, caller, reason, force: false }).await.unwrap();
     let id = materialization_of(envelope.attempt_id);
     put(&home(root).join(format!("quarantine/{id}")), "data.json");
     let output = OutputReport::new(a(), OutputState::Quarantined);
     let failed = Report::failed(TaskError::new(ErrorCode::CheckFailed, "few"));
     let report = Report { outputs: [output].into(), ..failed };
-    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
-    assert_eq!(stage.ended(run_id).await.run.state, RunState::Cancelled);
+    harness.workspace.finished(&envelope.task_token, report).await.unwrap();
+    assert_eq!(harness.ended(run_id).await.run.state, RunState::Cancelled);
 }
 
 /// Names in a directory of the home, sorted.
@@ -167,12 +168,12 @@ fn crashed(root: &Path) -> tempfile::TempDir {
 #[tokio::test]
 async fn latest_points_at_what_was_made_last_also_if_an_attempt_failed_since() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    made(&stage, root.path(), "first", OutputState::Committed).await;
-    let (run, id) = made(&stage, root.path(), "second", OutputState::Committed).await;
-    made(&stage, root.path(), "third", OutputState::Discarded).await;
+    let harness = open(root.path()).await;
+    made(&harness, root.path(), "first", OutputState::Committed).await;
+    let (run, id) = made(&harness, root.path(), "second", OutputState::Committed).await;
+    made(&harness, root.path(), "third", OutputState::Discarded).await;
     assert_eq!(latest(root.path()), None, "nothing was written yet");
-    stage.close().await;
+    harness.close().await;
     let pointer = latest(root.path()).expect("written with the tables");
     assert_eq!(pointer["materialization_id"], id.to_string());
     assert_eq!(pointer["path"], format!("materializations/{id}"));
@@ -184,11 +185,11 @@ async fn latest_points_at_what_was_made_last_also_if_an_attempt_failed_since() {
 #[tokio::test]
 async fn what_a_failed_attempt_has_stored_is_removed() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
-    made(&stage, root.path(), "bad", OutputState::Discarded).await;
+    let harness = open(root.path()).await;
+    let (_, good) = made(&harness, root.path(), "good", OutputState::Committed).await;
+    made(&harness, root.path(), "bad", OutputState::Discarded).await;
     assert_eq!(names(root.path(), "materializations").len(), 2);
-    stage.close().await;
+    harness.close().await;
     assert_eq!(names(root.path(), "materializations"), [good.to_string()]);
     assert_eq!(names(root.path(), &format!("materializations/{good}")), ["_commit.json", "data.json"]);
 }
@@ -196,11 +197,11 @@ async fn what_a_failed_attempt_has_stored_is_removed() {
 #[tokio::test]
 async fn what_is_approved_is_there_and_is_the_latest() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
-    let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
-    review(&stage, blocked, Verdict::Approve).await;
-    stage.close().await;
+    let harness = open(root.path()).await;
+    let (_, good) = made(&harness, root.path(), "good", OutputState::Committed).await;
+    let (_, blocked) = made(&harness, root.path(), "blocked", OutputState::Quarantined).await;
+    review(&harness, blocked, Verdict::Approve).await;
+    harness.close().await;
     assert_eq!(latest_id(root.path()), Some(blocked.to_string()));
     assert_eq!(names(root.path(), "quarantine"), Vec::<String>::new());
     let mut both = [good.to_string(), blocked.to_string()];
@@ -216,55 +217,119 @@ async fn what_is_approved_is_there_and_is_the_latest() {
 #[tokio::test]
 async fn what_is_rejected_passed_over_or_cancelled_is_removed() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
-    made(&stage, root.path(), "one", OutputState::Quarantined).await;
-    let (_, two) = made(&stage, root.path(), "two", OutputState::Quarantined).await;
-    review(&stage, two, Verdict::Reject).await;
-    let (_, three) = made(&stage, root.path(), "three", OutputState::Quarantined).await;
-    cancelled(&stage, root.path(), "four").await;
+    let harness = open(root.path()).await;
+    let (_, good) = made(&harness, root.path(), "good", OutputState::Committed).await;
+    made(&harness, root.path(), "one", OutputState::Quarantined).await;
+    let (_, two) = made(&harness, root.path(), "two", OutputState::Quarantined).await;
+    review(&harness, two, Verdict::Reject).await;
+    let (_, three) = made(&harness, root.path(), "three", OutputState::Quarantined).await;
+    cancelled(&harness, root.path(), "four").await;
     assert_eq!(names(root.path(), "quarantine").len(), 4);
-    stage.close().await;
+    harness.close().await;
     assert_eq!(names(root.path(), "quarantine"), [three.to_string()], "it waits");
     assert_eq!(names(root.path(), "materializations"), [good.to_string()]);
     assert_eq!(latest_id(root.path()), Some(good.to_string()));
 }
 
+/// Whether something was approved whose data is not where readers look for it.
+async fn is_held_up(harness: &Harness) -> bool {
+    harness.workspace.read(|state| state.approved().next().is_some()).await.unwrap()
+}
+
 #[tokio::test]
-async fn an_approval_that_was_begun_and_not_recorded_can_be_followed_by_either_verdict() {
-    for verdict in [Verdict::Approve, Verdict::Reject] {
+async fn what_is_approved_does_not_count_before_its_data_was_moved() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = open(root.path()).await;
+    let (_, blocked) = made(&harness, root.path(), "blocked", OutputState::Quarantined).await;
+    // A file is where the directory of materializations should be.
+    let obstacle = home(root.path()).join("materializations");
+    fs::write(&obstacle, "").unwrap();
+    let (caller, reason) = (Caller::user("me"), String::new());
+    let approve =
+        Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
+    let workspace = harness.workspace.clone();
+    let review = tokio::spawn(async move { workspace.review(approve).await });
+    eventually("it is approved", async || is_held_up(&harness).await).await;
+    let latest = harness.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
+    assert_eq!(latest, None, "nobody may be sent to data that is not there");
+    fs::remove_file(&obstacle).unwrap();
+    review.await.unwrap().unwrap();
+    assert!(!is_held_up(&harness).await, "it was tried again");
+    harness.close().await;
+    assert_eq!(latest_id(root.path()), Some(blocked.to_string()));
+    assert_eq!(names(root.path(), "quarantine"), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_release_that_a_crash_interrupted_is_finished_by_the_next_start() {
+    for is_moved in [false, true] {
         let root = tempfile::tempdir().unwrap();
-        let stage = open(root.path()).await;
-        let (_, id) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
-        let kept = home(root.path()).join("materializations");
-        fs::create_dir_all(&kept).unwrap();
-        fs::rename(home(root.path()).join(format!("quarantine/{id}")), kept.join(id.to_string())).unwrap();
-        review(&stage, id, verdict).await;
-        stage.close().await;
-        let found = names(root.path(), "materializations");
-        match verdict {
-            Verdict::Approve => {
-                assert_eq!((found, latest_id(root.path())), (vec![id.to_string()], Some(id.to_string())))
-            }
-            Verdict::Reject => assert_eq!((found, latest_id(root.path())), (vec![], None)),
+        let harness = open(root.path()).await;
+        let (_, blocked) = made(&harness, root.path(), "blocked", OutputState::Quarantined).await;
+        let obstacle = home(root.path()).join("materializations");
+        fs::write(&obstacle, "").unwrap();
+        let (caller, reason) = (Caller::user("me"), String::new());
+        let approve =
+            Review { asset: a(), materialization_id: blocked, verdict: Verdict::Approve, caller, reason };
+        let workspace = harness.workspace.clone();
+        let review = tokio::spawn(async move { workspace.review(approve).await });
+        eventually("it is approved", async || is_held_up(&harness).await).await;
+        let other = crashed(root.path());
+        fs::remove_file(&obstacle).unwrap();
+        review.await.unwrap().unwrap();
+        harness.close().await;
+        let kept = home(other.path()).join("materializations");
+        fs::remove_file(&kept).unwrap();
+        if is_moved {
+            fs::create_dir_all(&kept).unwrap();
+            let from = home(other.path()).join(format!("quarantine/{blocked}"));
+            fs::rename(from, kept.join(blocked.to_string())).unwrap();
         }
+        let again = open(other.path()).await;
+        eventually("it is released", async || !is_held_up(&again).await).await;
+        again.close().await;
+        assert_eq!(latest_id(other.path()), Some(blocked.to_string()));
+        assert_eq!(names(other.path(), "materializations"), [blocked.to_string()]);
+        assert_eq!(names(other.path(), "quarantine"), Vec::<String>::new());
     }
+}
+
+#[tokio::test]
+async fn a_pointer_that_cannot_be_written_holds_back_the_tables_and_nothing_else() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::open_with(directory(root.path()), Arc::default(), 0, |_| {}).await.unwrap();
+    // A directory is where the pointer should be.
+    let obstacle = home(root.path()).join("latest.json");
+    fs::create_dir_all(obstacle.join("inside")).unwrap();
+    let (_, good) = made(&harness, root.path(), "good", OutputState::Committed).await;
+    made(&harness, root.path(), "bad", OutputState::Discarded).await;
+    let only_good = || names(root.path(), "materializations") == [good.to_string()];
+    eventually("what does not count is removed", async || only_good()).await;
+    let counts = harness.workspace.read(|state| state.latest(&a(), None).is_some()).await.unwrap();
+    assert!(counts, "decisions go on");
+    let watermark = |harness: &Harness| harness.workspace.manifest().map_or(0, |it| it.watermarks.last_seq);
+    let head = harness.workspace.read(|state| state.head().seq).await.unwrap();
+    assert!(watermark(&harness) < head, "the tables wait");
+    fs::remove_dir_all(&obstacle).unwrap();
+    eventually("it is pointed at", async || latest_id(root.path()) == Some(good.to_string())).await;
+    eventually("the tables follow", async || watermark(&harness) >= head).await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn after_a_crash_data_follows_the_log_again() {
     let root = tempfile::tempdir().unwrap();
-    let stage = open(root.path()).await;
-    let (_, good) = made(&stage, root.path(), "good", OutputState::Committed).await;
-    made(&stage, root.path(), "bad", OutputState::Discarded).await;
-    let (_, blocked) = made(&stage, root.path(), "blocked", OutputState::Quarantined).await;
-    review(&stage, blocked, Verdict::Approve).await;
-    let (_, waiting) = made(&stage, root.path(), "waiting", OutputState::Quarantined).await;
+    let harness = open(root.path()).await;
+    let (_, good) = made(&harness, root.path(), "good", OutputState::Committed).await;
+    made(&harness, root.path(), "bad", OutputState::Discarded).await;
+    let (_, blocked) = made(&harness, root.path(), "blocked", OutputState::Quarantined).await;
+    review(&harness, blocked, Verdict::Approve).await;
+    let (_, waiting) = made(&harness, root.path(), "waiting", OutputState::Quarantined).await;
     let other = crashed(root.path());
     assert_eq!(latest(other.path()), None);
     let again = open(other.path()).await;
     again.close().await;
-    stage.close().await;
+    harness.close().await;
     for root in [root.path(), other.path()] {
         assert_eq!(latest_id(root), Some(blocked.to_string()));
         let mut both = [good.to_string(), blocked.to_string()];
@@ -276,21 +341,21 @@ async fn after_a_crash_data_follows_the_log_again() {
 }
 
 #[tokio::test]
-async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start_and_at_the_end() {
+async fn what_a_worker_stores_after_it_was_abandoned_is_removed_by_the_next_start_and_at_the_end() {
     let root = tempfile::tempdir().unwrap();
     let hasty = |config: &mut servo_runtime::Config| {
         config.settings.heartbeat_timeout = Millis::new(10);
         config.settings.heartbeat_grace = Millis::new(0);
     };
-    let stage = Stage::open_with(directory(root.path()), Arc::default(), 0, hasty).await.unwrap();
-    let run = stage.trigger("silent", one("a")).await;
-    let sealed = within(taken(&stage.queue, "default")).await;
+    let harness = Harness::open_with(directory(root.path()), Arc::default(), 0, hasty).await.unwrap();
+    let run = harness.trigger("silent", one("a")).await;
+    let sealed = within(taken(&harness.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
-    stage.workspace.started(&envelope.task_token, "far-1").await.unwrap();
-    let given_up = move |state: &servo_engine::State| !state.given_up().is_empty();
-    eventually("it is given up", async || stage.workspace.read(given_up).await.unwrap()).await;
-    let (actor, reason) = ("me".to_owned(), String::new());
-    stage.workspace.cancel(CancelRun { run_id: run, actor, reason, force: false }).await.unwrap();
+    harness.workspace.started(&envelope.task_token, "remote-1").await.unwrap();
+    let abandoned = move |state: &servo_engine::State| !servo_engine::effect::abandoned(state).is_empty();
+    eventually("it is abandoned", async || harness.workspace.read(abandoned).await.unwrap()).await;
+    let (caller, reason) = (Caller::user("me"), String::new());
+    harness.workspace.cancel(CancelRun { run_id: run, caller, reason, force: false }).await.unwrap();
     // The worker knows nothing of it, stores what it made, and dies.
     let store = || {
         let id = materialization_of(envelope.attempt_id);
@@ -304,10 +369,10 @@ async fn what_a_worker_stores_after_it_was_given_up_is_removed_by_the_next_start
         homes.iter().all(Vec::is_empty) && staged(root.path()) == 0
     };
     store();
-    stage.close().await;
+    harness.close().await;
     assert!(is_clean(), "at the end");
     store();
-    let stage = open(root.path()).await;
-    stage.close().await;
+    let harness = open(root.path()).await;
+    harness.close().await;
     assert!(is_clean(), "after a start");
 }

@@ -1,4 +1,5 @@
-//! Deployments, dynamic partitions and materializations through a running workspace: durable, and there after a restart.
+//! Deployments, dynamic partitions and materializations through a running workspace: durable, and there after a
+//! restart.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,10 +11,12 @@ use std::sync::Arc;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::definitions::{AssetDef, DepDef, Location};
 use servo_engine::rows::HotRows;
-use servo_engine::{ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Reply, Report, State};
+use servo_engine::{
+    Caller, Change, ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Report, State,
+};
 use servo_runtime::{Error, SystemClock};
 use support::{
-    Stage, assert_same_rows, assert_tables_verify, directory, events, keys, memory, one, taken, within,
+    Harness, assert_same_rows, assert_tables_verify, directory, events, keys, memory, one, taken, within,
 };
 
 fn definition(name: &str, description: &str) -> Arc<AssetDef> {
@@ -33,28 +36,28 @@ fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
         digest: digest.into(),
         project: "shop".to_owned(),
         assets,
-        actor: "test".to_owned(),
+        caller: Caller::user("test"),
     }
 }
 
 fn customers(add: &[&str], remove: &[&str]) -> ChangePartitions {
     let keys = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect();
-    let (name, actor) = ("customers".to_owned(), "test".to_owned());
-    ChangePartitions { name, add: keys(add), remove: keys(remove), actor }
+    let (name, caller) = ("customers".to_owned(), Caller::user("test"));
+    ChangePartitions { name, add: keys(add), remove: keys(remove), caller }
 }
 
 /// Runs the one task of a plan by hand and reports what it produced.
-async fn materialize(stage: &Stage, run_key: &str, report: Report) {
-    let run = stage.trigger(run_key, one("a")).await;
-    let sealed = within(taken(&stage.queue, "default")).await;
+async fn materialize(harness: &Harness, run_key: &str, report: Report) {
+    let run = harness.trigger(run_key, one("a")).await;
+    let sealed = within(taken(&harness.queue, "default")).await;
     let envelope = keys().open(&sealed, servo_core::Clock::now(&SystemClock)).unwrap();
-    stage.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
-    stage.workspace.finished(&envelope.task_token, report).await.unwrap();
-    stage.ended(run).await;
+    harness.workspace.started(&envelope.task_token, "local-hand").await.unwrap();
+    harness.workspace.finished(&envelope.task_token, report).await.unwrap();
+    harness.ended(run).await;
 }
 
-async fn by_hand(root: &Path) -> Stage {
-    Stage::open_with(directory(root), Arc::default(), 0, |_| {}).await.unwrap()
+async fn by_hand(root: &Path) -> Harness {
+    Harness::open_with(directory(root), Arc::default(), 0, |_| {}).await.unwrap()
 }
 
 fn produced(n: u128) -> Report {
@@ -68,24 +71,28 @@ fn a() -> AssetKey {
 #[tokio::test]
 async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() {
     let root = tempfile::tempdir().unwrap();
-    let stage = by_hand(root.path()).await;
-    stage.workspace.deploy(deploy("d1", vec![definition("a", "one"), definition("b", "one")])).await.unwrap();
-    stage.workspace.change_partitions(customers(&["acme", "zenith"], &[])).await.unwrap();
-    materialize(&stage, "first", produced(1)).await;
+    let harness = by_hand(root.path()).await;
+    harness
+        .workspace
+        .deploy(deploy("d1", vec![definition("a", "one"), definition("b", "one")]))
+        .await
+        .unwrap();
+    harness.workspace.change_partitions(customers(&["acme", "zenith"], &[])).await.unwrap();
+    materialize(&harness, "first", produced(1)).await;
     let failed = Report::new(Outcome::Cancelled);
-    materialize(&stage, "second", failed).await;
-    stage.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
-    stage.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
-    let before = stage.rows().await;
-    stage.assert_replay_is_live().await;
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    materialize(&harness, "second", failed).await;
+    harness.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
+    harness.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
+    let before = harness.rows().await;
+    harness.assert_replay_is_live().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
     drop(stores);
 
-    let stage = by_hand(root.path()).await;
-    assert_same_rows(&before, &stage.rows().await);
-    let (deployment, definitions, customers_now, status) = stage
+    let harness = by_hand(root.path()).await;
+    assert_same_rows(&before, &harness.rows().await);
+    let (deployment, definitions, customers_now, status) = harness
         .workspace
         .read(|state: &State| {
             let definitions: Vec<_> =
@@ -104,30 +111,30 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     assert_eq!(status.status(), DataStatus::LastAttemptFailed);
     assert_eq!(status.latest().unwrap().id(), MaterializationId::from_parts(1, 1));
     // And it goes on from there.
-    let same = stage.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
-    assert_eq!(same, Reply::Duplicate);
-    assert!(stage.workspace.deploy(deploy("d1", vec![definition("a", "one")])).await.is_ok());
-    let nothing = stage.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
-    assert_eq!(nothing, Reply::Duplicate);
-    materialize(&stage, "third", produced(3)).await;
-    let latest = stage.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
+    let same = harness.workspace.deploy(deploy("d2", vec![definition("a", "two")])).await.unwrap();
+    assert_eq!(same, Change::Duplicate);
+    assert!(harness.workspace.deploy(deploy("d1", vec![definition("a", "one")])).await.is_ok());
+    let nothing = harness.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
+    assert_eq!(nothing, Change::Duplicate);
+    materialize(&harness, "third", produced(3)).await;
+    let latest = harness.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
     assert_eq!(latest.unwrap().id(), MaterializationId::from_parts(1, 3));
-    stage.assert_replay_is_live().await;
-    stage.close().await;
+    harness.assert_replay_is_live().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_refused_request_changes_nothing_and_says_why() {
     let (_, stores) = memory();
-    let stage = Stage::open(stores, |config| config.settings.max_dynamic_partitions = 2).await.unwrap();
-    let before = stage.rows().await;
-    let bad = stage.workspace.deploy(deploy("d1", vec![definition("no key", "one")])).await.unwrap_err();
+    let harness = Harness::open(stores, |config| config.settings.max_dynamic_partitions = 2).await.unwrap();
+    let before = harness.rows().await;
+    let bad = harness.workspace.deploy(deploy("d1", vec![definition("no key", "one")])).await.unwrap_err();
     assert!(matches!(bad, Error::Refused(Refusal::BadAsset { .. })), "{bad}");
-    let many = stage.workspace.change_partitions(customers(&["a", "b", "c"], &[])).await.unwrap_err();
+    let many = harness.workspace.change_partitions(customers(&["a", "b", "c"], &[])).await.unwrap_err();
     assert!(matches!(many, Error::Refused(Refusal::TooManyPartitions { count: 3, limit: 2, .. })), "{many}");
     assert!(!many.is_transient());
-    assert_same_rows(&before, &stage.rows().await);
-    stage.close().await;
+    assert_same_rows(&before, &harness.rows().await);
+    harness.close().await;
 }
 
 /// About as large as definitions get: dependencies, and a description of some sentences.
@@ -144,22 +151,22 @@ fn large(n: usize, description: &str) -> Arc<AssetDef> {
 }
 
 async fn rows_of(root: &Path) -> HotRows {
-    let stage = by_hand(root).await;
-    let rows = stage.rows().await;
-    stage.close().await;
+    let harness = by_hand(root).await;
+    let rows = harness.rows().await;
+    harness.close().await;
     rows
 }
 
 #[tokio::test]
 async fn a_deployment_of_ten_thousand_assets_is_one_batch_and_loads_again() {
     let root = tempfile::tempdir().unwrap();
-    let stage = by_hand(root.path()).await;
+    let harness = by_hand(root.path()).await;
     let all = |text: &str| -> Vec<_> { (0..10_000).map(|n| large(n, text)).collect() };
-    stage.workspace.deploy(deploy("d1", all("One sentence of many about it. "))).await.unwrap();
+    harness.workspace.deploy(deploy("d1", all("One sentence of many about it. "))).await.unwrap();
     let mut next = all("One sentence of many about it. ");
     next[77] = large(77, "Another one.");
-    stage.workspace.deploy(deploy("d2", next)).await.unwrap();
-    let logged = events(stage.stores.log.as_ref()).await;
+    harness.workspace.deploy(deploy("d2", next)).await.unwrap();
+    let logged = events(harness.stores.log.as_ref()).await;
     let sizes: Vec<(usize, usize)> = logged
         .iter()
         .filter_map(|event| {
@@ -169,9 +176,9 @@ async fn a_deployment_of_ten_thousand_assets_is_one_batch_and_loads_again() {
         .collect();
     assert!(sizes[0].0 == 10_000 && sizes[0].1 > 7_000_000, "{sizes:?}");
     assert!(sizes[1].0 == 1 && sizes[1].1 < 2_000, "only what changed: {sizes:?}");
-    let before = stage.rows().await;
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    let before = harness.rows().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
     drop(stores);
     assert_same_rows(&before, &rows_of(root.path()).await);

@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use servo_core::{ManualClock, Millis, RunId, Timestamp};
-use servo_engine::{Plan, RunState, Settings, TriggerRun};
+use servo_engine::{Plan, RunReply, RunState, Settings, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Error, Ownership, Workspace};
 use servo_store::{AppendError, Log, MemoryFault};
 use support::*;
 
-/// Asks until it is accepted, as a client would: every error that says so is safe to repeat.
-async fn insist(stage: &Stage, key: &str, plan: Plan) -> RunId {
+/// Retries until it is accepted, as a client would: every transient error is safe to repeat.
+async fn retry_until_acked(harness: &Harness, key: &str, plan: Plan) -> RunId {
     loop {
-        match within(stage.workspace.trigger(TriggerRun::new(key, plan.clone(), "test"))).await {
-            Ok((run, accepted)) => {
+        match within(harness.workspace.trigger(TriggerRun::new(key, plan.clone(), "test"))).await {
+            Ok(RunReply { run_id: run, accepted }) => {
                 if let Some(event) = accepted {
-                    stage.acknowledged.add(event);
+                    harness.acknowledged.add(event);
                 }
                 return run;
             }
@@ -32,26 +32,26 @@ async fn insist(stage: &Stage, key: &str, plan: Plan) -> RunId {
 }
 
 /// Waits for the end of a run on a workspace that may be loading its state again and again.
-async fn insist_on_end(stage: &Stage, run: RunId) -> RunState {
-    within(stage.workspace.wait(run)).await.unwrap();
+async fn retry_until_ended(harness: &Harness, run: RunId) -> RunState {
+    within(harness.workspace.wait(run)).await.unwrap();
     loop {
-        match within(stage.workspace.run(run)).await {
+        match within(harness.workspace.run(run)).await {
             Ok(detail) => return detail.expect("it was acknowledged").run.state,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
     }
 }
 
-async fn workload(stage: &Stage, runs: usize) {
-    stage.script.let_task("flaky_1", Behaviour::Fail(2));
+async fn workload(harness: &Harness, runs: usize) {
+    harness.script.let_task("flaky_1", Behaviour::Fail(2));
     let work = (0..runs).map(|i| async move {
         let plan = match i % 3 {
             0 => diamond(),
             1 => chain("flaky", 3, Some((1, quick_retries(6)))),
             _ => wide("wide", 6),
         };
-        let run = insist(stage, &format!("run {i}"), plan).await;
-        assert_eq!(insist_on_end(stage, run).await, RunState::Succeeded);
+        let run = retry_until_acked(harness, &format!("run {i}"), plan).await;
+        assert_eq!(retry_until_ended(harness, run).await, RunState::Succeeded);
         run
     });
     let ids: BTreeSet<RunId> = futures::future::join_all(work).await.into_iter().collect();
@@ -77,17 +77,17 @@ async fn survives(faults: &'static [MemoryFault], one_in: u64) {
             faults[(roll / one_in) as usize % faults.len()]
         })
     });
-    let stage = Stage::open(stores, quick).await.unwrap();
-    workload(&stage, 24).await;
+    let harness = Harness::open(stores, quick).await.unwrap();
+    workload(&harness, 24).await;
     log.choose(|_| None);
     assert!(injected.load(Ordering::SeqCst) >= 5, "something did go wrong");
-    stage.script.assert_no_attempt_ran_twice();
+    harness.script.assert_no_attempt_ran_twice();
     // A round trip, so that whatever was still under way has settled.
-    insist(&stage, "last", one("last")).await;
-    stage.assert_acknowledged_is_in_the_log().await;
-    stage.assert_replay_is_live().await;
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    retry_until_acked(&harness, "last", one("last")).await;
+    harness.assert_acknowledged_is_in_the_log().await;
+    harness.assert_replay_is_live().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
 }
 
@@ -125,21 +125,22 @@ async fn all_faults_together_change_no_outcome() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_lost_for_good_leaves_a_run_that_is_found_again() {
     let (log, stores) = memory();
-    let stage = Stage::open(stores, |_| {}).await.unwrap();
-    stage.run("before", one("a")).await;
-    eventually("nothing is under way", async || stage.queue.is_empty()).await;
+    let harness = Harness::open(stores, |_| {}).await.unwrap();
+    harness.run("before", one("a")).await;
+    eventually("nothing is under way", async || harness.queue.is_empty()).await;
     // It lands at the first try; every answer is lost, as often as it is tried.
     log.choose(|record| {
         let requested = record.payload.windows(12).any(|text| text == b"RunRequested");
         requested.then_some(MemoryFault::LostAnswer)
     });
-    let error = within(stage.workspace.trigger(TriggerRun::new("lost", one("a"), "test"))).await.unwrap_err();
+    let error =
+        within(harness.workspace.trigger(TriggerRun::new("lost", one("a"), "test"))).await.unwrap_err();
     assert!(error.is_transient() && matches!(error, Error::NotDurable(_)), "{error}");
     log.choose(|_| None);
-    let run = insist(&stage, "lost", one("a")).await;
-    assert_eq!(insist_on_end(&stage, run).await, RunState::Succeeded);
-    assert_eq!(stage.script.begun().len(), 2, "one run each");
-    stage.close().await;
+    let run = retry_until_acked(&harness, "lost", one("a")).await;
+    assert_eq!(retry_until_ended(&harness, run).await, RunState::Succeeded);
+    assert_eq!(harness.script.begun().len(), 2, "one run each");
+    harness.close().await;
 }
 
 /// Two nodes that know nothing of each other but the log.
@@ -151,7 +152,7 @@ async fn two_nodes_without_leases_make_one_history() {
     let node = |name: &'static str| {
         let (stores, script) = (stores.clone(), script.clone());
         async move {
-            Stage::open_with(stores, script, 3, |config| {
+            Harness::open_with(stores, script, 3, |config| {
                 quick(config);
                 config.local_workers = name.into();
             })
@@ -160,17 +161,17 @@ async fn two_nodes_without_leases_make_one_history() {
         }
     };
     let (left, right) = (node("left-").await, node("right-").await);
-    let work = |stage: &Stage, name: &'static str| {
+    let work = |harness: &Harness, name: &'static str| {
         let plans = [diamond(), chain("flaky", 3, Some((1, quick_retries(9)))), wide("wide", 6)];
         let requests: Vec<_> = (0..8).map(|i| (format!("{name} {i}"), plans[i % 3].clone())).collect();
-        let stage_of = stage.workspace.clone();
-        let acknowledged = stage.acknowledged.clone();
+        let stage_of = harness.workspace.clone();
+        let acknowledged = harness.acknowledged.clone();
         tokio::spawn(async move {
             let mut runs = BTreeSet::new();
             for (key, plan) in requests {
                 loop {
                     match within(stage_of.trigger(TriggerRun::new(key.clone(), plan.clone(), "test"))).await {
-                        Ok((run, accepted)) => {
+                        Ok(RunReply { run_id: run, accepted }) => {
                             accepted.into_iter().for_each(|event| acknowledged.add(event));
                             runs.insert(run);
                             break;
@@ -222,8 +223,8 @@ async fn a_node_shows_what_the_other_has_moved_to_history() {
             config.local_workers = name.into();
         }
     };
-    let left = Stage::open(stores.clone(), forgetful("left-")).await.unwrap();
-    let right = Stage::open(stores, forgetful("right-")).await.unwrap();
+    let left = Harness::open(stores.clone(), forgetful("left-")).await.unwrap();
+    let right = Harness::open(stores, forgetful("right-")).await.unwrap();
     let mut runs = BTreeSet::new();
     for i in 0..10 {
         runs.insert(right.run(&format!("run {i}"), one("a")).await.run.run_id);
@@ -235,9 +236,9 @@ async fn a_node_shows_what_the_other_has_moved_to_history() {
     })
     .await;
     // Writing makes this node find out how far the log has come.
-    let run = insist(&left, "mine", one("a")).await;
+    let run = retry_until_acked(&left, "mine", one("a")).await;
     runs.insert(run);
-    assert_eq!(insist_on_end(&left, run).await, RunState::Succeeded);
+    assert_eq!(retry_until_ended(&left, run).await, RunState::Succeeded);
     let shown = left.workspace.runs(None, 100, RunFilter::default()).await.unwrap();
     assert_eq!(shown.iter().map(|run| run.run_id).collect::<BTreeSet<_>>(), runs);
     left.close().await;
@@ -262,14 +263,14 @@ async fn a_second_node_is_refused_while_the_first_has_the_lease_and_takes_over_a
     let (log, stores) = memory();
     let (clock_a, clock_b) = (manual_clock(), manual_clock());
     let ttl = Millis::from_minutes(1);
-    let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
+    let first = Harness::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
     first.run("of a", one("a")).await;
-    let refused = Stage::open(stores.clone(), leased("b", &clock_b, ttl)).await.err().unwrap();
+    let refused = Harness::open(stores.clone(), leased("b", &clock_b, ttl)).await.err().unwrap();
     assert!(matches!(refused, Error::NotLeader { .. }), "{refused}");
     assert!(refused.to_string().contains("tenant=acme/workspace=main"), "{refused}");
     // Node a falls silent: for b its lease has run out, a does not know yet.
     clock_b.advance(Millis::new(ttl.get() + 1));
-    let second = Stage::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
+    let second = Harness::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
     second.run("of b", one("b")).await;
     let epochs: Vec<u64> = records(&log).await.iter().map(|record| record.epoch).collect();
     assert!(epochs.first() < epochs.last() && epochs.is_sorted(), "a higher epoch: {epochs:?}");
@@ -298,16 +299,16 @@ async fn a_node_that_is_idle_finds_out_that_it_lost_its_lease() {
     let (_, stores) = memory();
     let (clock_a, clock_b) = (manual_clock(), manual_clock());
     let ttl = Millis::new(30);
-    let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
+    let first = Harness::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
     clock_b.advance(Millis::from_secs(1));
-    let second = Stage::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
+    let second = Harness::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
     eventually("the first stops", async || is_stopped(&first.workspace).await).await;
     assert_eq!(second.run("one", one("a")).await.run.state, RunState::Succeeded);
     first.close().await;
     second.close().await;
 }
 
-/// Goes on by an hour each time it is looked at.
+/// A clock that moves on by an hour with each reading.
 struct Leaping(std::sync::atomic::AtomicI64);
 
 impl servo_core::Clock for Leaping {
@@ -321,9 +322,9 @@ async fn a_node_that_took_over_and_has_nothing_to_do_misses_nothing() {
     let (log, stores) = memory();
     let (clock_a, clock_b) = (manual_clock(), manual_clock());
     let ttl = Millis::from_minutes(1);
-    let first = Stage::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
+    let first = Harness::open(stores.clone(), leased("a", &clock_a, ttl)).await.unwrap();
     clock_b.advance(Millis::new(ttl.get() + 1));
-    let second = Stage::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
+    let second = Harness::open(stores.clone(), leased("b", &clock_b, ttl)).await.unwrap();
     let late = within(first.workspace.trigger(TriggerRun::new("late", one("a"), "test"))).await;
     assert!(late.is_err(), "nobody would look after it");
     eventually("the stale node stops", async || is_stopped(&first.workspace).await).await;
@@ -336,7 +337,7 @@ async fn a_node_that_took_over_and_has_nothing_to_do_misses_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_whose_lease_runs_out_while_it_loads_does_not_begin() {
     let (log, stores) = memory();
-    let slow = Stage::open(stores.clone(), |config| {
+    let slow = Harness::open(stores.clone(), |config| {
         config.clock = Arc::new(Leaping(1_800_000_000_000.into()));
         config.ownership = Ownership::ByLease { node: "slow".to_owned(), ttl: Millis::from_minutes(1) };
     });
@@ -351,9 +352,10 @@ async fn a_clean_shutdown_hands_the_lease_over_at_once() {
     let clock = manual_clock();
     let mut last = 0;
     for name in ["a", "b", "c"] {
-        let stage = Stage::open(stores.clone(), leased(name, &clock, Millis::from_hours(1))).await.unwrap();
-        stage.run(name, one("a")).await;
-        stage.close().await;
+        let harness =
+            Harness::open(stores.clone(), leased(name, &clock, Millis::from_hours(1))).await.unwrap();
+        harness.run(name, one("a")).await;
+        harness.close().await;
         let epoch = records(&log).await.last().unwrap().epoch;
         assert!(epoch > last);
         last = epoch;

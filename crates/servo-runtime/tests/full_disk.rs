@@ -71,7 +71,7 @@ impl Disk {
         self.root().join("filler")
     }
 
-    /// Until not another byte fits.
+    /// Fills the disk until not another byte fits.
     fn fill(&self) {
         if let Disk::Pretended(_, files) = self {
             files.fail_all(&["append", "create_new", "create_dir", "hard_link"], Fault::NoSpace);
@@ -104,16 +104,16 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     let script: Arc<Script> = Arc::default();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     script.let_task("gated", Behaviour::Gate(gate.clone()));
-    let stage = Stage::open_with(disk.stores(), script.clone(), 2, |config| {
+    let harness = Harness::open_with(disk.stores(), script.clone(), 2, |config| {
         config.settings.recent_runs = 2;
         config.flush_every = Duration::from_millis(50);
     })
     .await
     .unwrap();
     for i in 0..4 {
-        stage.run(&format!("before {i}"), diamond()).await;
+        harness.run(&format!("before {i}"), diamond()).await;
     }
-    let at_work = stage.trigger("at work", plan(&[("gated", &[]), ("after", &["gated"])])).await;
+    let at_work = harness.trigger("at work", plan(&[("gated", &[]), ("after", &["gated"])])).await;
     eventually("it is at work", async || script.begun().contains(&"gated".to_owned())).await;
     let mut runs = 5;
 
@@ -123,9 +123,9 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
         // Space may come free while old tables are deleted.
         disk.fill();
         let request = TriggerRun::new(format!("full {runs}"), one("a"), "test");
-        match within(stage.workspace.trigger(request)).await {
-            Ok((_, accepted)) => {
-                stage.acknowledged.add(accepted.unwrap());
+        match within(harness.workspace.trigger(request)).await {
+            Ok(reply) => {
+                harness.acknowledged.add(reply.accepted.unwrap());
                 runs += 1;
             }
             Err(Error::Recovering) => {}
@@ -145,46 +145,46 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     // The task ends while its result cannot be written; the worker insists. Reads go on.
     gate.add_permits(1);
     let shown = loop {
-        match within(stage.workspace.runs(None, 100, RunFilter::default())).await {
+        match within(harness.workspace.runs(None, 100, RunFilter::default())).await {
             Ok(shown) => break shown,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };
     assert!(shown.len() >= 5);
-    stage.assert_acknowledged_is_in_the_log().await;
+    harness.assert_acknowledged_is_in_the_log().await;
     for _ in 0..2 {
         disk.fill();
-        let again = within(stage.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await;
+        let again = within(harness.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await;
         assert!(again.is_err_and(|error| error.is_transient()));
     }
 
     disk.empty();
     let run = loop {
-        match within(stage.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await {
-            Ok((run, _)) => break run,
+        match within(harness.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await {
+            Ok(reply) => break reply.run_id,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
     };
     runs += 1;
-    assert_eq!(stage.ended(run).await.run.state, RunState::Succeeded);
-    assert_eq!(stage.ended(at_work).await.run.state, RunState::Succeeded, "its result was not lost");
+    assert_eq!(harness.ended(run).await.run.state, RunState::Succeeded);
+    assert_eq!(harness.ended(at_work).await.run.state, RunState::Succeeded, "its result was not lost");
     assert_eq!(script.begun().iter().filter(|name| *name == "gated").count(), 1, "and it did not run again");
-    let all = stage.workspace.runs(None, 200, RunFilter::default()).await.unwrap();
+    let all = harness.workspace.runs(None, 200, RunFilter::default()).await.unwrap();
     assert_eq!(all.len(), runs);
     for run in &all {
-        assert_eq!(stage.ended(run.run_id).await.run.state, RunState::Succeeded, "{}", run.run_key);
+        assert_eq!(harness.ended(run.run_id).await.run.state, RunState::Succeeded, "{}", run.run_key);
     }
     script.assert_no_attempt_ran_twice();
-    stage.assert_acknowledged_is_in_the_log().await;
-    stage.assert_replay_is_live().await;
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    harness.assert_acknowledged_is_in_the_log().await;
+    harness.assert_replay_is_live().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     let report = assert_tables_verify(&stores, &settings).await;
     assert_eq!(report.through + 1, stores.log.next_seq().await.unwrap(), "the tables are complete");
     drop(stores);
-    let stage = Stage::open_with(disk.stores(), script, 2, |_| {}).await.unwrap();
-    assert_eq!(stage.run("afterwards", diamond()).await.run.state, RunState::Succeeded);
-    stage.close().await;
+    let harness = Harness::open_with(disk.stores(), script, 2, |_| {}).await.unwrap();
+    assert_eq!(harness.run("afterwards", diamond()).await.run.state, RunState::Succeeded);
+    harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -193,35 +193,35 @@ async fn a_flush_that_fails_for_a_while_is_written_once_when_it_succeeds() {
     let files = FaultyFiles::new(Arc::new(OsFiles));
     let blobs = FileBlobs::with_files(Arc::new(files.clone()), root.path(), &layout());
     let stores = Stores { blobs: Arc::new(blobs), ..directory(root.path()) };
-    let stage = Stage::open(stores, |config| {
+    let harness = Harness::open(stores, |config| {
         config.settings.recent_runs = 1;
         config.flush_every = Duration::from_millis(1);
     })
     .await
     .unwrap();
     for i in 0..3 {
-        stage.run(&format!("before {i}"), one("a")).await;
+        harness.run(&format!("before {i}"), one("a")).await;
     }
     files.fail_all(&["create_new"], Fault::NoSpace);
     for i in 0..5 {
-        stage.run(&format!("run {i}"), one("a")).await;
+        harness.run(&format!("run {i}"), one("a")).await;
     }
     let tries = files.calls();
     eventually("it was tried a few times", async || files.calls() > tries + 3).await;
-    let shown = stage.workspace.runs(None, 100, RunFilter::default()).await.unwrap();
+    let shown = harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap();
     assert_eq!(shown.len(), 8, "readers do not notice");
     files.heal();
-    let log = stage.stores.log.clone();
+    let log = harness.stores.log.clone();
     eventually("the tables have caught up", async || {
         let next = log.next_seq().await.unwrap();
-        stage.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
+        harness.workspace.manifest().is_some_and(|manifest| manifest.watermarks.last_seq + 1 == next)
     })
     .await;
-    let manifest = stage.workspace.manifest().unwrap();
+    let manifest = harness.workspace.manifest().unwrap();
     let rows = |table: &str| manifest.history[table].iter().map(|file| file.rows).sum::<u64>();
     assert_eq!(rows("runs"), 7, "all but the newest, each once");
     assert_eq!(rows("run_key_index"), 8);
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
 }

@@ -35,7 +35,7 @@ impl SlowlyRead {
         Self { inner, manifests, awake: AtomicBool::new(false) }
     }
 
-    /// What it was, if that is what is shown.
+    /// The old content, while that is what is shown.
     fn as_it_was(&self, name: &str) -> Option<Result<Bytes, BlobError>> {
         let missing = || BlobError::NotFound { name: name.to_owned(), location: self.inner.describe() };
         let is_shown = name.starts_with("manifests/") && !self.awake.load(Ordering::SeqCst);
@@ -80,17 +80,17 @@ fn hasty(config: &mut Config) {
 #[tokio::test]
 async fn tables_that_were_replaced_meanwhile_are_opened_again_and_not_taken_for_damaged() {
     let (_, stores) = memory();
-    let stage = Stage::open(stores.clone(), hasty).await.unwrap();
+    let harness = Harness::open(stores.clone(), hasty).await.unwrap();
     for i in 0..5 {
-        stage.run(&format!("before {i}"), diamond()).await;
+        harness.run(&format!("before {i}"), diamond()).await;
     }
-    stage.close().await;
+    harness.close().await;
     let slowly = Arc::new(SlowlyRead::of(stores.blobs.clone()).await);
-    let stage = Stage::open(stores.clone(), hasty).await.unwrap();
+    let harness = Harness::open(stores.clone(), hasty).await.unwrap();
     for i in 0..20 {
-        stage.run(&format!("meanwhile {i}"), diamond()).await;
+        harness.run(&format!("meanwhile {i}"), diamond()).await;
     }
-    stage.close().await;
+    harness.close().await;
     let revision = async || {
         let newest = Projection::open_latest(stores.blobs.clone(), layout()).await.unwrap().unwrap();
         newest.manifest().revision
@@ -98,9 +98,9 @@ async fn tables_that_were_replaced_meanwhile_are_opened_again_and_not_taken_for_
     let published = revision().await;
 
     let slow = servo_runtime::Stores { blobs: slowly.clone(), ..stores.clone() };
-    let stage = Stage::open_with(slow, Arc::default(), 0, hasty).await.unwrap();
+    let harness = Harness::open_with(slow, Arc::default(), 0, hasty).await.unwrap();
     assert!(slowly.awake.load(Ordering::SeqCst), "something was gone");
     assert_eq!(revision().await, published, "and nothing was rebuilt for that");
-    stage.assert_replay_is_live().await;
-    stage.close().await;
+    harness.assert_replay_is_live().await;
+    harness.close().await;
 }

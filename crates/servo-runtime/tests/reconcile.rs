@@ -52,7 +52,7 @@ impl Log for Counting {
     }
 }
 
-/// A workspace that nobody serves: its log, its tables, and a clock.
+/// A workspace without a server: its log, its tables, and a clock.
 struct Unattended {
     log: MemoryLog,
     counting: Arc<Counting>,
@@ -108,7 +108,7 @@ impl Unattended {
         projection.map(|projection| projection.manifest().revision)
     }
 
-    /// What is in the tables, which must be what is in the log.
+    /// The state in the tables, which must equal the log's.
     async fn tables(&self) -> State {
         let projection = Projection::open_latest(self.stores.blobs.clone(), layout()).await.unwrap().unwrap();
         let rows = projection.hot_rows().await.unwrap();

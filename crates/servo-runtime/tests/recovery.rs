@@ -25,19 +25,19 @@ fn forgetful(config: &mut Config) {
 }
 
 /// Work of every kind: success, failure, retries, a conflict, and a run that is still at it.
-async fn work(stage: &Stage) {
-    stage.script.let_task("bad", Behaviour::Fail(u32::MAX));
-    stage.script.let_task("flaky_2", Behaviour::Fail(2));
-    stage.script.let_task("stuck", Behaviour::Hang);
+async fn work(harness: &Harness) {
+    harness.script.let_task("bad", Behaviour::Fail(u32::MAX));
+    harness.script.let_task("flaky_2", Behaviour::Fail(2));
+    harness.script.let_task("stuck", Behaviour::Hang);
     for i in 0..6 {
-        stage.run(&format!("diamond {i}"), diamond()).await;
+        harness.run(&format!("diamond {i}"), diamond()).await;
     }
-    stage.run("failing", plan(&[("bad", &[]), ("after", &["bad"])])).await;
-    stage.run("flaky", chain("flaky", 4, Some((2, quick_retries(5))))).await;
-    stage.run("wide", wide("wide", 12)).await;
-    assert!(stage.workspace.trigger(TriggerRun::new("wide", one("other"), "test")).await.is_err());
-    stage.trigger("stuck", plan(&[("stuck", &[]), ("after", &["stuck"])])).await;
-    eventually("a task is running", async || stage.script.begun().contains(&"stuck".to_owned())).await;
+    harness.run("failing", plan(&[("bad", &[]), ("after", &["bad"])])).await;
+    harness.run("flaky", chain("flaky", 4, Some((2, quick_retries(5))))).await;
+    harness.run("wide", wide("wide", 12)).await;
+    assert!(harness.workspace.trigger(TriggerRun::new("wide", one("other"), "test")).await.is_err());
+    harness.trigger("stuck", plan(&[("stuck", &[]), ("after", &["stuck"])])).await;
+    eventually("a task is running", async || harness.script.begun().contains(&"stuck".to_owned())).await;
 }
 
 /// Stores whose log rolls its segments every few batches.
@@ -55,35 +55,35 @@ fn with_small_segments(root: &Path) -> Stores {
 #[tokio::test]
 async fn replay_of_the_log_is_the_live_state_byte_for_byte() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
-    work(&stage).await;
-    stage.assert_replay_is_live().await;
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
+    work(&harness).await;
+    harness.assert_replay_is_live().await;
     // From Parquet, and from Parquet with the tail of the log, wherever the tables are just now.
-    let live = stage.rows().await;
-    let projection = Projection::open_latest(stage.stores.blobs.clone(), layout()).await.unwrap().unwrap();
+    let live = harness.rows().await;
+    let projection = Projection::open_latest(harness.stores.blobs.clone(), layout()).await.unwrap().unwrap();
     let rows = projection.hot_rows().await.unwrap();
-    let at_tables = replay(stage.stores.log.as_ref(), &stage.settings, rows.head.seq).await;
+    let at_tables = replay(harness.stores.log.as_ref(), &harness.settings, rows.head.seq).await;
     assert_same_rows(&rows, &at_tables.rows());
-    let mut recovered = State::from_rows(tenant(), workspace_id(), stage.settings.clone(), rows).unwrap();
-    for record in records(stage.stores.log.as_ref()).await {
+    let mut recovered = State::from_rows(tenant(), workspace_id(), harness.settings.clone(), rows).unwrap();
+    for record in records(harness.stores.log.as_ref()).await {
         if record.seq > recovered.head().seq && record.seq <= live.head.seq {
             recovered.apply_batch(record.seq, &servo_engine::event::decode_batch(&record.payload).unwrap());
         }
     }
     assert_same_rows(&live, &recovered.rows());
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
 }
 
 #[tokio::test]
 async fn a_restart_finds_the_state_it_left() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
     for i in 0..6 {
-        stage.run(&format!("diamond {i}"), diamond()).await;
+        harness.run(&format!("diamond {i}"), diamond()).await;
     }
-    stage.close().await;
+    harness.close().await;
     let before = rows_of(root.path()).await;
     for _ in 0..3 {
         assert_same_rows(&before, &rows_of(root.path()).await);
@@ -92,10 +92,10 @@ async fn a_restart_finds_the_state_it_left() {
 
 /// Opens a workspace without workers, and closes it again.
 async fn rows_of(root: &Path) -> HotRows {
-    let stage = Stage::open_with(directory(root), Arc::default(), 0, forgetful).await.unwrap();
-    let rows = stage.rows().await;
-    stage.assert_replay_is_live().await;
-    stage.close().await;
+    let harness = Harness::open_with(directory(root), Arc::default(), 0, forgetful).await.unwrap();
+    let rows = harness.rows().await;
+    harness.assert_replay_is_live().await;
+    harness.close().await;
     rows
 }
 
@@ -120,7 +120,8 @@ fn copy_tree(from: &Path, to: &Path) {
     }
 }
 
-/// What a crash would leave: manifests, then the tables they name, then the log, which is never behind either.
+/// Copies the files as a crash would leave them: manifests, then the tables they name, then the log, which is never
+/// behind either.
 fn copy_alive(from: &Path, to: &Path) {
     for dir in ["manifests", "state", "ledger"].into_iter().filter(|dir| home(from).join(dir).exists()) {
         copy_tree(&home(from).join(dir), &home(to).join(dir));
@@ -144,23 +145,23 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_taken_while_it_runs_opens_and_goes_on() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Arc::new(Stage::open(directory(root.path()), forgetful).await.unwrap());
+    let harness = Arc::new(Harness::open(directory(root.path()), forgetful).await.unwrap());
     let busy = tokio::spawn({
-        let stage = stage.clone();
+        let harness = harness.clone();
         async move {
             for i in 0..25 {
-                let wide = stage.trigger(&format!("wide {i}"), wide("w", 5)).await;
-                stage.run(&format!("diamond {i}"), diamond()).await;
-                stage.ended(wide).await;
+                let wide = harness.trigger(&format!("wide {i}"), wide("w", 5)).await;
+                harness.run(&format!("diamond {i}"), diamond()).await;
+                harness.ended(wide).await;
             }
         }
     });
     for copy in 0..5 {
-        eventually("it has moved on", async || stage.script.begun().len() > copy * 40).await;
-        let before = stage.workspace.runs(None, 1_000, RunFilter::default()).await.unwrap();
+        eventually("it has moved on", async || harness.script.begun().len() > copy * 40).await;
+        let before = harness.workspace.runs(None, 1_000, RunFilter::default()).await.unwrap();
         let copied = tempfile::tempdir().unwrap();
         copy_alive(root.path(), copied.path());
-        let again = Stage::open(directory(copied.path()), forgetful).await.unwrap();
+        let again = Harness::open(directory(copied.path()), forgetful).await.unwrap();
         for run in before {
             let detail = again.ended(run.run_id).await;
             assert_eq!(detail.run.state, RunState::Succeeded);
@@ -172,18 +173,18 @@ async fn a_copy_taken_while_it_runs_opens_and_goes_on() {
         assert_tables_verify(&stores, &settings).await;
     }
     within(busy).await.unwrap();
-    Arc::into_inner(stage).unwrap().close().await;
+    Arc::into_inner(harness).unwrap().close().await;
 }
 
 /// A workspace that has ended cleanly, and its newest manifest.
 async fn finished(root: &Path) -> (HotRows, Manifest) {
-    let stage = Stage::open(directory(root), forgetful).await.unwrap();
-    stage.script.let_task("bad", Behaviour::Fail(u32::MAX));
+    let harness = Harness::open(directory(root), forgetful).await.unwrap();
+    harness.script.let_task("bad", Behaviour::Fail(u32::MAX));
     for i in 0..5 {
-        stage.run(&format!("diamond {i}"), diamond()).await;
+        harness.run(&format!("diamond {i}"), diamond()).await;
     }
-    stage.run("failing", plan(&[("bad", &[]), ("after", &["bad"])])).await;
-    stage.close().await;
+    harness.run("failing", plan(&[("bad", &[]), ("after", &["bad"])])).await;
+    harness.close().await;
     let rows = rows_of(root).await;
     let projection =
         Projection::open_latest(Arc::new(FileBlobs::new(root, &layout())), layout()).await.unwrap().unwrap();
@@ -204,7 +205,7 @@ fn needed_files(manifest: &Manifest) -> Vec<String> {
     files.into_values().collect()
 }
 
-/// What it is called and how it is done to a file.
+/// The name of a kind of damage, and the function that applies it to a file.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[tokio::test]
@@ -247,13 +248,13 @@ async fn damaged_tables_are_made_again_from_the_log() {
             .await;
             drop(stores);
             if at % 3 == 0 {
-                let stage = Stage::open(directory(copy.path()), forgetful).await.unwrap();
+                let harness = Harness::open(directory(copy.path()), forgetful).await.unwrap();
                 assert_eq!(
-                    stage.run("more", diamond()).await.run.state,
+                    harness.run("more", diamond()).await.run.state,
                     RunState::Succeeded,
                     "{victim} {what}"
                 );
-                stage.close().await;
+                harness.close().await;
             }
         }
     }
@@ -267,21 +268,26 @@ async fn a_damaged_file_of_history_is_named_and_rebuilt_on_request() {
     let path = home(root.path()).join(&victim);
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 7]).unwrap();
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
-    assert_same_rows(&before, &stage.rows().await);
-    let error = stage.workspace.runs(None, 100, RunFilter::default()).await.unwrap_err();
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
+    assert_same_rows(&before, &harness.rows().await);
+    let error = harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap_err();
     assert!(error.to_string().contains(&victim) && error.to_string().contains("rebuild"), "{error}");
-    assert_eq!(stage.run("more", one("a")).await.run.state, RunState::Succeeded, "work goes on");
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
-    rebuild(stores.log.as_ref(), &workshop(&stores, &settings), &RebuildOptions::default(), &mut |_| {})
-        .await
-        .unwrap();
+    assert_eq!(harness.run("more", one("a")).await.run.state, RunState::Succeeded, "work goes on");
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
+    rebuild(
+        stores.log.as_ref(),
+        &rebuild_context(&stores, &settings),
+        &RebuildOptions::default(),
+        &mut |_| {},
+    )
+    .await
+    .unwrap();
     assert_tables_verify(&stores, &settings).await;
     drop(stores);
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
-    assert_eq!(stage.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 7);
-    stage.close().await;
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
+    assert_eq!(harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 7);
+    harness.close().await;
 }
 
 fn segments(root: &Path) -> Vec<PathBuf> {
@@ -322,21 +328,21 @@ async fn a_damaged_line_in_the_middle_of_the_log_is_refused_and_named() {
 async fn a_damaged_line_in_a_sealed_segment_is_refused_when_it_is_needed() {
     let root = tempfile::tempdir().unwrap();
     let open = || with_small_segments(root.path());
-    let stage = Stage::open(open(), forgetful).await.unwrap();
+    let harness = Harness::open(open(), forgetful).await.unwrap();
     for i in 0..5 {
-        stage.run(&format!("diamond {i}"), diamond()).await;
+        harness.run(&format!("diamond {i}"), diamond()).await;
     }
-    stage.close().await;
+    harness.close().await;
     let sealed = segments(root.path())[1].clone();
     damage_line(&sealed, 1);
     // The tables have it: nobody needs to read it, and the workspace opens without looking at history.
-    let stage = Stage::open(open(), forgetful).await.unwrap();
-    assert_eq!(stage.run("more", diamond()).await.run.state, RunState::Succeeded);
-    stage.close().await;
+    let harness = Harness::open(open(), forgetful).await.unwrap();
+    assert_eq!(harness.run("more", diamond()).await.run.state, RunState::Succeeded);
+    harness.close().await;
     // Without tables it is needed.
     fs::remove_dir_all(home(root.path()).join("manifests")).unwrap();
     let before = contents(root.path());
-    let refused = Stage::open(open(), forgetful).await.err().unwrap().to_string();
+    let refused = Harness::open(open(), forgetful).await.err().unwrap().to_string();
     assert!(refused.contains(&sealed.display().to_string()) && refused.contains("line 1"), "{refused}");
     assert_eq!(contents(root.path()), before, "nothing has changed");
 }
@@ -363,7 +369,7 @@ async fn a_log_that_lost_its_end_is_refused() {
     let kept: Vec<&str> = text.lines().take(5).collect();
     fs::write(&segment, kept.join("\n") + "\n").unwrap();
     let before = contents(root.path());
-    let refused = Stage::open(directory(root.path()), forgetful).await.err().unwrap();
+    let refused = Harness::open(directory(root.path()), forgetful).await.err().unwrap();
     assert!(matches!(refused, Error::LogBehind { last: 5, .. }), "{refused}");
     assert!(!refused.is_transient());
     assert_eq!(contents(root.path()), before, "nothing has changed");
@@ -380,7 +386,7 @@ async fn a_manifest_of_a_newer_servo_is_refused() {
         fs::write(&path, serde_json::to_vec(&value).unwrap()).unwrap();
     }
     let before = contents(root.path());
-    let refused = Stage::open(directory(root.path()), forgetful).await.err().unwrap().to_string();
+    let refused = Harness::open(directory(root.path()), forgetful).await.err().unwrap().to_string();
     assert!(refused.contains("999") && refused.contains("newer Servo"), "{refused}");
     assert!(refused.contains("manifest"), "names the file: {refused}");
     assert_eq!(contents(root.path()), before, "nothing has changed");
@@ -423,17 +429,17 @@ async fn an_unknown_event_is_kept_and_counted_and_work_goes_on() {
     let blobs = Arc::new(FileBlobs::new(root.path(), &layout()));
     let projection = Projection::open_latest(blobs, layout()).await.unwrap().unwrap();
     assert_same_rows(&projection.hot_rows().await.unwrap(), &noted);
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
-    assert_eq!(stage.run("more", diamond()).await.run.state, RunState::Succeeded);
-    assert_eq!(stage.rows().await.head.unknown_events, 1);
-    stage.assert_replay_is_live().await;
-    let kept = events(stage.stores.log.as_ref()).await.into_iter().any(|event| {
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
+    assert_eq!(harness.run("more", diamond()).await.run.state, RunState::Succeeded);
+    assert_eq!(harness.rows().await.head.unknown_events, 1);
+    harness.assert_replay_is_live().await;
+    let kept = events(harness.stores.log.as_ref()).await.into_iter().any(|event| {
         matches!(&event.data, EventData::Unknown(unknown)
             if unknown.event_type == "TaskTeleported" && unknown.payload == r#"{"to":["mars"]}"#)
     });
     assert!(kept, "an unknown event stays in the log as it was written");
-    let (stores, settings) = (stage.stores.clone(), stage.settings.clone());
-    stage.close().await;
+    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    harness.close().await;
     assert_tables_verify(&stores, &settings).await;
 }
 
@@ -447,7 +453,7 @@ async fn an_event_that_makes_no_sense_is_refused_with_its_place() {
     append(root.path(), text.into_bytes()).await;
     let seq = FileLog::open(root.path(), &layout()).unwrap().next_seq().await.unwrap() - 1;
     let before = contents(root.path());
-    let refused = Stage::open(directory(root.path()), forgetful).await.err().unwrap();
+    let refused = Harness::open(directory(root.path()), forgetful).await.err().unwrap();
     assert!(matches!(refused, Error::Batch { seq: at, .. } if at == seq), "{refused}");
     let text = refused.to_string();
     assert!(text.contains("TaskStarted") && text.contains(&root.path().display().to_string()), "{text}");
@@ -460,21 +466,21 @@ async fn inv_5_work_that_was_in_the_queue_or_running_is_not_lost_by_a_restart() 
     let script: Arc<Script> = Arc::default();
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     script.let_task("gated", Behaviour::Gate(gate.clone()));
-    let stage = Stage::open_with(directory(root.path()), script.clone(), 2, forgetful).await.unwrap();
+    let harness = Harness::open_with(directory(root.path()), script.clone(), 2, forgetful).await.unwrap();
     let mut runs = Vec::new();
     for i in 0..10 {
-        runs.push(stage.trigger(&format!("run {i}"), plan(&[("gated", &[]), ("after", &["gated"])])).await);
+        runs.push(harness.trigger(&format!("run {i}"), plan(&[("gated", &[]), ("after", &["gated"])])).await);
     }
     eventually("both slots are taken", async || script.begun().len() == 2).await;
-    stage.close().await;
+    harness.close().await;
     gate.add_permits(1_000);
-    let stage = Stage::open_with(directory(root.path()), script.clone(), 2, forgetful).await.unwrap();
+    let harness = Harness::open_with(directory(root.path()), script.clone(), 2, forgetful).await.unwrap();
     for run in runs {
-        let detail = stage.ended(run).await;
+        let detail = harness.ended(run).await;
         assert!(task_states(&detail).values().all(|state| *state == TaskState::Succeeded));
     }
     script.assert_no_attempt_ran_twice();
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -485,26 +491,26 @@ async fn a_log_that_is_cut_behind_its_tables_still_recovers() {
         forgetful(config);
         config.keep_log_batches = Some(5);
     };
-    let stage = Stage::open(open(), short).await.unwrap();
+    let harness = Harness::open(open(), short).await.unwrap();
     for i in 0..10 {
-        stage.run(&format!("diamond {i}"), diamond()).await;
+        harness.run(&format!("diamond {i}"), diamond()).await;
     }
-    let before = stage.rows().await;
-    let log = stage.stores.log.clone();
+    let before = harness.rows().await;
+    let log = harness.stores.log.clone();
     eventually("old batches are deleted", async || log.boundary().await.unwrap() > 10).await;
     drop(log);
-    stage.close().await;
-    let stage = Stage::open(open(), short).await.unwrap();
-    let rows = stage.rows().await;
+    harness.close().await;
+    let harness = Harness::open(open(), short).await.unwrap();
+    let rows = harness.rows().await;
     assert_eq!((&rows.runs, &rows.tasks, &rows.run_keys), (&before.runs, &before.tasks, &before.run_keys));
-    assert_eq!(stage.run("more", diamond()).await.run.state, RunState::Succeeded);
-    assert_eq!(stage.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 11);
-    stage.close().await;
+    assert_eq!(harness.run("more", diamond()).await.run.state, RunState::Succeeded);
+    assert_eq!(harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 11);
+    harness.close().await;
     // Damaged tables cannot be made from what is left, and that is said.
     let projection = Projection::open_latest(open().blobs, layout()).await.unwrap().unwrap();
     let victim = needed_files(projection.manifest()).pop().unwrap();
     fs::remove_file(home(root.path()).join(&victim)).unwrap();
-    let refused = Stage::open(open(), short).await.err().unwrap().to_string();
+    let refused = Harness::open(open(), short).await.err().unwrap().to_string();
     assert!(refused.contains("have been deleted"), "{refused}");
 }
 
@@ -523,9 +529,9 @@ async fn what_a_killed_process_left_beside_the_tables_is_removed() {
     for path in &left {
         fs::write(path, "x").unwrap();
     }
-    let stage = Stage::open(directory(root.path()), forgetful).await.unwrap();
-    stage.run("more", diamond()).await;
-    stage.close().await;
+    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
+    harness.run("more", diamond()).await;
+    harness.close().await;
     for path in left {
         assert!(!path.exists(), "{}", path.display());
     }

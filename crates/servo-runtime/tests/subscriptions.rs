@@ -7,17 +7,17 @@ mod support;
 use servo_core::EventId;
 use servo_engine::{Event, State, TriggerRun};
 use servo_store::MemoryFault;
-use support::{Stage, diamond, events, memory, one, within};
+use support::{Harness, diamond, events, memory, one, within};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 #[tokio::test]
 async fn a_follower_is_told_every_event_in_order_and_only_when_it_is_in_the_log() {
     let (log, stores) = memory();
-    let stage = Stage::open(stores, |_| {}).await.unwrap();
-    let mut followed = stage.workspace.subscribe();
-    let run = stage.trigger("followed", diamond()).await;
-    stage.ended(run).await;
-    let last = stage.workspace.read(|state| state.head().last_event).await.unwrap();
+    let harness = Harness::open(stores, |_| {}).await.unwrap();
+    let mut followed = harness.workspace.subscribe();
+    let run = harness.trigger("followed", diamond()).await;
+    harness.ended(run).await;
+    let last = harness.workspace.inspect(|state| state.head().last_event).await.unwrap();
     let mut told: Vec<Event> = Vec::new();
     while told.last().map(|event| event.id) != Some(last) {
         let batch = within(followed.recv()).await.unwrap();
@@ -27,49 +27,49 @@ async fn a_follower_is_told_every_event_in_order_and_only_when_it_is_in_the_log(
     }
     let logged: Vec<Event> = events(&log).await.into_iter().filter(|event| event.id <= last).collect();
     assert_eq!(told, logged);
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_follower_that_falls_behind_is_told_so_and_goes_on() {
     let (_, stores) = memory();
-    let stage = Stage::open(stores, |_| {}).await.unwrap();
-    let mut followed = stage.workspace.subscribe();
+    let harness = Harness::open(stores, |_| {}).await.unwrap();
+    let mut followed = harness.workspace.subscribe();
     for number in 0..70 {
-        stage.run(&format!("run {number}"), one("a")).await;
+        harness.run(&format!("run {number}"), one("a")).await;
     }
-    // Whoever reads something after a batch is answered after that batch was told.
-    let last = stage.workspace.read(|state: &State| state.head().last_event).await.unwrap();
+    // Whoever inspects the engine after a batch is answered after that batch was told.
+    let last = harness.workspace.inspect(|state: &State| state.head().last_event).await.unwrap();
     assert!(matches!(followed.try_recv(), Err(TryRecvError::Lagged(_))));
     let mut newest = EventId::NIL;
     while newest < last {
         newest = followed.try_recv().unwrap().last().map_or(newest, |event| event.id);
     }
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_follower_is_told_to_look_again_when_a_batch_failed() {
     let (log, stores) = memory();
-    let stage = Stage::open(stores, |_| {}).await.unwrap();
-    let mut followed = stage.workspace.subscribe();
+    let harness = Harness::open(stores, |_| {}).await.unwrap();
+    let mut followed = harness.workspace.subscribe();
     log.choose(|_| Some(MemoryFault::Full));
-    let lost = stage.workspace.trigger(TriggerRun::new("lost", one("a"), "test"));
+    let lost = harness.workspace.trigger(TriggerRun::new("lost", one("a"), "test"));
     assert!(within(lost).await.unwrap_err().is_transient());
     let batch = within(followed.recv()).await.unwrap();
     assert_eq!(batch.len(), 0);
     log.choose(|_| None);
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn followers_are_let_go_when_the_workspace_ends() {
     let (_, stores) = memory();
-    let stage = Stage::open(stores, |_| {}).await.unwrap();
-    let workspace = stage.workspace.clone();
+    let harness = Harness::open(stores, |_| {}).await.unwrap();
+    let workspace = harness.workspace.clone();
     let mut followed = workspace.subscribe();
-    stage.run("only", one("a")).await;
-    stage.close().await;
+    harness.run("only", one("a")).await;
+    harness.close().await;
     let closed = async {
         loop {
             match followed.recv().await {

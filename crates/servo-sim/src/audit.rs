@@ -1,4 +1,4 @@
-//! The books: everything that ever landed, and complaints about it at the moment it does.
+//! Audits everything that is ever stored, and reports violations at the moment they happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,40 +8,40 @@ use bytes::Bytes;
 use serde_json::Value;
 use servo_store::Record;
 
-/// One batch as it landed.
+/// A stored batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Batch {
     /// Its number.
     pub seq: u64,
     /// Epoch of its writer.
     pub epoch: u64,
-    /// Of the write that it came with.
+    /// The put id of its write.
     pub put_id: String,
     /// A JSON array of events.
     pub payload: Bytes,
 }
 
 impl Batch {
-    /// What is kept of a record.
+    /// The facts kept of a record.
     pub fn of(record: &Record) -> Self {
         let Record { seq, epoch, put_id, payload } = record;
         Self { seq: *seq, epoch: *epoch, put_id: put_id.to_string(), payload: payload.clone() }
     }
 }
 
-/// What is known of one workspace.
+/// The audited facts of one workspace.
 #[derive(Debug, Default, Clone)]
-pub struct Book {
-    /// Every batch that ever landed, from the first.
+pub struct WorkspaceAudit {
+    /// Every batch that was ever stored, from the first.
     pub batches: Vec<Batch>,
     /// Ids of the events in them.
     events: BTreeSet<String>,
-    /// Attempts that they speak of.
+    /// Attempts that they mention.
     attempts: BTreeSet<String>,
     /// Batches below this may be gone.
     pub boundary: u64,
     tables: Tables,
-    /// Where the tables end that somebody was told are durable.
+    /// Last batch of the tables that a caller was told are durable.
     published: u64,
     files: BTreeSet<String>,
 }
@@ -55,136 +55,140 @@ struct Tables {
     paths: BTreeSet<String>,
 }
 
-/// Looks at everything that is stored and deleted. Cheap to clone.
+/// Observes everything that is stored and deleted. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Audit {
-    books: Arc<Mutex<BTreeMap<String, Book>>>,
-    complaints: Arc<Mutex<Vec<String>>>,
+    workspaces: Arc<Mutex<BTreeMap<String, WorkspaceAudit>>>,
+    violations: Arc<Mutex<Vec<String>>>,
     complained: Arc<AtomicBool>,
 }
 
 impl Audit {
-    /// Opens the book of a workspace, whose names begin with this.
+    /// Starts the audit of a workspace with this prefix.
     pub fn open(&self, prefix: &str) {
-        lock(&self.books).insert(prefix.to_owned(), Book { boundary: 1, ..Book::default() });
+        lock(&self.workspaces)
+            .insert(prefix.to_owned(), WorkspaceAudit { boundary: 1, ..WorkspaceAudit::default() });
     }
 
-    /// What is known of a workspace.
-    pub fn book(&self, prefix: &str) -> Book {
-        lock(&self.books).get(prefix).cloned().unwrap_or_default()
+    /// The audited facts of a workspace.
+    pub fn workspace(&self, prefix: &str) -> WorkspaceAudit {
+        lock(&self.workspaces).get(prefix).cloned().unwrap_or_default()
     }
 
-    /// Says that something is wrong.
-    pub fn complain(&self, what: impl Into<String>) {
-        lock(&self.complaints).push(what.into());
+    /// Records a violation.
+    pub fn report(&self, what: impl Into<String>) {
+        lock(&self.violations).push(what.into());
         self.complained.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something is wrong.
-    pub fn has_complaints(&self) -> bool {
+    /// Whether there are violations.
+    pub fn has_violations(&self) -> bool {
         self.complained.load(Ordering::Relaxed)
     }
 
-    /// What is wrong.
-    pub fn complaints(&self) -> Vec<String> {
-        lock(&self.complaints).clone()
+    /// The violations found.
+    pub fn violations(&self) -> Vec<String> {
+        lock(&self.violations).clone()
     }
 
     /// An object was stored.
     pub fn stored(&self, path: &str, bytes: &Bytes) {
-        self.about(path, |book, name| book.stored(name, bytes));
+        self.about(path, |audited, name| audited.stored(name, bytes));
     }
 
     /// An object was deleted.
     pub fn deleted(&self, path: &str) {
-        self.about(path, |book, name| book.deleted(name));
+        self.about(path, |audited, name| audited.deleted(name));
     }
 
-    /// A batch became durable in a log of files.
+    /// Records that a batch became durable in a file log.
     pub fn appended(&self, prefix: &str, batch: Batch) {
-        let complaint = lock(&self.books).get_mut(prefix).and_then(|book| book.landed(batch).err());
-        self.complain_of(complaint);
+        let violation =
+            lock(&self.workspaces).get_mut(prefix).and_then(|audited| audited.landed(batch).err());
+        self.report_about(violation);
     }
 
-    /// This is what is on a disk: who wrote it may have died before or after it was there.
+    /// Compares with the content of a disk: a crashed writer may have written a batch or not.
     pub fn reread(&self, prefix: &str, files: &BTreeMap<String, Bytes>) {
-        let complaint = lock(&self.books).get_mut(prefix).and_then(|book| book.reread(files).err());
-        self.complain_of(complaint);
+        let violation =
+            lock(&self.workspaces).get_mut(prefix).and_then(|audited| audited.reread(files).err());
+        self.report_about(violation);
     }
 
-    /// A log of files is about to let go of what is before this batch.
+    /// Records that a file log is about to delete the batches before this one.
     pub fn truncated(&self, prefix: &str, boundary: u64) {
-        let complaint =
-            lock(&self.books).get_mut(prefix).and_then(|book| book.boundary_moved(boundary).err());
-        self.complain_of(complaint);
+        let violation =
+            lock(&self.workspaces).get_mut(prefix).and_then(|audited| audited.boundary_moved(boundary).err());
+        self.report_about(violation);
     }
 
-    /// A log of files was opened, and this is its last batch.
+    /// Checks the last batch of a file log that was opened.
     pub fn ends_at(&self, prefix: &str, last: u64) {
-        let known = lock(&self.books).get(prefix).map_or(0, |book| book.batches.len() as u64);
+        let known = lock(&self.workspaces).get(prefix).map_or(0, |audited| audited.batches.len() as u64);
         if last < known {
-            self.complain(format!("batch {known} was durable, and the log ends at {last}"));
+            self.report(format!("batch {known} was durable, and the log ends at {last}"));
         }
     }
 
-    /// Somebody was told that this batch is durable.
+    /// Records that a caller was told this batch is durable.
     pub fn must_be_there(&self, prefix: &str, batch: &Batch) {
         if self.holds(prefix, batch) != Some(true) {
-            self.complain(format!("batch {} was acknowledged and is not in the log", batch.seq));
+            self.report(format!("batch {} was acknowledged and is not in the log", batch.seq));
         }
     }
 
-    /// Somebody was told that another batch has this number.
+    /// Records that a caller was told another batch has this number.
     pub fn must_not_be_there(&self, prefix: &str, batch: &Batch) {
         // One that was deleted meanwhile looks like a name of long ago: whoever wrote it reads the log again.
-        let is_gone = batch.seq < lock(&self.books).get(prefix).map_or(0, |book| book.boundary);
+        let is_gone = batch.seq < lock(&self.workspaces).get(prefix).map_or(0, |audited| audited.boundary);
         if !is_gone && self.holds(prefix, batch) == Some(true) {
-            self.complain(format!("batch {} was refused and is in the log", batch.seq));
+            self.report(format!("batch {} was refused and is in the log", batch.seq));
         }
     }
 
     fn holds(&self, prefix: &str, batch: &Batch) -> Option<bool> {
-        let books = lock(&self.books);
-        let found = books.get(prefix)?.batches.get(usize::try_from(batch.seq).ok()?.checked_sub(1)?)?;
+        let workspaces = lock(&self.workspaces);
+        let found = workspaces.get(prefix)?.batches.get(usize::try_from(batch.seq).ok()?.checked_sub(1)?)?;
         Some(found == batch)
     }
 
-    /// Somebody was told that this event counts.
+    /// Records that a caller was told this event is durable.
     pub fn acknowledged(&self, prefix: &str, event: &str) {
-        let known = lock(&self.books).get(prefix).is_some_and(|book| book.events.contains(event));
+        let known = lock(&self.workspaces).get(prefix).is_some_and(|audited| audited.events.contains(event));
         if !known {
-            self.complain(format!("event {event} was acknowledged and is not in the log"));
+            self.report(format!("event {event} was acknowledged and is not in the log"));
         }
     }
 
-    /// A queue was given this attempt.
+    /// Records that a queue was given this attempt.
     pub fn enqueued(&self, prefix: &str, attempt: &str) {
-        let known = lock(&self.books).get(prefix).is_some_and(|book| book.attempts.contains(attempt));
+        let known =
+            lock(&self.workspaces).get(prefix).is_some_and(|audited| audited.attempts.contains(attempt));
         if !known {
-            self.complain(format!("attempt {attempt} was handed to a queue before it was in the log"));
+            self.report(format!("attempt {attempt} was handed to a queue before it was in the log"));
         }
     }
 
-    fn about(&self, path: &str, tell: impl FnOnce(&mut Book, &str) -> Result<(), String>) {
-        let complaint = {
-            let mut books = lock(&self.books);
-            let found = books.iter_mut().find_map(|(prefix, book)| {
+    fn about(&self, path: &str, tell: impl FnOnce(&mut WorkspaceAudit, &str) -> Result<(), String>) {
+        let violation = {
+            let mut workspaces = lock(&self.workspaces);
+            let found = workspaces.iter_mut().find_map(|(prefix, audited)| {
                 let name = path.strip_prefix(prefix.as_str())?.strip_prefix('/')?;
-                Some((book, name))
+                Some((audited, name))
             });
-            found.and_then(|(book, name)| tell(book, name).err())
+            found.and_then(|(audited, name)| tell(audited, name).err())
         };
-        self.complain_of(complaint);
+        self.report_about(violation);
     }
 
-    fn complain_of(&self, complaint: Option<String>) {
-        if let Some(complaint) = complaint {
-            self.complain(complaint);
+    fn report_about(&self, violation: Option<String>) {
+        if let Some(violation) = violation {
+            self.report(violation);
         }
     }
 }
 
-impl Book {
+impl WorkspaceAudit {
     fn stored(&mut self, name: &str, bytes: &Bytes) -> Result<(), String> {
         if let Some(seq) = numbered(name, "ledger/orchestration/", ".jsonl") {
             return self.batch_stored(seq, bytes);
@@ -345,7 +349,7 @@ fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
     bytes.windows(word.len()).position(|window| window == word)
 }
 
-/// What stands between each `opening` and the next quotation mark.
+/// The texts between each `opening` and the next quotation mark.
 fn values<'a>(bytes: &'a [u8], opening: &'a [u8]) -> impl Iterator<Item = &'a str> {
     let mut rest = bytes;
     std::iter::from_fn(move || {

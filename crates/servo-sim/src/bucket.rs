@@ -1,4 +1,4 @@
-//! The object store: requests travel, arrive, and are answered, or not.
+//! The simulated object store: requests travel, arrive, and are answered, or not.
 //!
 //! A request that was sent arrives even if its sender has died meanwhile.
 
@@ -19,7 +19,7 @@ use object_store::{
 use crate::audit::Audit;
 use crate::faults::{Fault, Faults};
 use crate::scenario::HOUR;
-use crate::world::{Lane, World};
+use crate::world::{Domain, World};
 
 /// The bucket itself. Cheap to clone.
 #[derive(Clone)]
@@ -32,16 +32,16 @@ pub struct Bucket {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Path, Bytes>,
-    weather: BTreeMap<Lane, Weather>,
+    outages: BTreeMap<Domain, Outages>,
 }
 
-/// Until when which kind of trouble lasts.
+/// The end of each kind of injected trouble.
 #[derive(Default, Clone, Copy)]
-struct Weather {
+struct Outages {
     slow: u64,
-    storm: u64,
+    throttle: u64,
     outage: u64,
-    /// Since when nothing is answered.
+    /// The start of the current outage.
     outage_began: u64,
 }
 
@@ -74,51 +74,51 @@ impl Bucket {
         Self { world: world.clone(), audit: audit.clone(), state: Arc::default() }
     }
 
-    /// A client of it, in a lane.
-    pub fn client(&self, lane: Lane, faults: &Faults) -> BucketClient {
-        BucketClient { bucket: self.clone(), lane, faults: faults.clone() }
+    /// A client of it, in a domain.
+    pub fn client(&self, domain: Domain, faults: &Faults) -> BucketClient {
+        BucketClient { bucket: self.clone(), domain, faults: faults.clone() }
     }
 
-    /// An object, looked up without a request: for those who judge.
+    /// Looks an object up without a request: for checkers.
     pub fn peek(&self, path: &str) -> Option<Bytes> {
         self.lock().objects.get(&Path::from(path)).cloned()
     }
 
-    /// Answers take seconds for a while, in a lane.
-    pub fn slow_down(&self, lane: Lane, micros: u64) {
+    /// Delays responses by seconds for a while, in a domain.
+    pub fn slow_down(&self, domain: Domain, micros: u64) {
         let until = self.world.now() + micros;
-        self.lock().weather.entry(lane).or_default().slow = until;
+        self.lock().outages.entry(domain).or_default().slow = until;
     }
 
-    /// Most requests are refused for a while.
-    pub fn storm(&self, lane: Lane, micros: u64) {
+    /// Refuses most requests for a while.
+    pub fn throttle(&self, domain: Domain, micros: u64) {
         let until = self.world.now() + micros;
-        self.lock().weather.entry(lane).or_default().storm = until;
+        self.lock().outages.entry(domain).or_default().throttle = until;
     }
 
-    /// Every request is refused for a while.
-    pub fn outage(&self, lane: Lane, micros: u64) {
+    /// Refuses every request for a while.
+    pub fn outage(&self, domain: Domain, micros: u64) {
         let now = self.world.now();
         let mut state = self.lock();
-        let weather = state.weather.entry(lane).or_default();
-        if weather.outage < now {
-            weather.outage_began = now;
+        let outages = state.outages.entry(domain).or_default();
+        if outages.outage < now {
+            outages.outage_began = now;
         }
-        weather.outage = weather.outage.max(now + micros);
+        outages.outage = outages.outage.max(now + micros);
     }
 
     /// Whether most requests are refused.
-    pub fn is_stormy(&self, lane: Lane) -> bool {
-        self.world.now() < self.weather(lane).storm
+    pub fn is_throttled(&self, domain: Domain) -> bool {
+        self.world.now() < self.outages(domain).throttle
     }
 
-    /// All of that is over.
-    pub fn heal(&self, lane: Lane) {
-        self.lock().weather.remove(&lane);
+    /// Ends all injected outages.
+    pub fn heal(&self, domain: Domain) {
+        self.lock().outages.remove(&domain);
     }
 
-    fn weather(&self, lane: Lane) -> Weather {
-        self.lock().weather.get(&lane).copied().unwrap_or_default()
+    fn outages(&self, domain: Domain) -> Outages {
+        self.lock().outages.get(&domain).copied().unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -189,17 +189,17 @@ fn meta(path: &Path, bytes: &Bytes) -> ObjectMeta {
     }
 }
 
-/// One client's way to the bucket.
+/// A client of the bucket.
 #[derive(Clone)]
 pub struct BucketClient {
     bucket: Bucket,
-    lane: Lane,
+    domain: Domain,
     faults: Faults,
 }
 
 impl fmt::Debug for BucketClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BucketClient").field("lane", &self.lane).finish_non_exhaustive()
+        f.debug_struct("BucketClient").field("domain", &self.domain).finish_non_exhaustive()
     }
 }
 
@@ -209,77 +209,79 @@ impl fmt::Display for BucketClient {
     }
 }
 
-/// What becomes of a request.
-enum Fate {
+/// The outcome of a request.
+enum RequestOutcome {
     Served,
-    /// Nothing lands; this is the answer.
+    /// The request has no effect; this is the response.
     Refused(Error),
-    /// It lands; this is the answer.
+    /// The request takes effect; this is the response.
     LandsBut(Error),
 }
 
 impl BucketClient {
     fn travel(&self) -> u64 {
-        let (world, lane) = (&self.bucket.world, self.lane);
-        let is_slow = world.now() < self.bucket.weather(lane).slow;
+        let (world, domain) = (&self.bucket.world, self.domain);
+        let is_slow = world.now() < self.bucket.outages(domain).slow;
         if is_slow {
             self.faults.count(Fault::SlowStore);
         }
         world.roll(
-            lane,
-            |dice| if is_slow { dice.within(500_000..20_000_000) } else { dice.within(200..8_000) },
+            domain,
+            |rng| if is_slow { rng.within(500_000..20_000_000) } else { rng.within(200..8_000) },
         )
     }
 
-    fn fate(&self, request: &Request) -> Fate {
-        let (bucket, faults, lane) = (&self.bucket, &self.faults, self.lane);
-        let (now, weather) = (bucket.world.now(), bucket.weather(lane));
-        if now < weather.outage {
-            if now - weather.outage_began >= HOUR {
+    fn outcome_of(&self, request: &Request) -> RequestOutcome {
+        let (bucket, faults, domain) = (&self.bucket, &self.faults, self.domain);
+        let (now, outages) = (bucket.world.now(), bucket.outages(domain));
+        if now < outages.outage {
+            if now - outages.outage_began >= HOUR {
                 faults.count(Fault::Outage);
             }
-            return Fate::Refused(unavailable("connection refused"));
+            return RequestOutcome::Refused(unavailable("connection refused"));
         }
-        if now < weather.storm && bucket.world.roll(lane, |dice| dice.chance(600)) {
-            faults.count(Fault::Storm);
-            return Fate::Refused(unavailable("503 slow down"));
+        if now < outages.throttle && bucket.world.roll(domain, |rng| rng.chance(600)) {
+            faults.count(Fault::Throttling);
+            return RequestOutcome::Refused(unavailable("503 slow down"));
         }
-        let (Request::Create(path, _) | Request::Put(path, _)) = request else { return Fate::Served };
-        if faults.strikes(lane, Fault::LostAnswer, 40) {
-            return Fate::LandsBut(unavailable("connection reset"));
+        let (Request::Create(path, _) | Request::Put(path, _)) = request else {
+            return RequestOutcome::Served;
+        };
+        if faults.injects(domain, Fault::LostAnswer, 40) {
+            return RequestOutcome::LandsBut(unavailable("connection reset"));
         }
         if matches!(request, Request::Create(..)) {
-            if faults.strikes(lane, Fault::RetryConflict, 40) {
-                return Fate::Refused(exists(path));
+            if faults.injects(domain, Fault::RetryConflict, 40) {
+                return RequestOutcome::Refused(exists(path));
             }
-            if faults.strikes(lane, Fault::DuplicateWrite, 40) {
+            if faults.injects(domain, Fault::DuplicateWrite, 40) {
                 // It comes again, soon or when everybody has forgotten it.
-                let later = bucket.world.roll(lane, |dice| {
-                    if dice.chance(500) { dice.within(0..20_000) } else { dice.within(0..3_600_000_000) }
+                let later = bucket.world.roll(domain, |rng| {
+                    if rng.chance(500) { rng.within(0..20_000) } else { rng.within(0..3_600_000_000) }
                 });
                 let (again, request) = (bucket.clone(), request.clone());
-                bucket.world.after(lane, later, move |_| drop(again.apply(request)));
-                return Fate::LandsBut(exists(path));
+                bucket.world.after(domain, later, move |_| drop(again.apply(request)));
+                return RequestOutcome::LandsBut(exists(path));
             }
         }
-        Fate::Served
+        RequestOutcome::Served
     }
 
     async fn ask(&self, request: Request) -> Result<Answer> {
         let (sender, answer) = oneshot::channel();
         let (there, back) = (self.travel(), self.travel());
-        let fate = self.fate(&request);
-        let (bucket, lane) = (self.bucket.clone(), self.lane);
-        self.bucket.world.after(lane, there, move |world| {
-            let answer = match fate {
-                Fate::Served => bucket.apply(request),
-                Fate::Refused(error) => Err(error),
-                Fate::LandsBut(error) => match bucket.apply(request) {
+        let outcome = self.outcome_of(&request);
+        let (bucket, domain) = (self.bucket.clone(), self.domain);
+        self.bucket.world.after(domain, there, move |world| {
+            let answer = match outcome {
+                RequestOutcome::Served => bucket.apply(request),
+                RequestOutcome::Refused(error) => Err(error),
+                RequestOutcome::LandsBut(error) => match bucket.apply(request) {
                     Ok(_) => Err(error),
                     Err(other) => Err(other),
                 },
             };
-            world.after(lane, back, move |_| drop(sender.send(answer)));
+            world.after(domain, back, move |_| drop(sender.send(answer)));
         });
         answer.await.unwrap_or_else(|_| Err(unavailable("nobody answers")))
     }

@@ -6,41 +6,41 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use servo_core::planted::Mistake;
 
-use crate::faults::{Fault, Struck};
+use crate::faults::{Fault, FaultCounts};
 use crate::scenario::Scenario;
 use crate::seed::{How, Outcome, run};
 
-/// One in so many seeds is run a second time.
+/// One in so many seeds is run twice, to check determinism.
 const TWICE: u64 = 100;
 
-/// One in so many is run once more with another workspace next door.
+/// One in so many seeds is run again beside a second workspace, to check isolation.
 const NEXT_DOOR: u64 = 100;
 
-/// What came of many seeds.
+/// The results of many seeds.
 #[derive(Debug, Default, Clone)]
 pub struct Report {
-    /// How many.
+    /// The number of seeds.
     pub seeds: u64,
-    /// Things that happened, in all of them.
+    /// Total number of steps.
     pub steps: u64,
-    /// How often each fault struck.
-    pub struck: Struck,
+    /// How often each fault took effect.
+    pub injected: FaultCounts,
     /// Seeds that were run twice.
     pub twice: u64,
-    /// Seeds that were also run beside a neighbour.
+    /// Seeds that were also run beside a second workspace.
     pub beside: u64,
-    /// Those that went wrong, by seed.
+    /// The failed seeds.
     pub failed: Vec<Outcome>,
 }
 
 impl Report {
-    /// Faults that never struck: nothing was learned about them.
-    pub fn idle_faults(&self) -> Vec<Fault> {
-        Fault::ALL.into_iter().filter(|fault| !self.struck.contains_key(fault)).collect()
+    /// Faults that never took effect: the campaign says nothing about them.
+    pub fn unused_faults(&self) -> Vec<Fault> {
+        Fault::ALL.into_iter().filter(|fault| !self.injected.contains_key(fault)).collect()
     }
 }
 
-/// Runs seeds on `jobs` threads. Ends early after `enough` of them have failed. `progress` is told of each that ended.
+/// Runs seeds on `jobs` threads. Stops early after `enough` of them have failed. Calls `progress` after each.
 pub fn campaign(
     seeds: Range<u64>,
     jobs: usize,
@@ -63,8 +63,8 @@ pub fn campaign(
             report.steps += outcome.steps;
             report.twice += u64::from(outcome.how.twice);
             report.beside += u64::from(outcome.how.neighbour);
-            for (fault, times) in &outcome.struck {
-                *report.struck.entry(*fault).or_insert(0) += times;
+            for (fault, times) in &outcome.injected {
+                *report.injected.entry(*fault).or_insert(0) += times;
             }
             if !outcome.wrong.is_empty() {
                 report.failed.push(outcome);
@@ -82,12 +82,12 @@ pub fn campaign(
     report
 }
 
-/// How a seed is run in a campaign: now and then also a second time, or beside a neighbour.
+/// How a seed is run in a campaign: now and then also twice, or beside a second workspace.
 fn how(seed: u64) -> How {
     How { twice: seed.is_multiple_of(TWICE), neighbour: seed % NEXT_DOOR == 1, ..How::default() }
 }
 
-/// The first of `most` seeds that notices a mistake, and what it says; how many it took.
+/// The first of `most` seeds that detects a planted mistake, its outcome, and how many seeds it took.
 pub fn notice(mistake: Mistake, most: u64) -> Option<(u64, Outcome)> {
     // A world that takes long is given up for the next one: that proves nothing.
     let how = How { planted: Some(mistake), most_steps: Some(30_000), ..How::default() };

@@ -1,34 +1,34 @@
-//! What can go wrong, how often it did, and when it stops.
+//! Kinds of faults, how often each took effect, and when injection stops.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dice::Dice;
-use crate::world::{Lane, World};
+use crate::rng::Rng;
+use crate::world::{Domain, World};
 
-/// One way in which the world misbehaves.
+/// A kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// A write lands and its answer never comes.
+    /// A write takes effect, but its response is lost.
     LostAnswer,
     /// A write arrives twice, the second time perhaps much later.
     DuplicateWrite,
-    /// "Already exists", although nothing landed: try again.
+    /// "Already exists", although nothing was stored: a retry is needed.
     RetryConflict,
-    /// Two nodes work at once, without a lease between them: one is refused what the other has written.
+    /// Two nodes are active at once without a lease: each is refused what the other has written.
     SecondNode,
-    /// A node sleeps longer than its lease, and wakes up as if nothing had happened while another works.
+    /// A node pauses longer than its lease, and resumes while another is active.
     StaleNode,
-    /// Power is lost: what was not synced is gone, in part or out of order.
+    /// Power loss: unsynced writes are lost, in part or out of order.
     TornTail,
     /// A node dies.
     Crash,
     /// The store answers after seconds.
     SlowStore,
     /// Most requests are answered 503 for a while.
-    Storm,
-    /// Nothing is answered, for minutes or for hours; counted from the first hour on.
+    Throttling,
+    /// No request is answered, for minutes or for hours; counted from the first hour on.
     Outage,
     /// The clock of a node is wrong.
     ClockSkew,
@@ -46,13 +46,13 @@ pub enum Fault {
     Redelivery,
     /// A worker dies.
     WorkerCrash,
-    /// A worker is cut off, goes on, and reports when it is too late.
+    /// A worker is cut off, continues, and reports too late.
     Zombie,
     /// Calls between workers and nodes are lost for a while.
     Partition,
-    /// Messages, tokens and reports that make no sense.
+    /// Malformed messages, tokens and reports.
     Poison,
-    /// Old batches and files are deleted under somebody who reads them.
+    /// Old batches and files are deleted while they are read.
     DeletedUnderReader,
     /// The log begins with events of the first version, without what came later.
     OldEvents,
@@ -71,7 +71,7 @@ impl Fault {
         Self::TornTail,
         Self::Crash,
         Self::SlowStore,
-        Self::Storm,
+        Self::Throttling,
         Self::Outage,
         Self::ClockSkew,
         Self::ClockJump,
@@ -99,13 +99,13 @@ impl Fault {
 pub struct FaultSet(u64);
 
 impl FaultSet {
-    /// Some of them, more or less.
-    pub fn choose(dice: &mut Dice) -> Self {
+    /// Chooses a random subset.
+    pub fn choose(rng: &mut Rng) -> Self {
         // Quiet worlds, wild worlds, and everything between: each finds what the others hide.
-        let chance = *dice.pick(&[0, 60, 150, 150, 300, 300, 500, 800]);
+        let chance = *rng.pick(&[0, 60, 150, 150, 300, 300, 500, 800]);
         let mut chosen = Self::default();
         for fault in Fault::ALL {
-            if dice.chance(chance) {
+            if rng.chance(chance) {
                 chosen.0 |= fault.bit();
             }
         }
@@ -117,13 +117,13 @@ impl FaultSet {
         self.0 & fault.bit() != 0
     }
 
-    /// Without one.
+    /// The set without one fault.
     #[must_use]
     pub fn without(self, fault: Fault) -> Self {
         Self(self.0 & !fault.bit())
     }
 
-    /// Those that are in it.
+    /// The faults in the set.
     pub fn iter(self) -> impl Iterator<Item = Fault> {
         Fault::ALL.into_iter().filter(move |fault| self.has(*fault))
     }
@@ -133,86 +133,86 @@ impl FaultSet {
         self.0
     }
 
-    /// From such a number.
+    /// The set of such a number.
     pub fn from_bits(bits: u64) -> Self {
         Self(bits & ((1 << Fault::ALL.len()) - 1))
     }
 }
 
-/// How often each fault struck.
-pub type Struck = BTreeMap<Fault, u64>;
+/// How often each fault took effect.
+pub type FaultCounts = BTreeMap<Fault, u64>;
 
-/// The faults of one world. Cheap to clone.
+/// Decides when faults occur. Cheap to clone.
 #[derive(Clone)]
 pub struct Faults {
     world: World,
     enabled: Arc<AtomicU64>,
     healed: Arc<AtomicBool>,
-    struck: Arc<Mutex<Struck>>,
-    /// When the things come that come late.
+    injected: Arc<Mutex<FaultCounts>>,
+    /// Times of late events.
     late: Arc<Mutex<BTreeSet<u64>>>,
 }
 
 impl Faults {
-    /// These may strike from now on.
+    /// Enables these faults from now on.
     pub fn new(world: &World, enabled: FaultSet) -> Self {
         Self {
             world: world.clone(),
             enabled: Arc::new(AtomicU64::new(enabled.0)),
             healed: Arc::default(),
-            struck: Arc::default(),
+            injected: Arc::default(),
             late: Arc::default(),
         }
     }
 
-    /// Whether it may strike now.
+    /// Whether a fault may occur now.
     pub fn may(&self, fault: Fault) -> bool {
         self.enabled.load(Ordering::Relaxed) & fault.bit() != 0
     }
 
-    /// Whether it strikes now: so many times in a thousand, if it may.
-    pub fn strikes(&self, lane: Lane, fault: Fault, per_mille: u32) -> bool {
-        if !self.may(fault) || !self.world.roll(lane, |dice| dice.chance(per_mille)) {
+    /// Whether a fault occurs now: so many times in a thousand, if enabled.
+    pub fn injects(&self, domain: Domain, fault: Fault, per_mille: u32) -> bool {
+        if !self.may(fault) || !self.world.roll(domain, |rng| rng.chance(per_mille)) {
             return false;
         }
         self.count(fault);
         true
     }
 
-    /// It struck.
+    /// Counts a fault that took effect.
     pub fn count(&self, fault: Fault) {
-        *lock(&self.struck).entry(fault).or_insert(0) += 1;
+        *lock(&self.injected).entry(fault).or_insert(0) += 1;
         self.world.note("fault", || format!("{fault:?}"));
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Disables all faults from now on.
     pub fn heal(&self) {
         self.enabled.store(0, Ordering::Relaxed);
         self.healed.store(true, Ordering::Relaxed);
         self.world.note("healed", String::new);
     }
 
-    /// Whether nothing goes wrong any more.
+    /// Whether all faults are disabled.
     pub fn is_healed(&self) -> bool {
         self.healed.load(Ordering::Relaxed)
     }
 
-    /// How often each has struck.
-    pub fn struck(&self) -> Struck {
-        lock(&self.struck).clone()
+    /// How often each fault took effect.
+    pub fn injected(&self) -> FaultCounts {
+        lock(&self.injected).clone()
     }
 
-    /// Lets something happen later, perhaps long after everything has healed: the world lives until then.
-    pub fn later(&self, lane: Lane, micros: u64, happening: impl FnOnce() + Send + 'static) {
+    /// Schedules an event, perhaps long after all faults were healed: the world runs until then.
+    pub fn later(&self, domain: Domain, micros: u64, happening: impl FnOnce() + Send + 'static) {
         let (late, at) = (Arc::clone(&self.late), self.world.now() + micros);
         lock(&late).insert(at);
-        self.world.after(lane, micros, move |_| {
+        self.world.after(domain, micros, move |_| {
             lock(&late).remove(&at);
             happening();
         });
     }
 
-    /// When the next of those things happens.
+    /// The time of the next such event.
     pub fn next_late(&self) -> Option<u64> {
         lock(&self.late).first().copied()
     }

@@ -1,4 +1,4 @@
-//! What is deployed and run: small projects and graphs, drawn from numbers.
+//! Projects and graphs to deploy and run, generated from numbers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, CheckDef, CheckKind, DepDef, Phase, Severity};
-use servo_engine::{Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
+use servo_engine::{Caller, Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 const ASSETS: usize = 10;
 
@@ -21,12 +21,12 @@ fn name(i: usize) -> String {
     format!("n{:02}", 20 - i)
 }
 
-/// What the function of an asset makes beside it.
-fn also(i: usize) -> String {
+/// The second output of an asset's function.
+fn second_output(i: usize) -> String {
     format!("{}_also", name(i))
 }
 
-/// Some assets have partitions: keys that are defined, or that people add and remove.
+/// The partitions of some assets: static keys, or keys that people add and remove.
 fn partitions(i: usize) -> Option<PartitionsDef> {
     match i {
         1 | 9 => Some(PartitionsDef::Static { keys: keys(i).map(str::to_owned).into() }),
@@ -66,7 +66,7 @@ pub fn project(version: u8) -> Deploy {
     let left_out = usize::from(version) * 3;
     let there = (0..ASSETS).filter(|i| version == 0 || i % 7 != left_out % 7);
     let assets = there.flat_map(|i| {
-        [name(i), also(i)].map(|name| {
+        [name(i), second_output(i)].map(|name| {
             Arc::new(AssetDef {
                 key: format!("t/{name}"),
                 function: Some("sim:asset".to_owned()),
@@ -84,15 +84,15 @@ pub fn project(version: u8) -> Deploy {
         digest: format!("sha256:{version:02x}").into(),
         project: "sim".to_owned(),
         assets: assets.collect(),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     }
 }
 
 /// A graph of up to ten tasks.
 pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) -> Plan {
-    let mut dice = Dice::fork(seed, 1_000 + number);
-    let size = 1 + dice.below(ASSETS);
-    let shape = dice.below(3);
+    let mut rng = Rng::fork(seed, 1_000 + number);
+    let size = 1 + rng.below(ASSETS);
+    let shape = rng.below(3);
     let task_key = |i: usize| {
         let partition = partitions(i).map(|_| partition(keys(i)[number as usize % 2]));
         let operation = if i % 4 == 3 { Operation::Check } else { Operation::Materialize };
@@ -102,19 +102,19 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
         let upstream = (0..i).filter(|j| match shape {
             0 => j + 1 == i,
             1 => *j == 0 || i + 1 == size,
-            _ => dice.chance(350),
+            _ => rng.chance(350),
         });
         let upstream = upstream.map(task_key).collect();
-        let retry = match dice.below(4) {
+        let retry = match rng.below(4) {
             0 => None,
             n => Some(RetryPolicy { max_attempts: n as u32, ..RetryPolicy::default() }),
         };
         let options = TaskOptions {
-            priority: dice.below(3) as i32,
+            priority: rng.below(3) as i32,
             retry,
-            timeout_ms: dice.chance(200).then(|| Millis::from_secs(30)),
-            heartbeat_timeout_ms: dice.chance(150).then(|| Millis::from_secs(25)),
-            outputs: (0..dice.below(4) / 2).map(|_| asset(&also(i))).collect(),
+            timeout_ms: rng.chance(200).then(|| Millis::from_secs(30)),
+            heartbeat_timeout_ms: rng.chance(150).then(|| Millis::from_secs(25)),
+            outputs: (0..rng.below(4) / 2).map(|_| asset(&second_output(i))).collect(),
             config: BTreeMap::new(),
             ..TaskOptions::default()
         };

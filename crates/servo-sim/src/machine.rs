@@ -1,4 +1,4 @@
-//! What a process sees of the world: a ground to run on and a clock that may be wrong.
+//! The environment of a simulated process: an executor and a clock that may be wrong.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_core::{Clock, Timestamp};
-use servo_runtime::Ground;
+use servo_runtime::Spawner;
 use servo_store::Timers;
 
-use crate::world::{Lane, ProcessId, World, micros};
+use crate::world::{Domain, ProcessId, World, micros};
 
-/// The world begins at this time of day: 2025-01-15.
+/// The simulation begins at this time: 2025-01-15.
 pub const START: i64 = 1_736_899_200_000;
 
-/// The right time, in milliseconds since 1970.
+/// The true time, in milliseconds since 1970.
 pub fn true_time(world: &World) -> i64 {
     START + i64::try_from(world.now() / 1_000).unwrap_or(i64::MAX)
 }
 
-/// The clock of a machine: the true time, and an error that somebody sets.
+/// The clock of a machine: the true time plus an error.
 #[derive(Clone)]
 pub struct MachineClock {
     world: World,
@@ -29,12 +29,12 @@ pub struct MachineClock {
 }
 
 impl MachineClock {
-    /// A clock that is wrong by so many milliseconds.
+    /// A clock that is off by so many milliseconds.
     pub fn new(world: &World, error: i64) -> Self {
         Self { world: world.clone(), error: Arc::new(AtomicI64::new(error)) }
     }
 
-    /// Makes it wrong by so many milliseconds from now on.
+    /// Changes the error, in milliseconds.
     pub fn set_error(&self, error: i64) {
         self.error.store(error, Ordering::Relaxed);
     }
@@ -46,34 +46,34 @@ impl Clock for MachineClock {
     }
 }
 
-/// The ground that a process stands on: it ends with the process.
+/// The spawner of a simulated process: its tasks end with the process.
 #[derive(Clone)]
-pub struct Footing {
+pub struct ProcessSpawner {
     /// The world.
     pub world: World,
-    /// Its lane.
-    pub lane: Lane,
+    /// Its domain.
+    pub domain: Domain,
     /// The process.
     pub process: ProcessId,
 }
 
-impl fmt::Debug for Footing {
+impl fmt::Debug for ProcessSpawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Footing").field("process", &self.process).finish_non_exhaustive()
+        f.debug_struct("ProcessSpawner").field("process", &self.process).finish_non_exhaustive()
     }
 }
 
-impl Timers for Footing {
+impl Timers for ProcessSpawner {
     fn elapsed(&self) -> Duration {
         Duration::from_micros(self.world.now())
     }
 
     fn sleep(&self, how_long: Duration) -> BoxFuture<'static, ()> {
-        self.world.sleep(self.lane, micros(how_long)).boxed()
+        self.world.sleep(self.domain, micros(how_long)).boxed()
     }
 }
 
-impl Ground for Footing {
+impl Spawner for ProcessSpawner {
     fn thread(&self, name: &'static str, work: BoxFuture<'static, ()>) {
         self.world.spawn(self.process, name, work);
     }
@@ -82,7 +82,7 @@ impl Ground for Footing {
         self.world.spawn(self.process, "spawned", work);
     }
 
-    fn look_around(&self) -> Duration {
+    fn spin_time(&self) -> Duration {
         Duration::ZERO
     }
 }

@@ -28,43 +28,43 @@ struct Arguments {
 enum Command {
     /// Run many seeds, for example: servo-sim run --seeds 100000
     Run {
-        /// How many.
+        /// Number of seeds.
         #[arg(long, default_value_t = 2_000)]
         seeds: u64,
-        /// The first one.
+        /// First seed.
         #[arg(long, default_value_t = 0)]
         from: u64,
         /// Threads; all cores by default.
         #[arg(long)]
         jobs: Option<usize>,
     },
-    /// Run one seed and show what happens, for example: servo-sim replay 4711
+    /// Run one seed and print its trace, for example: servo-sim replay 4711
     Replay {
         /// The seed.
         seed: u64,
-        /// Make this mistake.
+        /// Plant this mistake.
         #[arg(long)]
         plant: Option<String>,
-        /// Leave out these wishes.
+        /// Leave out these user requests.
         #[arg(long, value_delimiter = ',')]
-        without_wishes: Vec<usize>,
-        /// Leave out these blows.
+        without_requests: Vec<usize>,
+        /// Leave out these scheduled faults.
         #[arg(long, value_delimiter = ',')]
-        without_blows: Vec<usize>,
+        without_scheduled_faults: Vec<usize>,
         /// Show the events of the log.
         #[arg(long)]
         log: bool,
-        /// Let only these faults strike: a set as a number.
+        /// Enable only these faults: a set as a number.
         #[arg(long)]
         faults: Option<u64>,
-        /// Once more, which must be the same to the bit.
+        /// Run it twice, which must give the same result to the bit.
         #[arg(long)]
         twice: bool,
-        /// Once more beside another workspace, which must not matter.
+        /// Run it again beside a second workspace, which must not matter.
         #[arg(long)]
         neighbour: bool,
     },
-    /// Plant every mistake and count the seeds it takes to notice it
+    /// Plant every mistake and count the seeds it takes to detect it
     Plant {
         /// Seeds to try at most.
         #[arg(long, default_value_t = 5_000)]
@@ -75,9 +75,21 @@ enum Command {
 fn main() {
     let well = match Arguments::parse().command {
         Command::Run { seeds, from, jobs } => run_many(from, seeds, jobs),
-        Command::Replay { seed, plant, log, without_wishes, without_blows, faults, twice, neighbour } => {
-            let cut =
-                Cut { wishes: without_wishes, blows: without_blows, faults: faults.map(FaultSet::from_bits) };
+        Command::Replay {
+            seed,
+            plant,
+            log,
+            without_requests,
+            without_scheduled_faults,
+            faults,
+            twice,
+            neighbour,
+        } => {
+            let cut = Cut {
+                requests: without_requests,
+                scheduled_faults: without_scheduled_faults,
+                faults: faults.map(FaultSet::from_bits),
+            };
             let planted = plant.as_deref().map(mistake);
             replay(seed, How { planted, traced: true, twice, neighbour, ..How::default() }, &cut, log)
         }
@@ -101,7 +113,7 @@ fn run_many(from: u64, seeds: u64, jobs: Option<usize>) -> bool {
     let report = campaign(from..from + seeds, jobs, ENOUGH, &tell);
     summarize(&report, start.elapsed().as_secs_f64(), jobs);
     report.failed.iter().for_each(explain);
-    report.failed.is_empty() && report.idle_faults().is_empty()
+    report.failed.is_empty() && report.unused_faults().is_empty()
 }
 
 fn summarize(report: &Report, took: f64, jobs: usize) {
@@ -115,15 +127,15 @@ fn summarize(report: &Report, took: f64, jobs: usize) {
         report.beside,
         report.failed.len()
     );
-    for (fault, times) in &report.struck {
+    for (fault, times) in &report.injected {
         println!("  {:<20} {times:>10}", format!("{fault:?}"));
     }
-    for fault in report.idle_faults() {
-        println!("  {:<20} never struck", format!("{fault:?}"));
+    for fault in report.unused_faults() {
+        println!("  {:<20} never took effect", format!("{fault:?}"));
     }
 }
 
-/// What went wrong, the shortest story in which it does, and how to see it again.
+/// Prints the failure, the shortest story that still fails, and the command that reproduces it.
 fn explain(outcome: &Outcome) {
     println!("\nseed {} failed:", outcome.seed);
     outcome.wrong.iter().take(5).for_each(|wrong| println!("  {wrong}"));

@@ -1,9 +1,9 @@
-//! What should have come of a log, worked out a second time and plainly: it shares nothing with the fold.
+//! An independent, plain model of a log's meaning: it shares no code with the fold.
 //!
-//! The model reads the JSON of events and nothing else. It favours statements over bookkeeping: what waits behind a failure
-//! is found by looking at the whole run again, not by following edges. [`Model::compare_state`] and
-//! [`Model::compare_tables`] say in words where the real thing differs; [`history`] checks what the log itself must never
-//! hold.
+//! The model reads the JSON of events and nothing else. It favours statements over bookkeeping: what waits behind a
+//! failure is found by looking at the whole run again, not by following edges. [`Model::compare_state`] and
+//! [`Model::compare_tables`] say in words where the real thing differs; [`history`] checks what the log itself must
+//! never hold.
 
 mod compare;
 mod data;
@@ -19,7 +19,7 @@ mod runs;
 mod tables;
 mod tasks;
 
-pub use data::{Data, LastAttempt, Made, Place, Promotion, Status, Waiting};
+pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
 pub use run::{Run, RunIs, Task, TaskIs};
@@ -31,14 +31,14 @@ use servo_core::{EventId, Timestamp};
 
 use memory::Memory;
 
-/// What became of an event.
+/// The expected outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts.
+    /// It is applied.
     Accepted,
-    /// It is noted, and comes too late to count.
+    /// It is recorded, but too late to count.
     Late,
-    /// It changes nothing, and why.
+    /// It changes nothing; the reason.
     Ignored(&'static str),
 }
 
@@ -54,22 +54,22 @@ pub struct Deployed {
     pub definitions: BTreeMap<String, serde_json::Value>,
 }
 
-/// Everything that a log amounts to.
+/// The state that a log amounts to.
 #[derive(Debug, Clone)]
 pub struct Model {
     rules: Rules,
-    /// Every run there ever was, in the order in which they were asked for.
+    /// Every run ever, in the order of their requests.
     pub runs: Vec<Run>,
     /// The newest run of each id.
     newest: BTreeMap<String, usize>,
     memory: Memory,
-    /// What is known of data.
+    /// The status of data.
     pub data: Data,
-    /// What is deployed; none before the first deployment.
+    /// The current deployment; none before the first.
     pub deployed: Option<Deployed>,
     /// Number of the last change of each name, and its keys.
     pub dynamic: BTreeMap<String, (u64, BTreeSet<String>)>,
-    /// Every event and what became of it.
+    /// Every event and its outcome.
     pub verdicts: Vec<(EventId, Verdict)>,
     /// Last batch.
     pub last_seq: u64,
@@ -82,7 +82,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Nothing happened yet.
+    /// The model of an empty log.
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
@@ -100,7 +100,7 @@ impl Model {
         }
     }
 
-    /// What these batches amount to.
+    /// The model of these batches.
     pub fn of(batches: &[Batch], rules: &Rules) -> Result<Self, String> {
         let mut model = Self::new(rules.clone());
         for batch in batches {

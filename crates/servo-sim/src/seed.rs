@@ -1,4 +1,4 @@
-//! One seed: a world is made, lived in, healed, and judged.
+//! Runs one seed: a cluster is created, exercised, healed, and verified.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,52 +8,52 @@ use servo_engine::HotRows;
 use servo_engine::testing::invariants;
 
 use crate::audit::{Audit, Batch};
-use crate::blows::{Workers, strike};
 use crate::bucket::Bucket;
-use crate::faults::{Fault, Faults, Struck};
-use crate::judge;
-use crate::people::People;
+use crate::cluster::Cluster;
+use crate::fault_injector::{Workers, inject};
+use crate::faults::{Fault, FaultCounts, Faults};
+use crate::foreign_writers;
 use crate::scenario::{HOUR, MINUTE, SECOND, Scenario};
 use crate::shrink::Cut;
-use crate::site::Site;
-use crate::strangers;
-use crate::world::{Lane, Remains, World};
+use crate::users::Users;
+use crate::verification;
+use crate::world::{Domain, LeakCheck, World};
 
-/// Steps after which a world that has not come to rest never will. Hours without a worker take half of them.
+/// Steps after which a world that is not at rest never will be. Hours without a worker take half of them.
 const MOST_STEPS: u64 = 1_000_000;
 
 /// How long after healing everything must have ended.
 const REST: u64 = 100 * HOUR;
 
-/// What came of a seed.
+/// The outcome of a seed.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
     /// How it was run.
     pub how: How,
-    /// What is wrong; empty if all is well.
+    /// The violations; empty if there are none.
     pub wrong: Vec<String>,
-    /// Things that happened.
+    /// Number of steps.
     pub steps: u64,
-    /// Whether it came to an end, or was given up.
+    /// Whether it came to rest, or ran out of steps.
     pub ended: bool,
-    /// Another one if something else happened.
+    /// Hash of everything that happened.
     pub hash: u64,
-    /// Another one if the log of the workspace is.
+    /// Hash of the log of the workspace.
     pub history: u64,
     /// Batches in the log.
     pub batches: usize,
-    /// How often each fault struck.
-    pub struck: Struck,
-    /// What happened, if it was asked for.
+    /// How often each fault took effect.
+    pub injected: FaultCounts,
+    /// The trace, if it was requested.
     pub trace: Vec<String>,
     /// The batches of the log.
     pub log: Vec<Batch>,
 }
 
 impl Outcome {
-    /// How to see it again, with this left out.
+    /// The command that reproduces it, with these parts left out.
     pub fn command(&self, cut: &Cut) -> String {
         let How { planted, twice, neighbour, .. } = self.how;
         let planted = planted.map_or_else(String::new, |mistake| format!(" --plant {mistake:?}"));
@@ -67,19 +67,19 @@ impl Outcome {
 /// How to run a seed.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How {
-    /// Keep what happened, as text.
+    /// Record a trace, as text.
     pub traced: bool,
-    /// Make this mistake.
+    /// Plant this mistake.
     pub planted: Option<Mistake>,
-    /// Once more, which must be the same to the bit.
+    /// Run it twice, which must give the same result to the bit.
     pub twice: bool,
-    /// Once more with another workspace next door, which must not matter.
+    /// Run it again beside a second workspace, which must not matter.
     pub neighbour: bool,
-    /// Give up after so many steps, if not after the usual number.
+    /// Stop after so many steps, if not after the usual number.
     pub most_steps: Option<u64>,
 }
 
-/// Lives through a scenario, and perhaps through the same again.
+/// Runs a scenario, and perhaps again.
 pub fn run(scenario: &Scenario, how: How) -> Outcome {
     let mut outcome = once(scenario, how, false);
     if how.twice {
@@ -107,40 +107,41 @@ pub fn run(scenario: &Scenario, how: How) -> Outcome {
 
 fn once(scenario: &Scenario, how: How, neighbour: bool) -> Outcome {
     planted::plant(how.planted);
-    let (mut outcome, remains) = live(scenario, how, neighbour);
+    let (mut outcome, leak_check) = live(scenario, how, neighbour);
     planted::plant(None);
-    if !remains.are_gone() {
+    if !leak_check.are_gone() {
         outcome.wrong.push("memory is held by something that holds itself".to_owned());
     }
     outcome
 }
 
-fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
+fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, LeakCheck) {
     let world = World::new(scenario.seed, how.traced);
     let audit = Audit::default();
     let bucket = Bucket::new(&world, &audit);
-    let site = settle_in(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
+    let cluster = warm_up(&world, WATCHED, &audit, &bucket, "prod", scenario.clone());
     let neighbour = neighbour.then(|| {
         // It shares the clock and the bucket, and has troubles of its own.
         let seed = scenario.seed ^ 0x00ae_1947_0000;
-        let other = settle_in(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
-        other.aside("neighbour", Troubled::begin(&other).rest().map(drop));
+        let other = warm_up(&world, NEXT_DOOR, &audit, &bucket, "other", Scenario::of(seed));
+        other.spawn_process("neighbour", RunningCluster::begin(&other).rest().map(drop));
         other
     });
-    if site.faults.may(Fault::OldEvents) {
-        world.run_until(WATCHED, MOST_STEPS, strangers::old_version(site.clone()));
+    if cluster.faults.may(Fault::OldEvents) {
+        world.run_until(WATCHED, MOST_STEPS, foreign_writers::old_version(cluster.clone()));
     }
-    let troubled = Troubled::begin(&site);
+    let troubled = RunningCluster::begin(&cluster);
     let most_steps = how.most_steps.unwrap_or(MOST_STEPS);
     let finished = world.run_until(WATCHED, most_steps, troubled.rest());
     let ended = finished.is_some();
-    let mut wrong = audit.complaints();
+    let mut wrong = audit.violations();
     if wrong.is_empty() {
         wrong = match finished {
             Some(Some(live)) => {
-                let judged = world.run_until(WATCHED, MOST_STEPS, judge::judge(site.clone(), live));
+                let judged =
+                    world.run_until(WATCHED, MOST_STEPS, verification::verify(cluster.clone(), live));
                 let mut wrong = judged.unwrap_or_else(|| vec!["the judge came to no end".to_owned()]);
-                wrong.extend(audit.complaints());
+                wrong.extend(audit.violations());
                 wrong
             }
             Some(None) => std::iter::once("something never ends".to_owned()).chain(world.alive()).collect(),
@@ -148,8 +149,8 @@ fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
         };
     }
     world.end();
-    std::iter::once(&site).chain(&neighbour).for_each(Site::end);
-    let batches = audit.book(&site.prefix()).batches;
+    std::iter::once(&cluster).chain(&neighbour).for_each(Cluster::end);
+    let batches = audit.workspace(&cluster.prefix()).batches;
     let outcome = Outcome {
         seed: scenario.seed,
         how,
@@ -159,30 +160,30 @@ fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, Remains) {
         hash: world.hash(),
         history: history(&batches),
         batches: batches.len(),
-        struck: site.faults.struck(),
+        injected: cluster.faults.injected(),
         trace: world.trace(),
         log: batches,
     };
-    (outcome, world.remains())
+    (outcome, world.leak_check())
 }
 
-/// Where the workspace lives that is looked at, and where the one that must not matter to it.
-const WATCHED: Lane = 1;
-const NEXT_DOOR: Lane = 2;
+/// The domain of the observed workspace, and that of the second one, which must not matter to it.
+const WATCHED: Domain = 1;
+const NEXT_DOOR: Domain = 2;
 
-fn settle_in(
+fn warm_up(
     world: &World,
-    lane: Lane,
+    domain: Domain,
     audit: &Audit,
     bucket: &Bucket,
     name: &str,
     scenario: Scenario,
-) -> Site {
+) -> Cluster {
     let faults = Faults::new(world, scenario.faults);
-    Site::new(world, lane, &faults, audit, bucket, name, scenario)
+    Cluster::new(world, domain, &faults, audit, bucket, name, scenario)
 }
 
-/// A number that is another one if the log is.
+/// Hash of a log.
 fn history(batches: &[Batch]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for batch in batches {
@@ -191,81 +192,81 @@ fn history(batches: &[Batch]) -> u64 {
     hasher.finish()
 }
 
-/// A site with everybody in it.
+/// A cluster with its users and workers.
 #[derive(Clone)]
-struct Troubled {
-    site: Site,
-    people: People,
+struct RunningCluster {
+    cluster: Cluster,
+    users: Users,
 }
 
-impl Troubled {
-    fn begin(site: &Site) -> Self {
-        site.haunt();
-        for node in 0..site.scenario.nodes {
-            site.start(node);
+impl RunningCluster {
+    fn begin(cluster: &Cluster) -> Self {
+        cluster.inject_disk_faults();
+        for node in 0..cluster.scenario.nodes {
+            cluster.start(node);
         }
-        let workers = Workers::start(site);
-        let people = People::new(site);
-        for (at, blow) in site.scenario.blows.clone() {
-            let (hit, workers) = (site.clone(), workers.clone());
-            site.world.after(site.lane, at, move |_| strike(&hit, &workers, &blow));
+        let workers = Workers::start(cluster);
+        let users = Users::new(cluster);
+        for (at, fault) in cluster.scenario.scheduled_faults.clone() {
+            let (hit, workers) = (cluster.clone(), workers.clone());
+            cluster.world.after(cluster.domain, at, move |_| inject(&hit, &workers, &fault));
         }
-        let (healed, all) = (site.clone(), workers);
-        site.world.after(site.lane, site.scenario.healed_at, move |_| {
+        let (healed, all) = (cluster.clone(), workers);
+        cluster.world.after(cluster.domain, cluster.scenario.healed_at, move |_| {
             healed.faults.heal();
-            healed.bucket.heal(healed.lane);
+            healed.bucket.heal(healed.domain);
             healed.heal();
             all.heal(&healed);
         });
-        Self { site: site.clone(), people }
+        Self { cluster: cluster.clone(), users }
     }
 
-    /// Waits until nothing is left to do: every wish answered, every run ended. Answers the states of the nodes; none
-    /// if that takes too long, or something is wrong.
+    /// Waits until nothing is left to do: every request answered, every run ended. Returns the states of the nodes;
+    /// none if that takes too long, or there is a violation.
     async fn rest(self) -> Option<Vec<HotRows>> {
-        let (site, lane) = (&self.site, self.site.lane);
-        let mut last = site.scenario.healed_at + REST;
+        let (cluster, domain) = (&self.cluster, self.cluster.domain);
+        let mut last = cluster.scenario.healed_at + REST;
         let mut pause = 5 * SECOND;
         loop {
-            site.world.sleep(lane, pause).await;
+            cluster.world.sleep(domain, pause).await;
             pause = (pause * 3 / 2).min(300 * SECOND);
-            if site.world.now() > last || site.audit.has_complaints() {
+            if cluster.world.now() > last || cluster.audit.has_violations() {
                 return None;
             }
-            if !site.faults.is_healed() || self.people.waiting() > 0 || !self.is_idle().await {
+            if !cluster.faults.is_healed() || self.users.waiting() > 0 || !self.is_idle().await {
                 continue;
             }
             // Whatever is still under way, such as late reports, has its time.
-            site.world.sleep(lane, 600 * SECOND).await;
+            cluster.world.sleep(domain, 600 * SECOND).await;
             if !self.is_idle().await {
                 continue;
             }
-            match site.faults.next_late() {
+            match cluster.faults.next_late() {
                 Some(at) => self.stand_still_until(at).await,
                 None => return Some(self.settle().await),
             }
-            last = site.world.now() + REST;
+            last = cluster.world.now() + REST;
         }
     }
 
-    /// Nobody is there until shortly before something comes that is late by days.
+    /// Stops all nodes until shortly before the next event that is late by days.
     async fn stand_still_until(&self, at: u64) {
-        let (site, now) = (&self.site, self.site.world.now());
+        let (cluster, now) = (&self.cluster, self.cluster.world.now());
         if at > now + HOUR {
-            site.switch_off();
-            site.world.sleep(site.lane, at - now - 5 * MINUTE).await;
-            site.switch_on();
+            cluster.stop_all();
+            cluster.world.sleep(cluster.domain, at - now - 5 * MINUTE).await;
+            cluster.start_all();
         }
-        site.world.sleep(site.lane, at.saturating_sub(site.world.now()) + MINUTE).await;
+        cluster.world.sleep(cluster.domain, at.saturating_sub(cluster.world.now()) + MINUTE).await;
     }
 
     async fn is_idle(&self) -> bool {
-        let nodes = self.site.open_nodes();
+        let nodes = self.cluster.open_nodes();
         if nodes.is_empty() {
             return false;
         }
         for node in nodes {
-            let idle = node.read(|state| state.active_runs() == 0 && state.next_deadline().is_none());
+            let idle = node.inspect(|state| state.active_runs() == 0 && state.next_deadline().is_none());
             if !idle.await.unwrap_or(false) {
                 return false;
             }
@@ -273,32 +274,33 @@ impl Troubled {
         true
     }
 
-    /// Closes the nodes one after the other, having read their states.
+    /// Closes the nodes one after the other, and returns their states.
     async fn settle(&self) -> Vec<HotRows> {
-        let nodes = self.site.open_nodes();
-        let end = self.site.audit.book(&self.site.prefix()).batches.len() as u64;
+        let nodes = self.cluster.open_nodes();
+        let end = self.cluster.audit.workspace(&self.cluster.prefix()).batches.len() as u64;
         let mut states = Vec::new();
         for node in nodes {
-            let rows = node.read(|state| (invariants::check_at_rest(state), state.head().seq, state.rows()));
+            let rows =
+                node.inspect(|state| (invariants::check_at_rest(state), state.head().seq, state.rows()));
             match rows.await {
                 Ok((Ok(()), seq, rows)) if seq == end => states.push(rows),
                 // Without a lease an idle node learns of the other's work when it writes.
                 Ok((Ok(()), ..)) | Err(_) => {}
-                Ok((Err(wrong), ..)) => self.site.audit.complain(wrong.to_string()),
+                Ok((Err(wrong), ..)) => self.cluster.audit.report(wrong.to_string()),
             }
         }
         // With a lease, or alone, there is one that knows everything; unless a stranger had the last word.
-        let strangers = self.site.faults.struck().contains_key(&Fault::NewEvents);
-        let alone = self.site.scenario.leased || self.site.scenario.nodes == 1;
-        if states.is_empty() && alone && !strangers {
-            self.site.audit.complain("no node knows the whole log");
+        let foreign_writers = self.cluster.faults.injected().contains_key(&Fault::NewEvents);
+        let alone = self.cluster.scenario.leased || self.cluster.scenario.nodes == 1;
+        if states.is_empty() && alone && !foreign_writers {
+            self.cluster.audit.report("no node knows the whole log");
         }
-        let nodes = self.site.open_nodes();
-        self.site.close();
+        let nodes = self.cluster.open_nodes();
+        self.cluster.close();
         for node in nodes {
             let _ended = node.shutdown().await;
         }
-        self.site.switch_off();
+        self.cluster.stop_all();
         states
     }
 }

@@ -1,4 +1,4 @@
-//! Cutting a scenario that failed down to what matters.
+//! Shrinks a scenario that failed.
 
 use std::fmt;
 
@@ -6,26 +6,28 @@ use crate::faults::FaultSet;
 use crate::scenario::Scenario;
 use crate::seed::{How, Outcome, run};
 
-/// What is left out of the scenario of a seed.
+/// The parts to remove from the scenario of a seed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Wishes that nobody has, by number.
-    pub wishes: Vec<usize>,
-    /// Blows that do not fall, by number.
-    pub blows: Vec<usize>,
-    /// The faults that may strike, if not all of them.
+    /// Numbers of the user requests to leave out.
+    pub requests: Vec<usize>,
+    /// Numbers of the scheduled faults to leave out.
+    pub scheduled_faults: Vec<usize>,
+    /// The enabled faults, if not all of them.
     pub faults: Option<FaultSet>,
 }
 
 impl Cut {
-    /// What is left of a scenario.
+    /// The remaining scenario.
     pub fn of(&self, scenario: &Scenario) -> Scenario {
         let mut left = scenario.clone();
         let keep = |gone: &[usize], number: usize| !gone.contains(&number);
-        left.wishes =
-            numbered(&scenario.wishes).filter(|(n, _)| keep(&self.wishes, *n)).map(|(_, w)| w).collect();
-        left.blows =
-            numbered(&scenario.blows).filter(|(n, _)| keep(&self.blows, *n)).map(|(_, b)| b).collect();
+        left.requests =
+            numbered(&scenario.requests).filter(|(n, _)| keep(&self.requests, *n)).map(|(_, w)| w).collect();
+        left.scheduled_faults = numbered(&scenario.scheduled_faults)
+            .filter(|(n, _)| keep(&self.scheduled_faults, *n))
+            .map(|(_, b)| b)
+            .collect();
         left.faults = self.faults.unwrap_or(scenario.faults);
         left
     }
@@ -36,14 +38,14 @@ fn numbered<T: Clone>(of: &[T]) -> impl Iterator<Item = (usize, T)> {
 }
 
 impl fmt::Display for Cut {
-    /// As arguments of `replay`.
+    /// Formats the parts as arguments of `replay`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |numbers: &[usize]| numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
-        if !self.wishes.is_empty() {
-            write!(f, " --without-wishes {}", list(&self.wishes))?;
+        if !self.requests.is_empty() {
+            write!(f, " --without-requests {}", list(&self.requests))?;
         }
-        if !self.blows.is_empty() {
-            write!(f, " --without-blows {}", list(&self.blows))?;
+        if !self.scheduled_faults.is_empty() {
+            write!(f, " --without-scheduled-faults {}", list(&self.scheduled_faults))?;
         }
         match self.faults {
             Some(faults) => write!(f, " --faults {}", faults.bits()),
@@ -52,8 +54,8 @@ impl fmt::Display for Cut {
     }
 }
 
-/// Leaves out one thing after the other for as long as it still fails, at most `tries` times; what is left out, and how
-/// it failed then.
+/// Leaves out one part after the other while the seed still fails, at most `tries` times; returns the parts left out,
+/// and the last failure.
 pub fn shrink(failed: &Outcome, tries: usize) -> (Cut, Outcome) {
     let whole = Scenario::of(failed.seed);
     // Long stories are told whole: each try takes as long as they do.
@@ -78,14 +80,14 @@ pub fn shrink(failed: &Outcome, tries: usize) -> (Cut, Outcome) {
 
 fn smaller(whole: &Scenario, cut: &Cut) -> Vec<Cut> {
     let mut candidates = Vec::new();
-    for number in (0..whole.blows.len()).filter(|number| !cut.blows.contains(number)) {
+    for number in (0..whole.scheduled_faults.len()).filter(|number| !cut.scheduled_faults.contains(number)) {
         let mut next = cut.clone();
-        next.blows.push(number);
+        next.scheduled_faults.push(number);
         candidates.push(next);
     }
-    for number in (0..whole.wishes.len()).filter(|number| !cut.wishes.contains(number)) {
+    for number in (0..whole.requests.len()).filter(|number| !cut.requests.contains(number)) {
         let mut next = cut.clone();
-        next.wishes.push(number);
+        next.requests.push(number);
         candidates.push(next);
     }
     let faults = cut.faults.unwrap_or(whole.faults);

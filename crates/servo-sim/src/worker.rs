@@ -1,4 +1,5 @@
-//! Workers: they take messages, ask before they begin, report while they work, and insist on being heard.
+//! Simulated workers: they take messages, ask before they begin, send heartbeats, and retry reports until they are
+//! acknowledged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,36 +14,36 @@ use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Progress, Report
 use servo_queue::{Delivery, Envelope, HeartbeatReply, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Error, Workspace};
 
+use crate::cluster::Cluster;
 use crate::faults::Fault;
-use crate::machine::{Footing, MachineClock};
+use crate::machine::{MachineClock, ProcessSpawner};
 use crate::scenario::SECOND;
-use crate::site::Site;
 
-/// Tasks that a worker does at once.
+/// Concurrent tasks of a worker.
 const SLOTS: usize = 2;
 
 /// A worker on a machine of its own.
 #[derive(Clone)]
 pub struct Worker {
-    site: Site,
+    cluster: Cluster,
     name: Arc<str>,
-    /// Why calls from it get nowhere, if they do.
+    /// The fault that cuts it off, if one does.
     cut_off: Arc<Mutex<Option<Fault>>>,
 }
 
 impl Worker {
-    /// Starts one with a new name; answers its process too.
-    pub fn start(site: &Site, name: &str) -> (Self, u32) {
-        let worker = Self { site: site.clone(), name: name.into(), cut_off: Arc::default() };
-        let process = site.world.process(site.lane, name);
+    /// Starts a worker with a new name; returns its process too.
+    pub fn start(cluster: &Cluster, name: &str) -> (Self, u32) {
+        let worker = Self { cluster: cluster.clone(), name: name.into(), cut_off: Arc::default() };
+        let process = cluster.world.process(cluster.domain, name);
         for _ in 0..SLOTS {
             let slot = worker.clone();
-            site.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
+            cluster.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
         }
         (worker, process)
     }
 
-    /// Cuts it off, or lets it be heard again.
+    /// Cuts it off, or reconnects it.
     pub fn cut_off(&self, why: Option<Fault>) {
         *self.cut_off.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
@@ -54,12 +55,12 @@ impl Worker {
     async fn serve(self) {
         loop {
             while self.is_cut_off().is_some() {
-                self.site.world.sleep(self.site.lane, 60 * SECOND).await;
+                self.cluster.world.sleep(self.cluster.domain, 60 * SECOND).await;
             }
-            let message = self.site.mail.take().await;
-            let Some(envelope) = open(&self.site, &message) else { continue };
+            let message = self.cluster.queue.take().await;
+            let Some(envelope) = open(&self.cluster, &message) else { continue };
             let (token, name) = (envelope.task_token.clone(), self.name.clone());
-            let begun = self.insist(
+            let begun = self.retry_until_acked(
                 move |workspace, token| {
                     let name = name.clone();
                     async move { workspace.started(&token, &name).await }.boxed()
@@ -71,7 +72,7 @@ impl Worker {
             }
             let report = self.work(&envelope).await;
             let held_up = self.is_cut_off();
-            let told = self.insist(
+            let told = self.retry_until_acked(
                 move |workspace, token| {
                     let report = report.clone();
                     async move { workspace.finished(&token, report).await }.boxed()
@@ -79,41 +80,43 @@ impl Worker {
                 &token,
             );
             let _not_wanted = told.await;
-            held_up.into_iter().for_each(|fault| self.site.faults.count(fault));
+            held_up.into_iter().for_each(|fault| self.cluster.faults.count(fault));
         }
     }
 
-    async fn insist<T: std::fmt::Debug + Send + 'static>(
+    async fn retry_until_acked<T: std::fmt::Debug + Send + 'static>(
         &self,
         ask: impl Fn(Workspace, String) -> futures::future::BoxFuture<'static, Result<T, Error>>,
         token: &str,
     ) -> Result<T, Error> {
         let token = token.to_owned();
-        if self.site.faults.strikes(self.site.lane, Fault::Poison, 20) {
+        if self.cluster.faults.injects(self.cluster.domain, Fault::Poison, 20) {
             let forged = token.clone() + "x";
-            let refused = self.site.call(|workspace| ask(workspace, forged)).await;
+            let refused = self.cluster.call(|workspace| ask(workspace, forged)).await;
             if let Some(Ok(reply)) = refused {
-                self.site.audit.complain(format!("a forged token was taken: {reply:?}"));
+                self.cluster.audit.report(format!("a forged token was taken: {reply:?}"));
             }
         }
-        self.site.insist(|workspace| ask(workspace, token.clone()), || self.is_cut_off().is_none()).await
+        self.cluster
+            .retry_until_acked(|workspace| ask(workspace, token.clone()), || self.is_cut_off().is_none())
+            .await
     }
 
-    /// Does an attempt beside its heartbeats.
+    /// Runs an attempt with its heartbeats.
     async fn work(&self, envelope: &Envelope) -> Report {
-        let attempt = Attempt::draw(&self.site, envelope);
+        let attempt = Attempt::draw(&self.cluster, envelope);
         let mut left = attempt.length;
         let interval = envelope.heartbeat_interval_ms.get() * 1_000;
         while left > 0 {
             let nap = left.min(interval);
-            self.site.world.sleep(self.site.lane, nap).await;
+            self.cluster.world.sleep(self.cluster.domain, nap).await;
             left -= nap;
             if left == 0 || self.is_cut_off().is_some() {
                 continue;
             }
             let token = envelope.task_token.clone();
             let progress = Progress { ppm: (left % 1_000_000) as u32, message: String::new() };
-            let heard = self.site.call(move |workspace| {
+            let heard = self.cluster.call(move |workspace| {
                 async move { workspace.heartbeat(&token, Some(progress)).await }.boxed()
             });
             match heard.await {
@@ -128,32 +131,44 @@ impl Worker {
                 Some(_) | None => {}
             }
         }
-        attempt.end(&self.site, envelope).await
+        attempt.end(&self.cluster, envelope).await
     }
 }
 
-/// Workers inside a node: they die with it, and begin before it is durable that they did.
-pub fn local(site: &Site, footing: &Footing, workspace: &Workspace, queue: &Arc<LocalQueue>, name: &str) {
+/// Workers inside a node: they die with it, and begin before their start is durable.
+pub fn local(
+    cluster: &Cluster,
+    spawner: &ProcessSpawner,
+    workspace: &Workspace,
+    queue: &Arc<LocalQueue>,
+    name: &str,
+) {
     for slot in 0..SLOTS {
-        let (site, workspace, queue) = (site.clone(), workspace.clone(), queue.clone());
+        let (cluster, workspace, queue) = (cluster.clone(), workspace.clone(), queue.clone());
         let name = format!("{name}/{slot}");
         let serve = async move {
             let queues = ["default".into()];
             while let Ok(deliveries) = queue.receive(&queues, 1).await {
                 for delivery in deliveries {
-                    if let Some(envelope) = open(&site, &delivery.envelope) {
-                        here(&site, &workspace, delivery, &envelope, &name).await;
+                    if let Some(envelope) = open(&cluster, &delivery.envelope) {
+                        run_local(&cluster, &workspace, delivery, &envelope, &name).await;
                     }
                 }
             }
         };
-        footing.world.spawn(footing.process, "slot", serve.boxed());
+        spawner.world.spawn(spawner.process, "slot", serve.boxed());
     }
 }
 
-async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: &Envelope, name: &str) {
+async fn run_local(
+    cluster: &Cluster,
+    workspace: &Workspace,
+    delivery: Delivery,
+    envelope: &Envelope,
+    name: &str,
+) {
     let token = &envelope.task_token;
-    let pause = || site.world.sleep(site.lane, SECOND / 20);
+    let pause = || cluster.world.sleep(cluster.domain, SECOND / 20);
     let begun = loop {
         match workspace.started_here(token, name).await {
             Err(error) if error.is_transient() => pause().await,
@@ -164,14 +179,14 @@ async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: 
     if begun.is_err() {
         return;
     }
-    let attempt = Attempt::draw(site, envelope);
-    site.world.sleep(site.lane, attempt.length / 2).await;
+    let attempt = Attempt::draw(cluster, envelope);
+    cluster.world.sleep(cluster.domain, attempt.length / 2).await;
     let asked = workspace.heartbeat(token, None).await;
     let report = match asked {
         Ok(HeartbeatReply { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
         Ok(_) | Err(_) => {
-            site.world.sleep(site.lane, attempt.length / 2).await;
-            attempt.end(site, envelope).await
+            cluster.world.sleep(cluster.domain, attempt.length / 2).await;
+            attempt.end(cluster, envelope).await
         }
     };
     while let Err(error) = workspace.finished(token, report.clone()).await {
@@ -182,13 +197,13 @@ async fn here(site: &Site, workspace: &Workspace, delivery: Delivery, envelope: 
     }
 }
 
-/// The message, if it can be believed.
-fn open(site: &Site, message: &SignedEnvelope) -> Option<Envelope> {
-    let clock = MachineClock::new(&site.world, 0);
-    site.keys.open(message, clock.now()).ok()
+/// The verified message.
+fn open(cluster: &Cluster, message: &SignedEnvelope) -> Option<Envelope> {
+    let clock = MachineClock::new(&cluster.world, 0);
+    cluster.keys.open(message, clock.now()).ok()
 }
 
-/// What an attempt is going to be like.
+/// The planned course of an attempt.
 struct Attempt {
     length: u64,
     end: u64,
@@ -196,36 +211,36 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn draw(site: &Site, envelope: &Envelope) -> Self {
-        let mut attempt = site.world.roll(site.lane, |dice| {
-            let length = match dice.below(8) {
-                0 => dice.within(0..1_000),
-                7 => dice.within(20 * SECOND..100 * SECOND),
-                _ => dice.within(10_000..8 * SECOND),
+    fn draw(cluster: &Cluster, envelope: &Envelope) -> Self {
+        let mut attempt = cluster.world.roll(cluster.domain, |rng| {
+            let length = match rng.below(8) {
+                0 => rng.within(0..1_000),
+                7 => rng.within(20 * SECOND..100 * SECOND),
+                _ => rng.within(10_000..8 * SECOND),
             };
-            Self { length, end: dice.within(0..100), obeys: dice.chance(850) }
+            Self { length, end: rng.within(0..100), obeys: rng.chance(850) }
         });
         if let Some(limit) = envelope.timeout_ms.map(|limit| limit.get() * 1_000)
             && attempt.length > limit
         {
             (attempt.length, attempt.end) = (limit, 100);
         }
-        if site.faults.is_healed() {
+        if cluster.faults.is_healed() {
             // Everything must end some day.
             attempt.end = attempt.end.min(90);
         }
         attempt
     }
 
-    async fn end(&self, site: &Site, envelope: &Envelope) -> Report {
+    async fn end(&self, cluster: &Cluster, envelope: &Envelope) -> Report {
         let failed = |code| Report::failed(TaskError::new(code, "boom"));
         let usage = Some(Usage { cpu_ms: self.length / 1_000, ..Usage::default() });
         let report = match self.end {
-            0..=79 => match store(site, envelope, OutputState::Committed).await {
+            0..=79 => match store(cluster, envelope, OutputState::Committed).await {
                 Some(outputs) => Report { outputs: outputs.into(), ..Report::succeeded() },
                 None => failed(ErrorCode::DiskFull),
             },
-            80..=85 => match store(site, envelope, OutputState::Quarantined).await {
+            80..=85 => match store(cluster, envelope, OutputState::Quarantined).await {
                 Some(outputs) => Report { outputs: outputs.into(), ..failed(ErrorCode::CheckFailed) },
                 None => failed(ErrorCode::DiskFull),
             },
@@ -236,11 +251,11 @@ impl Attempt {
             _ => Report::new(Outcome::TimedOut),
         };
         let report = Report { usage, ..report };
-        if site.faults.strikes(site.lane, Fault::Poison, 30) { nonsense(report) } else { report }
+        if cluster.faults.injects(cluster.domain, Fault::Poison, 30) { nonsense(report) } else { report }
     }
 }
 
-/// A report that says the same twice, the second time otherwise, and speaks of what is none of its business.
+/// A malformed report: it repeats an output with another state, and names foreign assets.
 fn nonsense(report: Report) -> Report {
     let again = report.outputs.iter().map(|output| OutputReport {
         row_count: Some(u64::MAX),
@@ -265,12 +280,12 @@ enum Lie {
 }
 
 impl Lie {
-    fn draw(site: &Site) -> Option<Self> {
-        if !site.faults.strikes(site.lane, Fault::Poison, 40) {
+    fn draw(cluster: &Cluster) -> Option<Self> {
+        if !cluster.faults.injects(cluster.domain, Fault::Poison, 40) {
             return None;
         }
         let lies = [Self::NoMarker, Self::FailedCheck, Self::NoCheck];
-        Some(lies[site.world.roll(site.lane, |dice| dice.below(lies.len()))])
+        Some(lies[cluster.world.roll(cluster.domain, |rng| rng.below(lies.len()))])
     }
 }
 
@@ -293,24 +308,25 @@ fn results(checks: &[CheckDef], state: OutputState, lie: Option<Lie>) -> Vec<Che
     checks.iter().map(result).collect()
 }
 
-/// Writes what an attempt makes: the data, and last the marker that it is whole.
-async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
+/// Writes the outputs of an attempt: the data, and last the commit marker.
+async fn store(cluster: &Cluster, envelope: &Envelope, state: OutputState) -> Option<Vec<OutputReport>> {
     let mut reports = Vec::new();
     let Some(work) = &envelope.work else { return Some(reports) };
-    let (client, partition) = (site.bucket.client(site.lane, &site.faults), envelope.task_key.partition());
-    let lie = Lie::draw(site);
+    let (client, partition) =
+        (cluster.bucket.client(cluster.domain, &cluster.faults), envelope.task_key.partition());
+    let lie = Lie::draw(cluster);
     for output in &work.outputs {
         let (dir, marker) = match state {
             OutputState::Quarantined => (
-                site.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
+                cluster.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),
                 "_reason.json",
             ),
             OutputState::Committed | OutputState::Discarded | OutputState::Missing => (
-                site.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
+                cluster.layout.materialization(&output.asset, partition.as_ref(), output.materialization_id),
                 "_commit.json",
             ),
         };
-        let path = Path::from(format!("{}/{dir}/{marker}", site.prefix()));
+        let path = Path::from(format!("{}/{dir}/{marker}", cluster.prefix()));
         let mut tries = 0;
         let is_stored = lie != Some(Lie::NoMarker) || state != OutputState::Committed;
         while is_stored && client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
@@ -318,7 +334,7 @@ async fn store(site: &Site, envelope: &Envelope, state: OutputState) -> Option<V
             if tries == 8 {
                 return None;
             }
-            site.world.sleep(site.lane, SECOND << tries).await;
+            cluster.world.sleep(cluster.domain, SECOND << tries).await;
         }
         reports.push(OutputReport {
             format: Some(DataFormat::Parquet),

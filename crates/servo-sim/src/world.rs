@@ -1,7 +1,7 @@
-//! Time and turns: one thread, one clock, and dice that decide who is next.
+//! The simulated scheduler: one thread, one clock, and a random generator that decides which task is next.
 //!
 //! Everything that happens is either a task that was woken or an event whose time has come. Tasks belong to a
-//! process, which can be killed or frozen. Processes belong to a lane: lanes share the clock and nothing else, so
+//! process, which can be killed or frozen. Processes belong to a domain: domains share the clock and nothing else, so
 //! what happens in one does not depend on whether the other is there.
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 
-/// Part of the world that shares nothing but the clock with the others.
-pub type Lane = u8;
+/// A part of the world that shares nothing but the clock with the others.
+pub type Domain = u8;
 
 const LANES: usize = 4;
 
@@ -43,8 +43,8 @@ struct Inner {
     free: Vec<u32>,
     processes: BTreeMap<ProcessId, Process>,
     next_process: ProcessId,
-    dice: [Dice; LANES],
-    turns: Dice,
+    rng: [Rng; LANES],
+    turns: Rng,
     steps: u64,
     hash: u64,
     trace: Option<Vec<String>>,
@@ -53,7 +53,7 @@ struct Inner {
 struct Task {
     process: ProcessId,
     name: &'static str,
-    /// Grows from task to task.
+    /// Creation number of the task.
     born: u64,
     /// Absent while it is being polled.
     future: Option<BoxFuture<'static, ()>>,
@@ -63,25 +63,25 @@ struct Task {
 
 struct Process {
     name: String,
-    lane: Lane,
+    domain: Domain,
     frozen: bool,
-    /// Tasks that were woken while it was frozen.
+    /// Tasks that were woken while the process was paused.
     waiting: Vec<u32>,
-    /// What happens to it after so many more turns of its tasks.
-    doom: Option<(u64, Happening)>,
+    /// A planned event after so many more turns of its tasks.
+    interrupt_after: Option<(u64, Happening)>,
 }
 
 /// Wakes a task once, however often it is called before the task's turn.
 struct Signal {
     task: u32,
-    lane: Lane,
+    domain: Domain,
     queued: AtomicBool,
     woken: Arc<Mutex<Woken>>,
 }
 
 impl Signal {
-    /// The task is gone: wakers that are still around wake nobody. False if its number is queued, and can be given away
-    /// only when its turn has passed.
+    /// Detaches the task: later wake-ups do nothing. False if its number is still queued, and can be reused only after
+    /// its turn.
     fn silence(&self) -> bool {
         !self.queued.swap(true, Ordering::Relaxed)
     }
@@ -90,7 +90,7 @@ impl Signal {
 impl Wake for Signal {
     fn wake(self: Arc<Self>) {
         if !self.queued.swap(true, Ordering::Relaxed) {
-            lock(&self.woken).0[usize::from(self.lane)].push(self.task);
+            lock(&self.woken).0[usize::from(self.domain)].push(self.task);
         }
     }
 }
@@ -104,7 +104,7 @@ enum What {
 
 struct Due {
     at: u64,
-    /// Dice of the lane, then the order of arrival: two events of one moment come in any order.
+    /// A random number of the domain, then the order of arrival: two events of one moment come in any order.
     tie: u32,
     order: u64,
     what: What,
@@ -146,8 +146,8 @@ impl World {
             free: Vec::new(),
             processes: BTreeMap::new(),
             next_process: 1,
-            dice: std::array::from_fn(|lane| Dice::fork(seed, 100 + lane as u64)),
-            turns: Dice::fork(seed, 99),
+            rng: std::array::from_fn(|domain| Rng::fork(seed, 100 + domain as u64)),
+            turns: Rng::fork(seed, 99),
             steps: 0,
             hash: seed,
             trace: traced.then(Vec::new),
@@ -160,22 +160,22 @@ impl World {
         lock(&self.inner).now
     }
 
-    /// What has happened so far, counted: turns of tasks and events.
+    /// The number of turns of tasks and events so far.
     pub fn steps(&self) -> u64 {
         lock(&self.inner).steps
     }
 
-    /// A number that differs if other things happened, or in another order.
+    /// Hash of everything that happened, and its order.
     pub fn hash(&self) -> u64 {
         lock(&self.inner).hash
     }
 
-    /// Throws the dice of a lane.
-    pub fn roll<T>(&self, lane: Lane, throw: impl FnOnce(&mut Dice) -> T) -> T {
-        throw(&mut lock(&self.inner).dice[usize::from(lane)])
+    /// Draws from the random generator of a domain.
+    pub fn roll<T>(&self, domain: Domain, throw: impl FnOnce(&mut Rng) -> T) -> T {
+        throw(&mut lock(&self.inner).rng[usize::from(domain)])
     }
 
-    /// Notes what happened: into the hash always, into the trace if somebody reads it.
+    /// Records an event: into the hash always, into the trace if enabled.
     pub fn note(&self, what: &str, detail: impl FnOnce() -> String) {
         let mut inner = lock(&self.inner);
         inner.mix(what.as_bytes());
@@ -185,27 +185,28 @@ impl World {
         }
     }
 
-    /// Makes bytes part of the hash.
+    /// Adds bytes to the hash.
     pub fn mix(&self, bytes: &[u8]) {
         lock(&self.inner).mix(bytes);
     }
 
-    /// What was noted, if it was.
+    /// The trace, if it was requested.
     pub fn trace(&self) -> Vec<String> {
         lock(&self.inner).trace.clone().unwrap_or_default()
     }
 
     /// A new process.
-    pub fn process(&self, lane: Lane, name: impl Into<String>) -> ProcessId {
+    pub fn process(&self, domain: Domain, name: impl Into<String>) -> ProcessId {
         let mut inner = lock(&self.inner);
         let id = inner.next_process;
         inner.next_process += 1;
-        let process = Process { name: name.into(), lane, frozen: false, waiting: Vec::new(), doom: None };
+        let process =
+            Process { name: name.into(), domain, frozen: false, waiting: Vec::new(), interrupt_after: None };
         inner.processes.insert(id, process);
         id
     }
 
-    /// What is alive: names of processes and their tasks.
+    /// Live processes and their tasks.
     pub fn alive(&self) -> Vec<String> {
         let inner = lock(&self.inner);
         let tasks = inner.tasks.iter().flatten();
@@ -216,17 +217,17 @@ impl World {
         told.collect()
     }
 
-    /// Starts a task. Nothing happens if its process is dead.
+    /// Spawns a task. Does nothing if its process is dead.
     pub fn spawn(&self, process: ProcessId, name: &'static str, future: BoxFuture<'static, ()>) {
         let mut inner = lock(&self.inner);
-        let Some(lane) = inner.processes.get(&process).map(|process| process.lane) else {
+        let Some(domain) = inner.processes.get(&process).map(|process| process.domain) else {
             drop(inner);
             drop(future);
             return;
         };
         let number = inner.free.pop().unwrap_or(inner.tasks.len() as u32);
         let woken = Arc::clone(&self.woken);
-        let signal = Arc::new(Signal { task: number, lane, queued: AtomicBool::new(true), woken });
+        let signal = Arc::new(Signal { task: number, domain, queued: AtomicBool::new(true), woken });
         let waker = Waker::from(Arc::clone(&signal));
         let born = inner.next_order;
         inner.next_order += 1;
@@ -236,33 +237,33 @@ impl World {
             None => inner.tasks.push(task),
         }
         drop(inner);
-        lock(&self.woken).0[usize::from(lane)].push(number);
+        lock(&self.woken).0[usize::from(domain)].push(number);
     }
 
-    /// Ends a process at once, as `kill -9` does: nothing of it runs any more.
+    /// Kills a process at once, as `kill -9` does.
     pub fn kill(&self, process: ProcessId) {
         let mut inner = lock(&self.inner);
         let Some(dead) = inner.processes.remove(&process) else { return };
-        let mut remains = Vec::new();
+        let mut leak_check = Vec::new();
         for (number, slot) in inner.tasks.iter_mut().enumerate() {
             if let Some(task) = slot.take_if(|task| task.process == process) {
                 // A number that is queued to be woken is given away only when its turn has passed.
-                remains.push((number as u32, task));
+                leak_check.push((number as u32, task));
             }
         }
         // Whoever hears of their end hears of it in this order. Numbers depend on who else lives in this world.
-        remains.sort_by_key(|(_, task)| task.born);
-        for (number, task) in &remains {
+        leak_check.sort_by_key(|(_, task)| task.born);
+        for (number, task) in &leak_check {
             if task.signal.silence() {
                 inner.free.push(*number);
             }
         }
         drop(inner);
-        drop(remains);
+        drop(leak_check);
         self.note("killed", || dead.name);
     }
 
-    /// Nothing happens any more. Whatever waits for something in this world holds it, and is held by it, until then.
+    /// Stops the simulation. Tasks that wait for an event hold the world, and are held by it, until then.
     pub fn end(&self) {
         let mut inner = lock(&self.inner);
         let Inner { tasks, events, processes, .. } = &mut *inner;
@@ -271,48 +272,53 @@ impl World {
         drop(ended);
     }
 
-    /// Tells, once nobody should, whether somebody still holds this world.
-    pub fn remains(&self) -> Remains {
-        Remains(Arc::downgrade(&self.inner))
+    /// Returns a handle that tells whether the world was freed.
+    pub fn leak_check(&self) -> LeakCheck {
+        LeakCheck(Arc::downgrade(&self.inner))
     }
 
-    /// Stops a process as SIGSTOP does, until it is thawed.
+    /// Pauses a process as SIGSTOP does, until it is resumed.
     pub fn freeze(&self, process: ProcessId) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
             process.frozen = true;
         }
     }
 
-    /// Lets something happen to a process between two turns of its tasks: after so many of them, at whatever time that
-    /// is. It does not happen if the process is gone before.
-    pub fn doom(&self, process: ProcessId, turns: u64, happening: impl FnOnce(&World) + Send + 'static) {
+    /// Schedules an event for a process after so many turns of its tasks, at whatever time that is. Dropped if the
+    /// process ends before.
+    pub fn interrupt_after(
+        &self,
+        process: ProcessId,
+        turns: u64,
+        happening: impl FnOnce(&World) + Send + 'static,
+    ) {
         if let Some(process) = lock(&self.inner).processes.get_mut(&process) {
-            process.doom = Some((turns, Box::new(happening)));
+            process.interrupt_after = Some((turns, Box::new(happening)));
         }
     }
 
-    /// Lets a frozen process go on.
+    /// Resumes a paused process.
     pub fn thaw(&self, process: ProcessId) {
-        let (lane, waiting) = {
+        let (domain, waiting) = {
             let mut inner = lock(&self.inner);
             let Some(process) = inner.processes.get_mut(&process) else { return };
             process.frozen = false;
-            (process.lane, std::mem::take(&mut process.waiting))
+            (process.domain, std::mem::take(&mut process.waiting))
         };
-        lock(&self.woken).0[usize::from(lane)].extend(waiting);
+        lock(&self.woken).0[usize::from(domain)].extend(waiting);
     }
 
-    /// Lets something happen later.
-    pub fn after(&self, lane: Lane, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
-        lock(&self.inner).schedule(lane, micros, What::Happen(Box::new(happening)));
+    /// Schedules an event.
+    pub fn after(&self, domain: Domain, micros: u64, happening: impl FnOnce(&World) + Send + 'static) {
+        lock(&self.inner).schedule(domain, micros, What::Happen(Box::new(happening)));
     }
 
     /// Ready when this much time has passed.
-    pub fn sleep(&self, lane: Lane, micros: u64) -> Sleep {
-        Sleep { world: self.clone(), lane, micros, state: None }
+    pub fn sleep(&self, domain: Domain, micros: u64) -> Sleep {
+        Sleep { world: self.clone(), domain, micros, state: None }
     }
 
-    /// One turn of one task, or one event; false if nothing can ever happen again.
+    /// Runs one turn of one task, or one event; false if there is nothing left to run.
     pub fn step(&self) -> bool {
         if let Some(number) = self.next_woken() {
             self.poll(number);
@@ -343,14 +349,14 @@ impl World {
     /// Steps until a future is ready; none if there is nothing left to do, or too much.
     pub fn run_until<T>(
         &self,
-        lane: Lane,
+        domain: Domain,
         most_steps: u64,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T>
     where
         T: Send + 'static,
     {
-        let process = self.process(lane, "until");
+        let process = self.process(domain, "until");
         let answer = Arc::new(Mutex::new(None));
         let put = Arc::clone(&answer);
         self.spawn(
@@ -374,18 +380,18 @@ impl World {
         }
     }
 
-    /// A task of some lane whose turn it is, in any order.
+    /// A random woken task of some domain.
     fn next_woken(&self) -> Option<u32> {
         let mut woken = lock(&self.woken);
-        let lanes: usize = woken.0.iter().filter(|lane| !lane.is_empty()).count();
-        if lanes == 0 {
+        let domains: usize = woken.0.iter().filter(|domain| !domain.is_empty()).count();
+        if domains == 0 {
             return None;
         }
         let mut inner = lock(&self.inner);
-        let chosen = if lanes == 1 { 0 } else { inner.turns.below(lanes) };
-        let lane = (0..LANES).filter(|lane| !woken.0[*lane].is_empty()).nth(chosen)?;
-        let queue = &mut woken.0[lane];
-        let at = if queue.len() == 1 { 0 } else { inner.dice[lane].below(queue.len()) };
+        let chosen = if domains == 1 { 0 } else { inner.turns.below(domains) };
+        let domain = (0..LANES).filter(|domain| !woken.0[*domain].is_empty()).nth(chosen)?;
+        let queue = &mut woken.0[domain];
+        let at = if queue.len() == 1 { 0 } else { inner.rng[domain].below(queue.len()) };
         Some(queue.swap_remove(at))
     }
 
@@ -415,7 +421,7 @@ impl World {
         }
     }
 
-    /// After the turn of a task: it waits for the next one, or it is over.
+    /// Puts a task back after its turn, or drops it if it is done.
     fn put_back(&self, number: u32, future: BoxFuture<'static, ()>, waker: &Waker, goes_on: bool) {
         let mut inner = lock(&self.inner);
         let slot = &mut inner.tasks[number as usize];
@@ -441,20 +447,20 @@ impl World {
 }
 
 impl Process {
-    /// A turn of one of its tasks is taken: what has to happen after it.
+    /// Counts a turn of one of its tasks; returns the event scheduled after it.
     fn take_turn(&mut self) -> Option<Happening> {
-        let (turns, happening) = self.doom.take()?;
+        let (turns, happening) = self.interrupt_after.take()?;
         if turns <= 1 {
             return Some(happening);
         }
-        self.doom = Some((turns - 1, happening));
+        self.interrupt_after = Some((turns - 1, happening));
         None
     }
 }
 
 impl Inner {
-    fn schedule(&mut self, lane: Lane, micros: u64, what: What) {
-        let tie = self.dice[usize::from(lane)].draw() as u32;
+    fn schedule(&mut self, domain: Domain, micros: u64, what: What) {
+        let tie = self.rng[usize::from(domain)].draw() as u32;
         let order = self.next_order;
         self.next_order += 1;
         self.events.push(Due { at: self.now.saturating_add(micros), tie, order, what });
@@ -474,7 +480,7 @@ impl Inner {
 /// Ready when its time has come.
 pub struct Sleep {
     world: World,
-    lane: Lane,
+    domain: Domain,
     micros: u64,
     state: Option<(u64, Arc<AtomicBool>)>,
 }
@@ -490,9 +496,9 @@ impl Future for Sleep {
             Some(_) => Poll::Pending,
             None => {
                 let cancelled = Arc::new(AtomicBool::new(false));
-                let (lane, micros) = (self.lane, self.micros);
+                let (domain, micros) = (self.domain, self.micros);
                 self.state = Some((inner.now.saturating_add(micros), Arc::clone(&cancelled)));
-                inner.schedule(lane, micros, What::Wake(context.waker().clone(), cancelled));
+                inner.schedule(domain, micros, What::Wake(context.waker().clone(), cancelled));
                 Poll::Pending
             }
         }
@@ -507,11 +513,11 @@ impl Drop for Sleep {
     }
 }
 
-/// What is left of a world that has ended: nothing, unless something in it holds itself.
-pub struct Remains(Weak<Mutex<Inner>>);
+/// Detects leaks after a world has ended: empty, unless a part of it holds itself.
+pub struct LeakCheck(Weak<Mutex<Inner>>);
 
-impl Remains {
-    /// Whether its memory has been given back.
+impl LeakCheck {
+    /// Whether its memory was freed.
     pub fn are_gone(&self) -> bool {
         self.0.strong_count() == 0
     }

@@ -7,7 +7,7 @@ use servo_sim::model::{Log, Rules, history};
 
 const RUN: &str = "run_aaaaaaaaaaaaaaaaaaaaaaaaaa";
 
-/// A log that can be broken: number, epoch and events of each batch.
+/// A log under construction: number, epoch and events of each batch.
 struct Draft {
     batches: Vec<(u64, u64, Vec<Value>)>,
     events: u32,
@@ -56,7 +56,7 @@ impl Draft {
     }
 
     fn stop(&mut self) -> &mut Self {
-        self.event("RunCancelRequested", "cancel", json!({ "run_id": RUN, "actor": "me" }))
+        self.event("RunCancelRequested", "cancel", json!({ "run_id": RUN }))
     }
 
     fn set(&mut self, batch: usize, event: usize, field: &str, value: &str) {

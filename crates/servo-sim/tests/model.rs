@@ -1,4 +1,4 @@
-//! The model and the fold come to the same, whatever happens; and bad logs are noticed.
+//! The model and the fold agree on every history; and bad logs are detected.
 
 mod support;
 
@@ -12,7 +12,7 @@ use servo_engine::{Applied, Event, EventKind, RunState, State, TaskState};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_sim::model::{Log, Model, Rules, Tables, Verdict, history};
 use servo_store::{Blobs, CountingPutIds, Layout, MemoryBlobs};
-use support::{Story, World, empty, log_of, owner, stories};
+use support::{History, World, empty, log_of, owner, stories};
 
 const CASES: u32 = 256;
 
@@ -35,7 +35,7 @@ fn fold(state: &mut State, batches: &[Vec<Event>]) -> Vec<(EventId, bool)> {
     applied
 }
 
-/// Which events have left a trace.
+/// The applied events.
 fn accepted(model: &Model) -> Vec<(EventId, bool)> {
     model.verdicts.iter().map(|(id, verdict)| (*id, !matches!(verdict, Verdict::Ignored(_)))).collect()
 }
@@ -101,7 +101,7 @@ proptest! {
     }
 }
 
-async fn differences_of_tables(story: &Story) -> Vec<String> {
+async fn differences_of_tables(story: &History) -> Vec<String> {
     let mut world = World::play(story);
     let (settings, (tenant, workspace)) = (world.settings(), owner());
     let layout = Layout::new(tenant, workspace);

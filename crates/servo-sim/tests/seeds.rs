@@ -20,7 +20,7 @@ fn whatever_goes_wrong_nothing_is_lost_doubled_or_stuck() {
     }
     assert!(report.failed.is_empty(), "{} of {} seeds failed", report.failed.len(), report.seeds);
     assert_eq!(report.seeds, SEEDS);
-    assert_eq!(report.idle_faults(), [], "a fault that never struck proves nothing");
+    assert_eq!(report.unused_faults(), [], "a fault that never took effect proves nothing");
     assert!(report.twice >= SEEDS / 100 && report.beside >= SEEDS / 100, "some were run once more");
 }
 
@@ -62,9 +62,9 @@ fn a_killed_process_ends_in_the_same_order_with_a_neighbour() {
 #[test]
 fn what_is_cut_out_of_a_scenario_does_not_happen() {
     let whole = Scenario::of(3);
-    let cut = servo_sim::shrink::Cut { wishes: (1..whole.wishes.len()).collect(), ..Default::default() };
+    let cut = servo_sim::shrink::Cut { requests: (1..whole.requests.len()).collect(), ..Default::default() };
     let least = run(&cut.of(&whole), How { traced: true, ..How::default() });
     assert_eq!(least.wrong, Vec::<String>::new());
-    let wishes = least.trace.iter().filter(|line| line.contains(" wish ")).count();
-    assert_eq!(wishes, 1, "the first deployment is left");
+    let requests = least.trace.iter().filter(|line| line.contains(" request ")).count();
+    assert_eq!(requests, 1, "the first deployment is left");
 }

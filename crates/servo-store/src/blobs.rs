@@ -8,13 +8,13 @@ use bytes::Bytes;
 use crate::ErrorKind;
 use crate::error::Source;
 
-/// What came of [`Blobs::put_if_absent`].
+/// The result of [`Blobs::put_if_absent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PutOutcome {
     /// It was not there, and now is, durably.
     Created,
-    /// Something of that name was there already. It may be this very value, if an answer was lost on the way:
-    /// values that matter carry a put id, so that the caller can read it back and tell.
+    /// A blob of that name exists already. It may be this very value, if a response was lost: values that matter carry
+    /// a put id, so that the caller can read it back and tell.
     Exists,
 }
 
@@ -86,7 +86,7 @@ pub enum BlobError {
         name: String,
         /// Which store.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -98,7 +98,7 @@ pub enum BlobError {
         name: String,
         /// Which store.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -110,7 +110,7 @@ pub enum BlobError {
         name: String,
         /// Which store.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -118,7 +118,7 @@ pub enum BlobError {
 }
 
 impl BlobError {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } => ErrorKind::NotFound,
@@ -130,7 +130,7 @@ impl BlobError {
     }
 }
 
-/// What the names of unfinished files begin with.
+/// Prefix of the names of unfinished files.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 const LONGEST_NAME: usize = 900;
 const LONGEST_PART: usize = 200;

@@ -18,13 +18,13 @@ const SYNCED_ONE_BY_ONE: usize = 4;
 /// The data of one workspace.
 #[derive(Clone)]
 pub struct DataRoot {
-    /// What the names of places begin with, for workers.
+    /// Prefix of storage locations, for workers.
     uri: String,
-    place: Place,
+    location: Location,
 }
 
 #[derive(Clone)]
-enum Place {
+enum Location {
     Directory(PathBuf),
     Bucket(Arc<dyn Blobs>),
 }
@@ -35,47 +35,47 @@ impl DataRoot {
         let home = std::path::absolute(root)?.join(layout.prefix());
         // The only character of a path that means something in such a URI.
         let uri = format!("file://{}", home.to_string_lossy().replace('%', "%25"));
-        Ok(Self { uri, place: Place::Directory(home) })
+        Ok(Self { uri, location: Location::Directory(home) })
     }
 
     /// At a URL such as `s3://bucket/path`, or in a directory if it is none.
-    pub fn open(place: &str, layout: &Layout) -> Result<Self, StoreUrlError> {
-        let local = match place.strip_prefix("file://") {
+    pub fn open(location: &str, layout: &Layout) -> Result<Self, StoreUrlError> {
+        let local = match location.strip_prefix("file://") {
             Some(path) => Some(path.replace("%25", "%")),
-            None => (!place.contains("://")).then(|| place.to_owned()),
+            None => (!location.contains("://")).then(|| location.to_owned()),
         };
         if let Some(path) = local {
             return Self::directory(Path::new(&path), layout)
-                .map_err(|error| StoreUrlError::new(place, Box::new(error)));
+                .map_err(|error| StoreUrlError::new(location, Box::new(error)));
         }
-        let (store, path) = open_object_store(place, [])?;
-        let uri = format!("{}/{}", place.trim_end_matches('/'), layout.prefix());
+        let (store, path) = open_object_store(location, [])?;
+        let uri = format!("{}/{}", location.trim_end_matches('/'), layout.prefix());
         Ok(Self::bucket(uri, Arc::new(ObjectBlobs::new(store, &path, layout))))
     }
 
     /// In blobs of the workspace that workers know by a URI.
     pub fn bucket(uri: String, blobs: Arc<dyn Blobs>) -> Self {
-        Self { uri, place: Place::Bucket(blobs) }
+        Self { uri, location: Location::Bucket(blobs) }
     }
 
-    /// The name of a place, for workers: `name` is as [`Layout`] gives it.
+    /// The name of a location, for workers: `name` is as [`Layout`] gives it.
     pub fn uri(&self, name: &str) -> String {
         format!("{}/{name}", self.uri)
     }
 
     /// The directory that everything is in, if it is one of this machine.
     pub fn local(&self) -> Option<&Path> {
-        match &self.place {
-            Place::Directory(home) => Some(home),
-            Place::Bucket(_) => None,
+        match &self.location {
+            Location::Directory(home) => Some(home),
+            Location::Bucket(_) => None,
         }
     }
 
     /// Writes small files, replacing what was there. Durable when it returns.
     pub async fn put_all(&self, files: Vec<(String, Bytes)>) -> Result<(), DataError> {
-        match &self.place {
-            Place::Directory(home) => put_all(home, &files).map_err(DataError::Files),
-            Place::Bucket(blobs) => {
+        match &self.location {
+            Location::Directory(home) => put_all(home, &files).map_err(DataError::Files),
+            Location::Bucket(blobs) => {
                 for (name, bytes) in files {
                     blobs.put(&name, bytes).await?;
                 }
@@ -86,9 +86,9 @@ impl DataRoot {
 
     /// Whether a file is there.
     pub async fn has(&self, name: &str) -> Result<bool, DataError> {
-        match &self.place {
-            Place::Directory(home) => Ok(home.join(name).is_file()),
-            Place::Bucket(blobs) => match blobs.size(name).await {
+        match &self.location {
+            Location::Directory(home) => Ok(home.join(name).is_file()),
+            Location::Bucket(blobs) => match blobs.size(name).await {
                 Ok(_) => Ok(true),
                 Err(BlobError::NotFound { .. }) => Ok(false),
                 Err(error) => Err(error.into()),
@@ -98,13 +98,13 @@ impl DataRoot {
 
     /// The contents of a small file; none if it is not there.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, DataError> {
-        match &self.place {
-            Place::Directory(home) => match fs::read(home.join(name)) {
+        match &self.location {
+            Location::Directory(home) => match fs::read(home.join(name)) {
                 Ok(bytes) => Ok(Some(bytes.into())),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(DataError::Files(error)),
             },
-            Place::Bucket(blobs) => match blobs.get(name).await {
+            Location::Bucket(blobs) => match blobs.get(name).await {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(BlobError::NotFound { .. }) => Ok(None),
                 Err(error) => Err(error.into()),
@@ -114,12 +114,12 @@ impl DataRoot {
 
     /// Removes a directory and what is in it, if it is there.
     pub async fn remove(&self, dir: &str) -> Result<(), DataError> {
-        match &self.place {
-            Place::Directory(home) => match fs::remove_dir_all(home.join(dir)) {
+        match &self.location {
+            Location::Directory(home) => match fs::remove_dir_all(home.join(dir)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DataError::Files(error)),
                 Ok(()) | Err(_) => Ok(()),
             },
-            Place::Bucket(blobs) => {
+            Location::Bucket(blobs) => {
                 for (name, _) in blobs.list(dir).await? {
                     blobs.delete(&name).await?;
                 }
@@ -130,9 +130,9 @@ impl DataRoot {
 
     /// Moves a directory to a name that is free, or was moved to before. Durable when it returns.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), DataError> {
-        match &self.place {
-            Place::Directory(home) => rename(&home.join(from), &home.join(to)).map_err(DataError::Files),
-            Place::Bucket(blobs) => {
+        match &self.location {
+            Location::Directory(home) => rename(&home.join(from), &home.join(to)).map_err(DataError::Files),
+            Location::Bucket(blobs) => {
                 let files = blobs.list(from).await?;
                 for (name, _) in &files {
                     let target = format!("{to}{}", &name[from.len()..]);

@@ -1,4 +1,4 @@
-//! What can go wrong, said in terms of what the caller should do about it.
+//! Errors, classified by what the caller should do about them.
 
 use std::io;
 
@@ -7,10 +7,10 @@ use crate::Seq;
 /// Any underlying error.
 pub(crate) type Source = Box<dyn std::error::Error + Send + Sync + 'static>;
 
-/// What an error means for the caller, whatever it was about.
+/// The meaning of an error for the caller, whatever it was about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Somebody else committed first: read what they wrote, decide again.
+    /// Another writer committed first: read its record, decide again.
     Conflict,
     /// This writer has been deposed: stop, reopen, do not retry.
     Fenced,
@@ -33,14 +33,14 @@ pub enum ErrorKind {
 /// Why a batch was not appended.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// Somebody else's record has that number, or the number is not the next one.
+    /// Another writer's record has that number, or the number is not the next one.
     #[error("batch {seq} was not appended to {location}: {reason}; read from {seq} and decide again")]
     Conflict {
         /// The refused number.
         seq: Seq,
         /// Which log.
         location: String,
-        /// What is there instead.
+        /// The conflicting record.
         reason: String,
     },
     /// The number is below the boundary, or a writer of a newer epoch has it.
@@ -52,7 +52,7 @@ pub enum AppendError {
         seq: Seq,
         /// Which log.
         location: String,
-        /// What gave it away.
+        /// The evidence.
         reason: String,
     },
     /// No space or no quota left. Nothing was acknowledged.
@@ -62,7 +62,7 @@ pub enum AppendError {
     Full {
         /// Which file or log.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -73,7 +73,7 @@ pub enum AppendError {
     Unavailable {
         /// Which object or log.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -85,7 +85,7 @@ pub enum AppendError {
         seq: Seq,
         /// Which log.
         location: String,
-        /// What is wrong with it.
+        /// The problem with the record.
         reason: String,
     },
     /// The operating system or the store refused.
@@ -93,7 +93,7 @@ pub enum AppendError {
     Io {
         /// Which file, object or log.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -101,7 +101,7 @@ pub enum AppendError {
 }
 
 impl AppendError {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Conflict { .. } => ErrorKind::Conflict,
@@ -145,9 +145,9 @@ pub enum ReadError {
         line: u64,
         /// Where that line begins.
         offset: u64,
-        /// What is wrong with it.
+        /// The kind of damage.
         damage: Damage,
-        /// What to do.
+        /// A hint for the operator.
         hint: &'static str,
     },
     /// These batches have been deleted.
@@ -165,7 +165,7 @@ pub enum ReadError {
     Unavailable {
         /// Which object or log.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -175,7 +175,7 @@ pub enum ReadError {
     Io {
         /// Which file or object.
         location: String,
-        /// What was being done.
+        /// The operation that failed.
         action: &'static str,
         /// The error of the store.
         source: Source,
@@ -183,7 +183,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Corrupt { .. } => ErrorKind::Corrupt,
@@ -221,15 +221,15 @@ impl ReadError {
     }
 }
 
-/// What is wrong with a stored batch.
+/// The damage of a stored batch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The bytes do not match their checksum.
     #[error("the checksum is {actual:08x} but the line says {expected:08x}")]
     Checksum {
-        /// What the line says.
+        /// The checksum in the line.
         expected: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         actual: u32,
     },
     /// Not a line of this format.
@@ -265,19 +265,19 @@ pub enum OpenError {
     Locked {
         /// The lock file.
         path: String,
-        /// Who holds it, as it says itself.
+        /// The holder, as it describes itself.
         holder: String,
     },
-    /// What is stored could not be read.
+    /// The stored log could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What must be written to open it could not be written.
+    /// The files that opening requires could not be written.
     #[error(transparent)]
     Write(#[from] AppendError),
 }
 
 impl OpenError {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Locked { .. } => ErrorKind::Locked,

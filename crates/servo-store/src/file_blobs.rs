@@ -57,7 +57,8 @@ impl FileBlobs {
         self.inner.path(name)
     }
 
-    /// Removes what processes before this one have begun to write and not finished. Only for the one writer of a workspace.
+    /// Removes what processes before this one have begun to write and not finished. Only for the one writer of a
+    /// workspace.
     pub fn remove_unfinished(&self, dirs: &[&str]) -> io::Result<()> {
         dirs.iter().try_for_each(|dir| self.inner.remove_unfinished(&self.inner.home.join(dir)))
     }

@@ -23,7 +23,7 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
 /// Keeps a lock for as long as it lives.
 pub trait FileLock: fmt::Debug + Send + Sync {}
 
-/// What came of trying to lock.
+/// The result of trying to lock.
 #[derive(Debug)]
 pub enum LockOutcome {
     /// Held until dropped, or until the process ends.
@@ -61,7 +61,7 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Deletes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
-    /// What is in a directory, sorted by name.
+    /// The entries of a directory, sorted by name.
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;

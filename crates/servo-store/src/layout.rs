@@ -15,7 +15,7 @@ use crate::Seq;
 /// Longer partition keys are hashed: a name of a file has at most 255 bytes.
 const LONGEST_NAME: usize = 200;
 
-/// What a Parquet file of a table is.
+/// The kind of a table's Parquet file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TableFileKind {
     /// Rows changed since the last flush.
@@ -59,7 +59,7 @@ impl Layout {
         Self { tenant, workspace }
     }
 
-    /// Whose workspace it is.
+    /// The tenant that owns the workspace.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }
@@ -69,7 +69,7 @@ impl Layout {
         &self.workspace
     }
 
-    /// What every name of this workspace begins with, without a slash at the end.
+    /// Prefix of every name of this workspace, without a slash at the end.
     pub fn prefix(&self) -> String {
         format!("tenant={}/workspace={}", self.tenant, self.workspace)
     }
@@ -174,7 +174,7 @@ impl Layout {
         format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
     }
 
-    /// What the code of an attempt has printed.
+    /// The log of an attempt.
     pub fn attempt_log(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
         format!("logs/{run}/{}/attempt={attempt}.jsonl", cloud_task_id('t', task.as_str()))
     }

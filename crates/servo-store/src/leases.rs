@@ -42,7 +42,7 @@ pub enum LeaseError {
     Damaged {
         /// The record.
         name: String,
-        /// What is wrong.
+        /// The problem with the record.
         reason: String,
     },
     /// Others kept changing it.
@@ -54,7 +54,7 @@ pub enum LeaseError {
 }
 
 impl LeaseError {
-    /// What it means for the caller.
+    /// The meaning of the error for the caller.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Blob(error) => error.kind(),
@@ -142,7 +142,7 @@ impl Leases {
         self.raise(now, 0).await
     }
 
-    /// As [`Self::renew`], with this epoch or a higher one. Whoever comes next has a higher one still.
+    /// As [`Self::renew`], with this epoch or a higher one. The next holder has a higher one still.
     pub async fn raise(&self, now: Timestamp, least: u64) -> Result<Option<Lease>, LeaseError> {
         let mut seen = self.seen.lock().await;
         for _ in 0..TRIES {
@@ -172,7 +172,7 @@ impl Leases {
         }
     }
 
-    /// Creates the next record. Nothing if somebody else did.
+    /// Creates the next record. None if another party did.
     async fn write(
         &self,
         seen: &mut Option<Seen>,
@@ -204,18 +204,18 @@ impl Leases {
             }
         }
         if probe::is_overtaken(number, |number| self.record_exists(number)).await? {
-            self.take_back(number).await?;
+            self.retract(number).await?;
             *seen = None;
             return Ok(None);
         }
         let lease = record.lease();
         *seen = Some(Seen { number, record });
-        self.forget_old(number).await;
+        self.delete_old(number).await;
         Ok(Some(lease))
     }
 
-    /// A record was created behind the newest: by somebody who slept, and whose number was deleted meanwhile.
-    async fn take_back(&self, number: u64) -> Result<(), LeaseError> {
+    /// Deletes a record that was created behind the newest, by a party that slept while its number was deleted.
+    async fn retract(&self, number: u64) -> Result<(), LeaseError> {
         let newest = probe::last_anchored(|number| self.record_exists(number)).await?;
         if !probe::anchors(newest, WINDOW).contains(&number) {
             self.blobs.delete(&layout::lease(&self.name, number)).await?;
@@ -224,7 +224,7 @@ impl Leases {
     }
 
     /// Deletes what the step to `number` made superfluous. Failing costs a few bytes.
-    async fn forget_old(&self, number: u64) {
+    async fn delete_old(&self, number: u64) {
         let kept = probe::anchors(number, WINDOW);
         for dead in probe::anchors(number - 1, WINDOW).difference(&kept) {
             if let Err(error) = self.blobs.delete(&layout::lease(&self.name, *dead)).await {

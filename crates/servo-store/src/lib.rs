@@ -8,7 +8,7 @@
 //!
 //! **Guarantees**
 //! - `append` is create-if-absent on a dense number: of all writers of batch `n` exactly one wins.
-//! - `Ok` means durable. After any error nothing unacknowledged is shown to a reader of this process.
+//! - `Ok` means durable. After any error nothing unacknowledged is visible to a reader of this process.
 //! - "Already exists" is told apart: mine (`Ok`), somebody else's ([`AppendError::Conflict`] or
 //!   [`AppendError::Fenced`]), or nothing landed (tried again, then [`AppendError::Unavailable`]).
 //! - A damaged batch is refused with file, line and byte offset; it is never skipped.

@@ -18,7 +18,7 @@ pub struct Record {
     pub seq: Seq,
     /// Epoch of the writer, from its lease; tells a deposed writer that it is one.
     pub epoch: u64,
-    /// Unique for each batch somebody tries to write; tells "mine" from "somebody else's".
+    /// Unique for each attempt to write a batch: tells this writer's record from another's.
     pub put_id: PutId,
     /// One JSON array of events, without a line break.
     pub payload: Bytes,
@@ -51,7 +51,11 @@ pub trait Log: Send + Sync + 'static {
 }
 
 /// Decides what a number that is taken means for the record that wanted it.
-pub(crate) fn settle(mine: &Record, existing: Option<&Record>, location: String) -> Result<(), AppendError> {
+pub(crate) fn resolve_append(
+    mine: &Record,
+    existing: Option<&Record>,
+    location: String,
+) -> Result<(), AppendError> {
     let seq = mine.seq;
     match existing {
         Some(record)

@@ -1,4 +1,4 @@
-//! A log in memory that can be told to misbehave. Clones share it, as several writers share a bucket.
+//! A log in memory with injectable faults. Clones share it, as several writers share a bucket.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 use servo_core::PutId;
 
-use crate::log::settle;
+use crate::log::resolve_append;
 use crate::{AppendError, Log, ReadError, Record, Seq, line};
 
-/// What goes wrong with one append.
+/// A fault injected into one append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MemoryFault {
     /// The record lands, but the answer is lost: `Unavailable`.
@@ -101,7 +101,7 @@ impl Shared {
             return Err(AppendError::Fenced { seq, location, reason });
         }
         if seq < self.next() {
-            settle(&record, self.records.get(&seq), location)?;
+            resolve_append(&record, self.records.get(&seq), location)?;
         } else if seq > self.next() {
             let reason = format!("the next batch is {}", self.next());
             return Err(AppendError::Conflict { seq, location, reason });

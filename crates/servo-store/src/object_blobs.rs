@@ -11,7 +11,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload};
 
 use crate::blobs::check_name;
-use crate::object_stores::{Created, Retry, Trouble, create, trouble};
+use crate::object_stores::{Created, ErrorClass, Retry, classify, create};
 use crate::{BlobError, Blobs, Layout, PutOutcome, Timers};
 
 /// Blobs in an object store.
@@ -49,16 +49,16 @@ impl ObjectBlobs {
 
     fn refused(&self, name: &str, action: &'static str, error: Error) -> BlobError {
         let (name, location) = (name.to_owned(), self.describe());
-        match trouble(&error) {
-            Trouble::NotFound => BlobError::NotFound { name, location },
-            Trouble::Full => BlobError::Full { name, location, action, source: error.into() },
-            Trouble::Passing => BlobError::Unavailable { name, location, action, source: error.into() },
-            Trouble::Lasting => BlobError::Io { name, location, action, source: error.into() },
+        match classify(&error) {
+            ErrorClass::NotFound => BlobError::NotFound { name, location },
+            ErrorClass::Full => BlobError::Full { name, location, action, source: error.into() },
+            ErrorClass::Passing => BlobError::Unavailable { name, location, action, source: error.into() },
+            ErrorClass::Lasting => BlobError::Io { name, location, action, source: error.into() },
         }
     }
 }
 
-/// What the names of a workspace begin with in a store.
+/// Prefix of the names of a workspace in a store.
 pub(crate) fn home(root: &Path, layout: &Layout) -> String {
     if root.as_ref().is_empty() { layout.prefix() } else { format!("{root}/{}", layout.prefix()) }
 }
@@ -95,7 +95,9 @@ impl Blobs for ObjectBlobs {
         match self.store.get_range(&path, start..end).await {
             Ok(bytes) if bytes.len() as u64 == end - start => Ok(bytes),
             Ok(_) => Err(bad()),
-            Err(error) if trouble(&error) == Trouble::NotFound => Err(self.refused(name, "reading", error)),
+            Err(error) if classify(&error) == ErrorClass::NotFound => {
+                Err(self.refused(name, "reading", error))
+            }
             // Stores answer a range behind the end in many ways.
             Err(_) if self.size(name).await? < end => Err(bad()),
             Err(error) => Err(self.refused(name, "reading", error)),

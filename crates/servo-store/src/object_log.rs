@@ -19,9 +19,9 @@ use servo_core::planted::{self, Mistake};
 use tokio::sync::Mutex;
 
 use crate::file_log::parse_boundary;
-use crate::log::settle;
+use crate::log::resolve_append;
 use crate::object_blobs::home;
-use crate::object_stores::{Created, Retry, Trouble, create, exists, trouble};
+use crate::object_stores::{Created, ErrorClass, Retry, classify, create, exists};
 use crate::{AppendError, Damage, Layout, Log, ReadError, Record, Seq, Timers, line, probe};
 
 /// Settings of an [`ObjectLog`].
@@ -33,7 +33,7 @@ pub struct ObjectLogOptions {
     pub attempts: u32,
     /// How long to wait before the second try; doubled for each further one.
     pub backoff: Duration,
-    /// What to wait with.
+    /// The timers to wait with.
     pub timers: Arc<dyn Timers>,
 }
 
@@ -166,7 +166,7 @@ impl ObjectLog {
             return Ok(());
         }
         if let Err(error) = self.store.delete(&self.batch(seq)).await
-            && trouble(&error) != Trouble::NotFound
+            && classify(&error) != ErrorClass::NotFound
         {
             // It lies below the boundary, where nobody reads.
             tracing::warn!(object = %self.batch(seq), error = %error, "could not delete a batch below the boundary");
@@ -203,8 +203,8 @@ impl ObjectLog {
 
     /// The next batch of a reading, if there is one.
     ///
-    /// The boundary is looked at after batches were fetched: below it, somebody who slept may create a number again that
-    /// was deleted, and take it back only later.
+    /// The boundary is looked at after batches were fetched: below it, somebody who slept may create a number again
+    /// that was deleted, and take it back only later.
     async fn read_next<'a>(&'a self, reading: &mut Reading<'a>) -> Result<Option<Record>, ReadError> {
         let Reading { seq, fetching, fetched } = reading;
         loop {
@@ -264,7 +264,7 @@ struct Reading<'a> {
     fetched: VecDeque<Fetched>,
 }
 
-/// What is behind the last batch that a reader found.
+/// The content after the last batch that a reader found.
 enum End {
     Reached,
     /// It was written while we looked: read on.
@@ -290,7 +290,7 @@ impl Log for ObjectLog {
                     .fetch(seq)
                     .await
                     .map_err(|error| AppendError::read("reading back a batch", error))?;
-                settle(&record, existing.as_ref(), path.to_string())?;
+                resolve_append(&record, existing.as_ref(), path.to_string())?;
             }
         }
         self.known.fetch_max(seq + 1, Ordering::AcqRel);
@@ -349,17 +349,23 @@ impl Log for ObjectLog {
 
 fn unreadable(action: &'static str, path: &Path, error: Error) -> ReadError {
     let location = path.to_string();
-    match trouble(&error) {
-        Trouble::Passing | Trouble::Full => ReadError::Unavailable { location, action, source: error.into() },
-        Trouble::NotFound | Trouble::Lasting => ReadError::Io { location, action, source: error.into() },
+    match classify(&error) {
+        ErrorClass::Passing | ErrorClass::Full => {
+            ReadError::Unavailable { location, action, source: error.into() }
+        }
+        ErrorClass::NotFound | ErrorClass::Lasting => {
+            ReadError::Io { location, action, source: error.into() }
+        }
     }
 }
 
 fn refused(action: &'static str, path: &Path, error: Error) -> AppendError {
     let location = path.to_string();
-    match trouble(&error) {
-        Trouble::Full => AppendError::Full { location, action, source: error.into() },
-        Trouble::Passing => AppendError::Unavailable { location, action, source: error.into() },
-        Trouble::NotFound | Trouble::Lasting => AppendError::Io { location, action, source: error.into() },
+    match classify(&error) {
+        ErrorClass::Full => AppendError::Full { location, action, source: error.into() },
+        ErrorClass::Passing => AppendError::Unavailable { location, action, source: error.into() },
+        ErrorClass::NotFound | ErrorClass::Lasting => {
+            AppendError::Io { location, action, source: error.into() }
+        }
     }
 }

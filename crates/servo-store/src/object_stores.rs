@@ -23,7 +23,7 @@ use crate::timers::{Timers, TokioTimers};
 pub struct StoreUrlError {
     /// The URL, without user name and password.
     url: String,
-    /// What is wrong.
+    /// The problem with the URL.
     source: Box<dyn StdError + Send + Sync>,
 }
 
@@ -72,9 +72,9 @@ fn redact(url: &str) -> String {
     }
 }
 
-/// What an error of an object store means.
+/// The meaning of an object store's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum ErrorClass {
     NotFound,
     Full,
     /// Worth another try.
@@ -83,23 +83,23 @@ pub(crate) enum Trouble {
     Lasting,
 }
 
-pub(crate) fn trouble(error: &Error) -> Trouble {
+pub(crate) fn classify(error: &Error) -> ErrorClass {
     match error {
-        Error::NotFound { .. } => Trouble::NotFound,
+        Error::NotFound { .. } => ErrorClass::NotFound,
         Error::InvalidPath { .. }
         | Error::NotSupported { .. }
         | Error::NotImplemented { .. }
         | Error::PermissionDenied { .. }
         | Error::Unauthenticated { .. }
-        | Error::UnknownConfigurationKey { .. } => Trouble::Lasting,
+        | Error::UnknownConfigurationKey { .. } => ErrorClass::Lasting,
         // S3's 409 arrives as "already exists"; if the name is then not there, it meant "try again".
         Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. } => {
-            Trouble::Passing
+            ErrorClass::Passing
         }
         other @ (Error::Generic { .. } | Error::JoinError { .. } | _) => match io_cause(other) {
-            Some(cause) if is_full(cause) => Trouble::Full,
-            Some(cause) if is_lasting(cause) => Trouble::Lasting,
-            Some(_) | None => Trouble::Passing,
+            Some(cause) if is_full(cause) => ErrorClass::Full,
+            Some(cause) if is_lasting(cause) => ErrorClass::Lasting,
+            Some(_) | None => ErrorClass::Passing,
         },
     }
 }
@@ -134,11 +134,11 @@ impl Default for Retry {
     }
 }
 
-/// What came of creating an object.
+/// The result of creating an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Created {
     Landed,
-    /// Something is there: somebody else's, or mine from a try whose answer was lost.
+    /// An object of that name exists: another writer's, or this writer's own from an attempt whose response was lost.
     Exists,
 }
 
@@ -164,7 +164,7 @@ pub(crate) async fn create(
             Err(error) => error,
         };
         attempt += 1;
-        if trouble(&error) != Trouble::Passing || attempt >= retry.attempts {
+        if classify(&error) != ErrorClass::Passing || attempt >= retry.attempts {
             return Err(error);
         }
         tracing::debug!(object = %path, attempt, error = %error, "creating an object again");

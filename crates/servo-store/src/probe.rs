@@ -70,8 +70,8 @@ where
 
 /// Whether a number above `known` was there when this was asked.
 ///
-/// The names are asked for from the lowest to the highest, one after the other. The one that shows the newest number goes
-/// up when numbers are added meanwhile, so it cannot slip by.
+/// The names are asked for from the lowest to the highest, one after the other. The one that shows the newest number
+/// goes up when numbers are added meanwhile, so it cannot slip by.
 pub async fn is_overtaken<E, Fut>(known: u64, exists: impl Fn(u64) -> Fut) -> Result<bool, E>
 where
     Fut: Future<Output = Result<bool, E>>,
@@ -86,7 +86,8 @@ where
 
 /// Names of which one exists if there is a number above `known`, and none otherwise, in ascending order.
 ///
-/// A higher number has a one where `known` has a zero, below a common start: its leading bits up to there are an anchor.
+/// A higher number has a one where `known` has a zero, below a common start: its leading bits up to there are an
+/// anchor.
 fn above(known: u64) -> impl Iterator<Item = u64> {
     let bits = u64::BITS - known.leading_zeros();
     (0..=bits)

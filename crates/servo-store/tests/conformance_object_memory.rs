@@ -43,7 +43,7 @@ async fn every_way_of_losing_an_answer_ends_well() {
 }
 
 #[tokio::test]
-async fn an_endless_409_is_given_up_and_nothing_has_landed() {
+async fn an_endless_409_is_abandoned_and_nothing_has_landed() {
     let bucket = fresh().await;
     let log = bucket.log();
     bucket.store.plan([StoreFault::ExistsButNothingLanded; 5]);

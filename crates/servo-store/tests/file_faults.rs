@@ -1,4 +1,4 @@
-//! What a log and blobs of files do when the disk is full, fails, or the process dies at any write.
+//! Logs and blobs in files under a full disk, failing I/O, and a process that dies at any write.
 
 mod file_fixture;
 

@@ -1,4 +1,4 @@
-//! What a log of files does with segments, locks, torn tails and damage.
+//! The file log: segments, locks, torn tails and damage.
 
 mod file_fixture;
 
@@ -218,7 +218,7 @@ async fn reading_while_appending_shows_a_prefix_without_holes() {
     while longest < 300 {
         let acknowledged = log.next_seq().await.unwrap() - 1;
         let read = contents(&log, 1).await.unwrap();
-        assert!(read.len() as u64 >= acknowledged, "what was acknowledged is shown");
+        assert!(read.len() as u64 >= acknowledged, "what was acknowledged is visible");
         assert_eq!(read, batches(1..=read.len() as u64));
         longest = read.len();
     }

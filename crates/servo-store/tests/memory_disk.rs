@@ -1,4 +1,4 @@
-//! What the disk in memory does to processes that die, and what its hook can do.
+//! The in-memory disk: processes that die, and its hook.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -68,9 +68,9 @@ struct Side<F> {
     locks: Vec<LockOutcome>,
 }
 
-/// What a step says, in terms that can be compared.
+/// The result of a step, in comparable form.
 #[derive(Debug, PartialEq)]
-enum Said {
+enum StepResult {
     Done,
     Bytes(Vec<u8>),
     Len(u64),
@@ -88,19 +88,19 @@ impl<F: FileSystem> Side<F> {
         &mut self,
         file: usize,
         act: impl FnOnce(&mut dyn OpenFile) -> io::Result<()>,
-    ) -> io::Result<Said> {
+    ) -> io::Result<StepResult> {
         let count = self.open.len();
         if count > 0 {
             act(self.open[file % count].as_mut())?;
         }
-        Ok(Said::Done)
+        Ok(StepResult::Done)
     }
 
-    fn take(&mut self, step: &Step) -> Said {
-        self.try_take(step).unwrap_or_else(|error| Said::Refused(error.kind()))
+    fn take(&mut self, step: &Step) -> StepResult {
+        self.try_take(step).unwrap_or_else(|error| StepResult::Refused(error.kind()))
     }
 
-    fn try_take(&mut self, step: &Step) -> io::Result<Said> {
+    fn try_take(&mut self, step: &Step) -> io::Result<StepResult> {
         let at = |name: &str| self.root.join(name);
         match step {
             Step::CreateDir(dir) => self.files.create_dir(&at(dir))?,
@@ -116,9 +116,9 @@ impl<F: FileSystem> Side<F> {
             Step::Sync(file) => return self.with_file(*file, |file| file.sync_data()),
             Step::Truncate(file, len) => return self.with_file(*file, |file| file.truncate(*len)),
             Step::Read(name, start, end) => {
-                return self.files.read_range(&at(name), *start..*end).map(Said::Bytes);
+                return self.files.read_range(&at(name), *start..*end).map(StepResult::Bytes);
             }
-            Step::Len(name) => return self.files.len(&at(name)).map(Said::Len),
+            Step::Len(name) => return self.files.len(&at(name)).map(StepResult::Len),
             Step::Rename(from, to) => self.files.rename(&at(from), &at(to))?,
             Step::Link(from, to) => self.files.hard_link(&at(from), &at(to))?,
             Step::Remove(name) => self.files.remove(&at(name))?,
@@ -126,11 +126,11 @@ impl<F: FileSystem> Side<F> {
                 let mut entries = self.files.list_dir(&at(dir))?;
                 // How long a directory is differs from one system to the next.
                 entries.iter_mut().filter(|entry| entry.is_dir).for_each(|entry| entry.len = 0);
-                return Ok(Said::Entries(entries));
+                return Ok(StepResult::Entries(entries));
             }
             Step::SyncDir(dir) => self.files.sync_dir(&at(dir))?,
             Step::Lock(name) => match self.files.try_lock(&at(name), name)? {
-                LockOutcome::HeldBy(holder) => return Ok(Said::HeldBy(holder)),
+                LockOutcome::HeldBy(holder) => return Ok(StepResult::HeldBy(holder)),
                 taken @ LockOutcome::Acquired(_) => self.locks.push(taken),
             },
             Step::Unlock(lock) => {
@@ -140,10 +140,11 @@ impl<F: FileSystem> Side<F> {
                 }
             }
         }
-        Ok(Said::Done)
+        Ok(StepResult::Done)
     }
 
-    /// False for what the trait does not speak of: moving or replacing directories, their length, and syncing files as directories.
+    /// False for what the trait does not speak of: moving or replacing directories, their length, and syncing files as
+    /// directories.
     fn is_defined(&self, step: &Step) -> bool {
         let is_dir = |name: &str| self.root.join(name).is_dir();
         match step {
@@ -191,7 +192,7 @@ proptest! {
 
 /// Which names and contents must survive, worked out apart from the disk.
 #[derive(Default)]
-struct Promise {
+struct ExpectedDisk {
     /// Names changed since their directory was synced.
     names: BTreeSet<PathBuf>,
     /// Contents of files when they were last synced; only whole if nothing but appends came after.
@@ -203,7 +204,7 @@ struct Promise {
     open: Vec<usize>,
 }
 
-impl Promise {
+impl ExpectedDisk {
     fn create(&mut self, path: PathBuf) -> usize {
         let file = self.now.len();
         self.now.insert(file, Vec::new());
@@ -292,9 +293,9 @@ proptest! {
     ) {
         let disk = MemoryDisk::new();
         let mut memory = Side::new(disk.process(), Path::new("/"));
-        let mut promise = Promise::default();
+        let mut promise = ExpectedDisk::default();
         for step in steps.iter().filter(|step| !matches!(step, Step::Lock(_) | Step::Unlock(_))) {
-            if !matches!(memory.take(step), Said::Refused(_)) {
+            if !matches!(memory.take(step), StepResult::Refused(_)) {
                 promise.note(step);
             }
         }

@@ -1,4 +1,4 @@
-//! What is left of a log and of blobs in files when the power goes.
+//! Logs and blobs in files after a power loss.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -9,12 +9,12 @@ use servo_store::{DataRoot, Layout};
 
 /// The places of a workspace's data: names of the layout as URIs that a runner reads and writes.
 #[derive(Clone)]
-pub struct Places {
+pub struct DataLocations {
     root: DataRoot,
     layout: Layout,
 }
 
-impl Places {
+impl DataLocations {
     /// Data of a workspace.
     pub fn new(root: DataRoot, layout: Layout) -> Self {
         Self { root, layout }

@@ -1,4 +1,4 @@
-//! The executor: takes tasks of a queue, and watches over whoever does them.
+//! The executor: takes tasks from a queue, runs them, and watches over them.
 
 mod slots;
 
@@ -31,7 +31,7 @@ const LONGEST_RECEIVE_DELAY: Duration = Duration::from_secs(2);
 /// After how long a message is delivered again that came while another slot asked to begin the same attempt.
 const DELIVER_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// New progress is told at once, but not more often than this.
+/// Shortest interval between progress reports.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
 /// How long an attempt that has to stop may take to do so.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -39,8 +39,8 @@ const STOP_LIMIT: Duration = Duration::from_secs(2);
 /// The work itself.
 #[async_trait]
 pub trait TaskFunction: Send + Sync + 'static {
-    /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of the
-    /// executor.
+    /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of
+    /// the executor.
     async fn run(&self, task: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report;
 
     /// Ends an attempt that `run` is at, which is dropped when this returns. What needs no time to stop needs no more.
@@ -53,11 +53,11 @@ pub struct Executor {
     pub source: Arc<dyn TaskSource>,
     /// Names of the queues that are served.
     pub queues: Vec<Arc<str>>,
-    /// Who is told.
+    /// The receiver of reports.
     pub callbacks: Arc<dyn Callbacks>,
-    /// Who may send work.
+    /// The keys that verify envelopes.
     pub keys: Keyring,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Name of this worker; begins with the prefix of local workers of its workspace.
     pub worker: Arc<str>,
@@ -75,7 +75,7 @@ impl Executor {
 
     /// Takes tasks one after another, until the slots close. The next begins while the report of the one before is on
     /// its way.
-    async fn serve(self: Arc<Self>, at_work: AtWork, mut phase: watch::Receiver<Phase>) {
+    async fn serve(self: Arc<Self>, active: ActiveAttempts, mut phase: watch::Receiver<Phase>) {
         let mut reports = JoinSet::new();
         loop {
             let delivery = tokio::select! {
@@ -83,9 +83,9 @@ impl Executor {
                 () = Phase::Draining.reached(&mut phase) => break,
                 delivery = self.receive() => delivery,
             };
-            if let Some(done) = self.handle(delivery, &at_work, &mut phase).await {
+            if let Some(done) = self.handle(delivery, &active, &mut phase).await {
                 reports.join_next().await;
-                reports.spawn(self.clone().tell(done));
+                reports.spawn(self.clone().report_outcome(done));
             }
         }
         while reports.join_next().await.is_some() {}
@@ -118,19 +118,19 @@ impl Executor {
     async fn handle(
         &self,
         delivery: Delivery,
-        at_work: &AtWork,
+        active: &ActiveAttempts,
         phase: &mut watch::Receiver<Phase>,
     ) -> Option<Done> {
         let envelope = match self.keys.open(&delivery.envelope, self.clock.now()) {
             Ok(envelope) => envelope,
             Err(error) => {
-                tracing::warn!(%error, "worker refused a message");
+                tracing::warn!(%error, "worker rejected an invalid message");
                 settled(delivery.ack().await);
                 return None;
             }
         };
-        let mine = match at_work.take(envelope.attempt_id) {
-            Ok(mine) => mine,
+        let guard = match active.take(envelope.attempt_id) {
+            Ok(guard) => guard,
             Err(phase) => {
                 tracing::debug!(task = envelope.task_key.as_str(), "worker was given the same message twice");
                 settled(match phase {
@@ -147,20 +147,20 @@ impl Executor {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
             return None;
         }
-        mine.begun();
+        guard.begun();
         let report = self.work(&envelope, phase).await;
-        Some(Done { envelope, report, _mine: mine })
+        Some(Done { envelope, report, _guard: guard })
     }
 
-    async fn tell(self: Arc<Self>, done: Done) {
-        let Done { envelope, report, _mine } = done;
+    async fn report_outcome(self: Arc<Self>, done: Done) {
+        let Done { envelope, report, _guard } = done;
         let token = envelope.task_token.as_str();
         if let Err(error) = retry_until_heard(|| self.callbacks.finished(token, report.clone())).await {
-            tracing::debug!(%error, task = envelope.task_key.as_str(), "result was not wanted");
+            tracing::debug!(%error, task = envelope.task_key.as_str(), "result was refused");
         }
     }
 
-    /// Runs the function beside its heartbeats, its timeout, the wish to cancel and the end of the worker.
+    /// Runs the function with its heartbeats and its timeout, until it is cancelled or the worker ends.
     async fn work(&self, envelope: &Envelope, phase: &mut watch::Receiver<Phase>) -> Report {
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
         let (progress, made) = watch::channel(None);
@@ -208,17 +208,17 @@ impl Executor {
     }
 }
 
-/// An attempt that has ended and is to be reported.
+/// An ended attempt whose report is pending.
 struct Done {
     envelope: Envelope,
     report: Report,
-    _mine: Mine,
+    _guard: AttemptGuard,
 }
 
-/// Attempts in the hands of some slot. The control plane knows the worker by its name alone, so a message that comes
-/// twice must be noticed here.
+/// Attempts held by some slot. The control plane knows the worker by its name alone, so a duplicate message must be
+/// noticed here.
 #[derive(Debug, Clone, Default)]
-struct AtWork(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
+struct ActiveAttempts(Arc<Mutex<BTreeMap<AttemptId, AttemptPhase>>>);
 
 /// How far a slot is with an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,14 +229,14 @@ enum AttemptPhase {
     Begun,
 }
 
-impl AtWork {
+impl ActiveAttempts {
     /// Gives an attempt to a slot, unless another has it.
-    fn take(&self, attempt: AttemptId) -> Result<Mine, AttemptPhase> {
+    fn take(&self, attempt: AttemptId) -> Result<AttemptGuard, AttemptPhase> {
         match self.lock().entry(attempt) {
             Entry::Occupied(taken) => Err(*taken.get()),
             Entry::Vacant(free) => {
                 free.insert(AttemptPhase::Asked);
-                Ok(Mine { at_work: self.clone(), attempt })
+                Ok(AttemptGuard { active: self.clone(), attempt })
             }
         }
     }
@@ -246,21 +246,21 @@ impl AtWork {
     }
 }
 
-/// Until it is dropped, an attempt belongs to one slot.
-struct Mine {
-    at_work: AtWork,
+/// Guard that assigns an attempt to one slot until it is dropped.
+struct AttemptGuard {
+    active: ActiveAttempts,
     attempt: AttemptId,
 }
 
-impl Mine {
+impl AttemptGuard {
     fn begun(&self) {
-        self.at_work.lock().insert(self.attempt, AttemptPhase::Begun);
+        self.active.lock().insert(self.attempt, AttemptPhase::Begun);
     }
 }
 
-impl Drop for Mine {
+impl Drop for AttemptGuard {
     fn drop(&mut self) {
-        self.at_work.lock().remove(&self.attempt);
+        self.active.lock().remove(&self.attempt);
     }
 }
 
@@ -275,7 +275,7 @@ fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
     })
 }
 
-/// Repeats a report until the control plane has taken or refused it: a full disk or a restart loses no result.
+/// Repeats a report until the control plane has accepted or refused it: a full disk or a restart loses no result.
 async fn retry_until_heard<T, F, Fut>(mut call: F) -> Result<T, CallbackError>
 where
     F: FnMut() -> Fut,

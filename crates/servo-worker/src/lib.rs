@@ -1,15 +1,16 @@
-//! Runs tasks: takes envelopes from a queue, asks before it begins, reports until it is heard.
+//! Runs tasks: takes envelopes from a queue, asks before it begins, reports until it is acknowledged.
 //!
 //! **Owns** the executor that keeps the worker's side of the contract ([`servo_queue::Callbacks`]) and watches over
 //! tasks ([`Executor`]), and everything that starts Python: projects and their interpreter ([`project`]), the processes
-//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies ([`Places`]).
+//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies
+//! ([`DataLocations`]).
 //!
-//! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work whatever
-//! it does (P9).
+//! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work
+//! whatever it does (P9).
 //!
 //! **Guarantees** that a process that was started ends with this one, together with all that it has started; that an
-//! attempt is reported when its log is complete and nothing of it is left in staging; and that the in-process functions of
-//! tests go through the same envelopes, tokens and reports as Python does (P10).
+//! attempt is reported when its log is complete and nothing of it is left in staging; and that the in-process functions
+//! of tests go through the same envelopes, tokens and reports as Python does (P10).
 
 mod data;
 mod executor;
@@ -20,7 +21,7 @@ mod runners;
 mod staging;
 mod work;
 
-pub use data::Places;
+pub use data::DataLocations;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
 #[cfg(feature = "testing")]

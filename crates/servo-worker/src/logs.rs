@@ -1,4 +1,4 @@
-//! What attempts print and log: lines, where they go, and the files that keep them.
+//! Logs of attempts: lines, their sinks, and the files that keep them.
 
 mod files;
 mod writer;
@@ -23,17 +23,17 @@ pub(crate) use writer::{LogWriter, room};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// When it was read; in milliseconds since the epoch where it is stored.
+    /// When it was read; stored in milliseconds since the epoch.
     #[serde(with = "millis")]
     pub at: Timestamp,
-    /// Where it was written.
+    /// The stream it was written to.
     pub stream: LogStream,
-    /// How important it is, if somebody said so.
+    /// Its level, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<LogLevel>,
     /// The line, without its end and without secrets.
     pub text: String,
-    /// What else was said with it.
+    /// Structured fields of the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<Map<String, Value>>,
 }
@@ -45,7 +45,7 @@ impl LogLine {
     }
 }
 
-/// Where a line was written.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogStream {
@@ -53,13 +53,13 @@ pub enum LogStream {
     Stdout,
     /// Printed by user code, or by Python about it.
     Stderr,
-    /// Said through `ctx.log`.
+    /// Logged through `ctx.log`.
     Log,
-    /// Said by Servo.
+    /// Logged by Servo.
     Servo,
 }
 
-/// How important a line is.
+/// The level of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs)]
@@ -71,7 +71,7 @@ pub enum LogLevel {
     Critical,
 }
 
-/// Which log: there is one per attempt.
+/// The name of a log: there is one per attempt.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct LogName {
@@ -80,7 +80,7 @@ pub struct LogName {
     pub attempt: u32,
 }
 
-/// Where lines of a running attempt are to go.
+/// The target of the lines of a running attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogTarget {
     /// The log.

@@ -24,7 +24,7 @@ pub struct Project {
     storage: Option<String>,
 }
 
-/// Why there is no project to work with.
+/// Reasons why there is no usable project.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectError {
     /// No file in the directory or above it.
@@ -44,12 +44,12 @@ pub enum ProjectError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is not valid.
     #[error("{}: {message}", .file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
-        /// Where and what is wrong.
+        /// The location and the problem.
         message: String,
     },
 }

@@ -33,7 +33,8 @@ use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
 use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
 
-/// How long a process may take to end once it has closed its socket, and to have its last words read once it has ended.
+/// How long a process may take to end once it has closed its socket, and to have its last output read once it has
+/// ended.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A Python process with an imported project.
@@ -47,13 +48,13 @@ pub(crate) struct Runner {
     tasks: u32,
 }
 
-/// What became of a task.
+/// How a task ended.
 pub(crate) enum Ended {
-    /// The runner said how, and can run the next one.
+    /// The runner reported the result, and can run the next task.
     Finished(Finished),
-    /// The runner is gone.
+    /// The runner died.
     Crashed(TaskError),
-    /// The runner is gone because it was told to stop.
+    /// The runner was stopped on request.
     Stopped,
 }
 
@@ -75,10 +76,10 @@ impl Runner {
             broken: Vec::new(),
             tasks: 0,
         };
-        match runner.greet(project.root()).await {
+        match runner.handshake(project.root()).await {
             Ok(broken) => runner.broken = broken,
-            Err(Mute::Other(error)) => return Err(error),
-            Err(Mute::Crashed(error)) => {
+            Err(RunnerError::Other(error)) => return Err(error),
+            Err(RunnerError::Crashed(error)) => {
                 let (project, interpreter) = (project.clone(), python.clone());
                 let probe = tokio::task::spawn_blocking(move || has_sdk(&interpreter, project.root()));
                 return Err(if probe.await.unwrap_or(true) {
@@ -91,14 +92,14 @@ impl Runner {
         Ok(runner)
     }
 
-    async fn greet(&mut self, root: &Path) -> Result<Vec<BrokenModule>, Mute> {
-        let reply = self.hear().await?;
+    async fn handshake(&mut self, root: &Path) -> Result<Vec<BrokenModule>, RunnerError> {
+        let reply = self.receive().await?;
         let Reply::Hello(hello) = reply else { return Err(unexpected(&reply)) };
         if hello.protocol != PROTOCOL {
             let error = StartError::Protocol { found: hello.protocol, expected: PROTOCOL };
-            return Err(Mute::Other(error));
+            return Err(RunnerError::Other(error));
         }
-        let reply = self.ask(&Request::Load { project: &root.to_string_lossy() }).await?;
+        let reply = self.request(&Request::Load { project: &root.to_string_lossy() }).await?;
         let Reply::Loaded(loaded) = reply else { return Err(unexpected(&reply)) };
         Ok(loaded.errors)
     }
@@ -108,16 +109,16 @@ impl Runner {
         &self.broken
     }
 
-    /// What the project declares. The runner can be used afterwards unless the error is of its process.
+    /// Scans the project. The runner can be used afterwards unless the error is of its process.
     pub(crate) async fn scan(&mut self) -> Result<Scanned, ScanError> {
         if !self.broken.is_empty() {
             return Err(ScanError::Broken(self.broken.clone()));
         }
         let failed = |mute| match mute {
-            Mute::Crashed(error) => ScanError::Start(StartError::Crashed(Box::new(error))),
-            Mute::Other(error) => ScanError::Start(error),
+            RunnerError::Crashed(error) => ScanError::Start(StartError::Crashed(Box::new(error))),
+            RunnerError::Other(error) => ScanError::Start(error),
         };
-        let reply = self.ask(&Request::Scan).await.map_err(failed)?;
+        let reply = self.request(&Request::Scan).await.map_err(failed)?;
         let Reply::Scanned(answer) = reply else { return Err(failed(unexpected(&reply))) };
         answer.understand()
     }
@@ -170,14 +171,14 @@ impl Runner {
                 Ended::Finished(finished)
             }
             Some(Err(error)) => {
-                let error = self.autopsy(error).await;
-                self.say(LogLevel::Error, error.message.clone()).await;
+                let error = self.diagnose_exit(error).await;
+                self.log(LogLevel::Error, error.message.clone()).await;
                 Ended::Crashed(error)
             }
             None => {
                 self.process.end(grace).await;
                 self.capture.ended().await;
-                self.say(LogLevel::Warning, "the process was stopped".to_owned()).await;
+                self.log(LogLevel::Warning, "the process was stopped".to_owned()).await;
                 Ended::Stopped
             }
         };
@@ -187,7 +188,7 @@ impl Runner {
         ended
     }
 
-    /// Lets it tear down what it has set up, and ends it.
+    /// Lets it tear down its resources, and ends it.
     pub(crate) async fn exit(mut self, patience: Duration) {
         let _gone = self.frames.send(&Request::Exit).await;
         let _late = timeout(patience, self.process.exited()).await;
@@ -217,7 +218,7 @@ impl Runner {
         }
     }
 
-    /// The next reply. A process that has ended says nothing more, even if something it started holds its socket.
+    /// The next message. A process that has ended sends nothing more, even if a child of it holds its socket.
     async fn next(&mut self) -> Result<Reply, FrameError> {
         tokio::select! {
             biased;
@@ -231,8 +232,8 @@ impl Runner {
         }
     }
 
-    /// Why the process did not answer. Nothing of it is left afterwards, and what it printed is read.
-    async fn autopsy(&mut self, error: FrameError) -> TaskError {
+    /// Explains why the process did not answer. Nothing of it is left afterwards, and its output was read.
+    async fn diagnose_exit(&mut self, error: FrameError) -> TaskError {
         let hung_up = matches!(error, FrameError::Io(_));
         let exited = if hung_up { timeout(PATIENCE, self.process.exited()).await.ok() } else { None };
         self.process.end(Duration::ZERO).await;
@@ -251,32 +252,35 @@ impl Runner {
         }
     }
 
-    async fn say(&self, level: LogLevel, text: String) {
+    async fn log(&self, level: LogLevel, text: String) {
         let line = LogLine { level: Some(level), ..LogLine::new(self.clock.now(), LogStream::Servo, text) };
         self.capture.add(line).await;
     }
 
-    async fn ask(&mut self, request: &Request<'_>) -> Result<Reply, Mute> {
+    async fn request(&mut self, request: &Request<'_>) -> Result<Reply, RunnerError> {
         if let Err(error) = self.frames.send(request).await {
-            return Err(Mute::Crashed(self.autopsy(error).await));
+            return Err(RunnerError::Crashed(self.diagnose_exit(error).await));
         }
-        self.hear().await
+        self.receive().await
     }
 
-    async fn hear(&mut self) -> Result<Reply, Mute> {
+    async fn receive(&mut self) -> Result<Reply, RunnerError> {
         match self.next().await {
             Ok(reply) => Ok(reply),
-            Err(error) => Err(Mute::Crashed(self.autopsy(error).await)),
+            Err(error) => Err(RunnerError::Crashed(self.diagnose_exit(error).await)),
         }
     }
 }
 
-/// Why there is no answer.
-enum Mute {
+/// The reason why a runner does not answer.
+enum RunnerError {
     Crashed(TaskError),
     Other(StartError),
 }
 
-fn unexpected(reply: &Reply) -> Mute {
-    Mute::Crashed(TaskError::new(ErrorCode::InternalError, format!("the runner answered with {reply:?}")))
+fn unexpected(reply: &Reply) -> RunnerError {
+    RunnerError::Crashed(TaskError::new(
+        ErrorCode::InternalError,
+        format!("the runner answered with {reply:?}"),
+    ))
 }

@@ -12,7 +12,7 @@ use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use tokio::sync::watch;
 
-use crate::data::Places;
+use crate::data::DataLocations;
 use crate::executor::TaskFunction;
 use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
 use crate::project::{Project, ScanError, Scanned, StartError};
@@ -22,12 +22,12 @@ use crate::staging::Staging;
 use crate::work;
 use pool::Pool;
 
-/// How interpreters are kept.
+/// Settings of a pool of interpreters.
 #[derive(Debug, Clone)]
 pub struct RunnerSettings {
-    /// How many there are at most, which is how many tasks run at once.
+    /// The number of interpreters, which is the number of concurrent tasks.
     pub slots: usize,
-    /// After so many tasks an interpreter is replaced.
+    /// Tasks after which an interpreter is replaced.
     pub tasks_per_process: u32,
     /// An interpreter that holds more memory than this after a task is replaced.
     pub max_resident_bytes: u64,
@@ -46,7 +46,7 @@ impl Default for RunnerSettings {
     }
 }
 
-/// Runs the tasks of a project in Python processes that are started when they are needed and used again.
+/// Runs the tasks of a project in Python processes that are started on demand and reused.
 #[derive(Clone)]
 pub struct Runners {
     shared: Arc<Shared>,
@@ -54,7 +54,7 @@ pub struct Runners {
 
 struct Shared {
     pool: Arc<Pool>,
-    data: Places,
+    data: DataLocations,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
     staging: Arc<Staging>,
@@ -65,7 +65,7 @@ impl Runners {
     /// Runners of a project, of which none is started yet.
     pub fn new(
         project: Project,
-        data: Places,
+        data: DataLocations,
         logs: Arc<dyn LogSink>,
         clock: Arc<dyn Clock>,
         settings: RunnerSettings,
@@ -75,12 +75,12 @@ impl Runners {
         Self { shared: Arc::new(Shared { pool, data, logs, clock, staging, at_work }) }
     }
 
-    /// Starts all that there may be, so that no task has to wait for it.
+    /// Starts all interpreters, so that no task has to wait for one.
     pub async fn warm(&self) -> Result<(), StartError> {
         self.shared.pool.warm().await
     }
 
-    /// Asks a runner what the project declares; the same runner can run its tasks.
+    /// Scans the project with a runner; the same runner can run its tasks.
     pub async fn scan(&self) -> Result<Scanned, ScanError> {
         let mut lease = self.shared.pool.take().await?;
         let scanned = lease.runner.scan().await;
@@ -90,13 +90,13 @@ impl Runners {
         scanned
     }
 
-    /// Uses the code of a project as it is now for all tasks that begin from now on; those at work go on with the old. If
-    /// it cannot be imported, nothing changes.
+    /// Uses new code of a project for all tasks that begin from now on; running ones continue with the old. If it
+    /// cannot be imported, nothing changes.
     pub async fn reload(&self, project: Project) -> Result<Scanned, ScanError> {
         self.shared.pool.reload(project).await
     }
 
-    /// Ends the runners that have nothing to do, and every other when its task has ended.
+    /// Ends idle runners, and every other when its task has ended.
     pub async fn shutdown(&self) {
         self.shared.pool.close().await;
     }
@@ -104,7 +104,7 @@ impl Runners {
 
 #[async_trait]
 impl TaskFunction for Runners {
-    /// If the future is dropped, the task is stopped behind its back.
+    /// If the future is dropped, the task is stopped in the background.
     async fn run(&self, envelope: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report {
         let attempt =
             Attempt { shared: self.shared.clone(), envelope: envelope.clone(), progress: progress.clone() };
@@ -127,11 +127,11 @@ impl TaskFunction for Runners {
 }
 
 impl Shared {
-    /// Notes an attempt until the guard is dropped, which tells it to stop if it has not ended.
-    fn begin(&self, attempt: AttemptId) -> (AtWork<'_>, watch::Receiver<bool>) {
+    /// Registers an attempt until the guard is dropped, which stops it if it has not ended.
+    fn begin(&self, attempt: AttemptId) -> (AttemptGuard<'_>, watch::Receiver<bool>) {
         let (sender, receiver) = watch::channel(false);
         self.lock().insert(attempt, sender);
-        (AtWork { shared: self, attempt }, receiver)
+        (AttemptGuard { shared: self, attempt }, receiver)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, watch::Sender<bool>>> {
@@ -139,12 +139,12 @@ impl Shared {
     }
 }
 
-struct AtWork<'a> {
+struct AttemptGuard<'a> {
     shared: &'a Shared,
     attempt: AttemptId,
 }
 
-impl Drop for AtWork<'_> {
+impl Drop for AttemptGuard<'_> {
     fn drop(&mut self) {
         if let Some(stop) = self.shared.lock().remove(&self.attempt) {
             stop.send_replace(true);
@@ -160,7 +160,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Does it all. Whoever holds the other end of `stop` learns of the end by its being closed.
+    /// Runs the attempt. The other end of `stop` sees it closed at the end.
     async fn run(self, mut stop: watch::Receiver<bool>) -> Report {
         let Shared { data, logs, clock, .. } = &*self.shared;
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
@@ -176,7 +176,7 @@ impl Attempt {
         }
     }
 
-    /// Nothing that was staged is left when it has ended, however it did.
+    /// Runs the attempt and removes its staging afterwards, however it ended.
     async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
         let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
         let directory = self.shared.data.staging(*run_id, task_key, *attempt);
@@ -192,7 +192,7 @@ impl Attempt {
         let pool = &self.shared.pool;
         let taken = tokio::select! {
             taken = pool.take() => Some(taken),
-            () = asked(stop) => None,
+            () = stop_requested(stop) => None,
         };
         let mut lease = match taken {
             Some(Ok(lease)) => lease,
@@ -212,7 +212,7 @@ impl Attempt {
                 is_new
             });
         };
-        match lease.runner.run(task, log, progress, asked(stop), pool.grace()).await {
+        match lease.runner.run(task, log, progress, stop_requested(stop), pool.grace()).await {
             Ended::Finished(finished) => {
                 pool.give_back(lease);
                 work::report_of(finished, &self.envelope, task)
@@ -229,8 +229,8 @@ impl Attempt {
     }
 }
 
-/// Waits until the attempt is to stop, or nobody waits for it any more.
-async fn asked(stop: &mut watch::Receiver<bool>) {
+/// Waits until the attempt is to stop, or its caller is gone.
+async fn stop_requested(stop: &mut watch::Receiver<bool>) {
     let _dropped = stop.wait_for(|stop| *stop).await;
 }
 

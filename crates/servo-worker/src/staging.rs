@@ -1,4 +1,4 @@
-//! What attempts stage on this machine, which is gone when they have ended, however they did.
+//! Staging directories on this machine, removed when their attempts have ended, however they did.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use servo_core::RunId;
 
-/// The attempts that may stage something.
+/// Tracks attempts that may stage files.
 #[derive(Debug, Default)]
 pub(crate) struct Staging {
-    /// How many attempts of a run are at work. The directory of a run goes with the last: before, a task could be making
-    /// its own directory in it.
+    /// Number of running attempts per run. The directory of a run is removed with the last: before, a task could be
+    /// creating its own directory in it.
     runs: Mutex<BTreeMap<RunId, usize>>,
 }
 
-/// An attempt that may stage something, in a directory of its own.
+/// The staging directory of an attempt.
 #[derive(Debug)]
 #[must_use = "what is staged is removed by `remove`"]
 pub(crate) struct Staged {
@@ -26,7 +26,7 @@ pub(crate) struct Staged {
 }
 
 impl Staging {
-    /// Notes that an attempt begins.
+    /// Registers the start of an attempt.
     pub(crate) fn begin(self: &Arc<Self>, run: RunId, directory: PathBuf) -> Staged {
         *self.lock().entry(run).or_default() += 1;
         Staged { staging: self.clone(), run, directory }
@@ -38,7 +38,7 @@ impl Staging {
 }
 
 impl Staged {
-    /// Removes all that was staged. Nothing of the attempt may be running any more.
+    /// Removes the staged files. No process of the attempt may be running any more.
     pub(crate) async fn remove(self) {
         // Most tasks stage nothing, or have moved it already.
         if self.directory.exists() {
@@ -68,7 +68,7 @@ impl Drop for Staged {
 fn remove(directory: &Path) {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!(%error, directory = %directory.display(), "what was staged cannot be removed");
+            tracing::warn!(%error, directory = %directory.display(), "staged files cannot be removed");
         }
         Ok(()) | Err(_) => {
             let _in_use = directory.parent().map(fs::remove_dir);

@@ -1,4 +1,4 @@
-//! From the work of an attempt to what a runner is told, and from what it says to a report.
+//! Converts the work of an attempt to a runner's task, and its result to a report.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use servo_engine::work::{Work, WorkInput, WorkOutput, WorkPiece};
 use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Report, TaskError};
 use servo_queue::Envelope;
 
-use crate::data::Places;
+use crate::data::DataLocations;
 use crate::runner::protocol::{Finished, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
 
 /// How many missing inputs a message names.
 const NAMED: usize = 5;
 
-/// What a runner is told to do. An attempt that cannot be done is refused here, without starting anything.
-pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, TaskError> {
+/// Builds the runner's task from an envelope. An attempt that cannot run is refused here, without starting anything.
+pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTask, TaskError> {
     let work = envelope.work.as_deref().ok_or_else(|| not_deployed(envelope))?;
     let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).collect();
     if !missing.is_empty() {
@@ -43,10 +43,10 @@ pub(crate) fn task_of(envelope: &Envelope, data: &Places) -> Result<RunTask, Tas
     })
 }
 
-/// What the control plane is told of what a runner said.
+/// Converts the runner's result to a report for the control plane.
 pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask) -> Report {
     let outputs: Vec<OutputReport> =
-        finished.outputs.into_iter().map(|output| elsewhere(output, task)).collect();
+        finished.outputs.into_iter().map(|output| without_default_location(output, task)).collect();
     let made = outputs.iter().any(|output| output.state == OutputState::Committed);
     let error = finished.error.map(|failure| TaskError {
         code: failure.code,
@@ -68,15 +68,15 @@ pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask)
     }
 }
 
-/// A place is only worth telling if it is not where Servo puts data.
-fn elsewhere(mut output: OutputReport, task: &RunTask) -> OutputReport {
+/// Drops a location that is the default one.
+fn without_default_location(mut output: OutputReport, task: &RunTask) -> OutputReport {
     let asked = task.outputs.iter().find(|asked| asked.asset == output.asset);
     let known = asked.map(|asked| [&asked.r#final, &asked.quarantine_to]);
     output.uri = output.uri.filter(|uri| !known.is_some_and(|places| places.contains(&uri)));
     output
 }
 
-fn input_of(input: &WorkInput, data: &Places) -> Result<Input, TaskError> {
+fn input_of(input: &WorkInput, data: &DataLocations) -> Result<Input, TaskError> {
     if input.external && input.io.is_none() {
         return Err(TaskError::new(
             ErrorCode::InvalidDefinition,
@@ -96,7 +96,7 @@ fn input_of(input: &WorkInput, data: &Places) -> Result<Input, TaskError> {
     })
 }
 
-fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &Places) -> Piece {
+fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &DataLocations) -> Piece {
     let (layout, partition) = (data.layout(), piece.partition.as_ref());
     let place = match piece.materialization_id {
         Some(id) => layout.materialization(&input.asset, partition, id),
@@ -116,7 +116,12 @@ fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &Places) -> Piece {
     }
 }
 
-fn output_of(output: &WorkOutput, partition: Option<&PartitionKey>, staging: &str, data: &Places) -> Output {
+fn output_of(
+    output: &WorkOutput,
+    partition: Option<&PartitionKey>,
+    staging: &str,
+    data: &DataLocations,
+) -> Output {
     let (layout, id) = (data.layout(), output.materialization_id);
     let previous = |id| Previous { uri: data.uri(&layout.materialization(&output.asset, partition, id)) };
     Output {

@@ -24,7 +24,7 @@ use tokio::sync::{Semaphore, watch};
 struct Control {
     started: Mutex<VecDeque<CallbackError>>,
     finished: Mutex<VecDeque<CallbackError>>,
-    /// What it was told, in order.
+    /// The received calls, in order.
     heard: Mutex<Vec<&'static str>>,
 }
 

@@ -1,4 +1,4 @@
-//! What tasks print: all of it, in order, to the right attempt, without secrets.
+//! Captured output of tasks: complete, in order, assigned to the right attempt, without secrets.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,8 @@ use servo_engine::definitions::Isolation;
 use servo_runtime::SystemClock;
 use servo_store::DataRoot;
 use servo_worker::{
-    LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, Places, RunnerSettings, Runners, TaskFunction,
+    DataLocations, LogFiles, LogLine, LogSink, LogState, LogStream, LogTarget, RunnerSettings, Runners,
+    TaskFunction,
 };
 use support::*;
 use tokio::sync::watch;
@@ -70,57 +71,57 @@ def tells_later():
 
 #[tokio::test]
 async fn every_line_comes_in_order_and_to_its_own_attempt() {
-    let stage = Stage::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
+    let harness = Harness::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
     let (many, strange, silent) = (envelope("many"), envelope("strange"), envelope("silent"));
     for task in [&many, &strange, &silent] {
-        assert_eq!(stage.run(task).await.outcome, Outcome::Succeeded);
+        assert_eq!(harness.run(task).await.outcome, Outcome::Succeeded);
     }
     let numbers =
         |range: std::ops::Range<u32>, step| range.step_by(step).map(|n| n.to_string()).collect::<Vec<_>>();
-    assert_eq!(stage.printed(&many, LogStream::Stdout).await, numbers(0..20_000, 1));
-    assert_eq!(stage.printed(&many, LogStream::Stderr).await, numbers(1..20_000, 2));
+    assert_eq!(harness.printed(&many, LogStream::Stdout).await, numbers(0..20_000, 1));
+    assert_eq!(harness.printed(&many, LogStream::Stderr).await, numbers(1..20_000, 2));
     let long = "x".repeat(100_000);
     assert_eq!(
-        stage.printed(&strange, LogStream::Stdout).await,
+        harness.printed(&strange, LogStream::Stdout).await,
         ["not \u{fffd} utf-8", &long[..65_536], &long[65_536..], "", "no end"]
     );
-    assert!(stage.log(&silent).await.is_empty() && !stage.logs.path(&log_name(&silent)).exists());
+    assert!(harness.log(&silent).await.is_empty() && !harness.logs.path(&log_name(&silent)).exists());
 }
 
 #[tokio::test]
 async fn streams_that_a_task_closes_do_not_keep_it_or_the_next_from_ending() {
-    let stage = Stage::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
+    let harness = Harness::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
     let task = envelope("closes");
-    assert_eq!(stage.run(&task).await.outcome, Outcome::Succeeded);
-    assert_eq!(stage.printed(&task, LogStream::Stdout).await, ["before"]);
-    assert_eq!(stage.call("silent").await.outcome, Outcome::Succeeded);
+    assert_eq!(harness.run(&task).await.outcome, Outcome::Succeeded);
+    assert_eq!(harness.printed(&task, LogStream::Stdout).await, ["before"]);
+    assert_eq!(harness.call("silent").await.outcome, Outcome::Succeeded);
 }
 
 #[tokio::test]
 async fn a_secret_is_nowhere_to_be_found() {
-    let stage = Stage::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
-    std::fs::write(stage.path("password"), "hunter2-xyzzy\n").unwrap();
+    let harness = Harness::with(LOUD, RunnerSettings { slots: 1, ..RunnerSettings::default() });
+    std::fs::write(harness.path("password"), "hunter2-xyzzy\n").unwrap();
     for isolation in [Isolation::Shared, Isolation::Process] {
         let task = with_secret(envelope("tells"), "PASSWORD", "password");
         let task = with_work(task, |work| work.isolation = isolation);
         let progress = watch::Sender::new(None);
-        let report = within(stage.runners.run(&task, &progress)).await;
+        let report = within(harness.runners.run(&task, &progress)).await;
         assert_eq!(report.outcome, Outcome::Failed);
-        let log = std::fs::read_to_string(stage.logs.path(&log_name(&task))).unwrap();
+        let log = std::fs::read_to_string(harness.logs.path(&log_name(&task))).unwrap();
         let shown = format!("{log}{report:?}{progress:?}");
         assert!(!shown.contains("hunter2") && !shown.contains("xyzzy"), "{shown}");
         let mut expected: Vec<String> = (0..12).map(|end| "x".repeat(end) + "***").collect();
         expected.extend(["y".repeat(65_536 - 4), "***".to_owned()]);
-        assert_eq!(stage.printed(&task, LogStream::Stdout).await, expected);
-        assert_eq!(stage.printed(&task, LogStream::Stderr).await, ["about ***", "half of a line with ***"]);
-        assert_eq!(stage.printed(&task, LogStream::Log).await, ["it is ***"]);
+        assert_eq!(harness.printed(&task, LogStream::Stdout).await, expected);
+        assert_eq!(harness.printed(&task, LogStream::Stderr).await, ["about ***", "half of a line with ***"]);
+        assert_eq!(harness.printed(&task, LogStream::Log).await, ["it is ***"]);
         assert_eq!(last_progress(&progress).unwrap().message, "sending ***");
         assert!(report.error.unwrap().message.contains("***"));
     }
     let later = envelope("tells_later");
-    stage.run(&later).await;
+    harness.run(&later).await;
     assert_eq!(
-        stage.printed(&later, LogStream::Stdout).await,
+        harness.printed(&later, LogStream::Stdout).await,
         ["***"],
         "what the process knows stays secret"
     );
@@ -128,7 +129,7 @@ async fn a_secret_is_nowhere_to_be_found() {
 
 #[tokio::test]
 async fn a_log_can_be_followed_while_it_is_written() {
-    let stage = Stage::new(
+    let harness = Harness::new(
         r#"
 import os, time
 
@@ -142,15 +143,15 @@ def steps():
     );
     let task = envelope("steps");
     let name = log_name(&task);
-    let mut watched = stage.logs.watch(&name);
+    let mut watched = harness.logs.watch(&name);
     assert_eq!(*watched.borrow(), LogState { len: 0, ended: false });
     let follow = async {
         let (mut from, mut seen) = (0, Vec::new());
         loop {
             let state = *watched.borrow_and_update();
-            let part = stage.logs.read(&name, from, 1).await.unwrap();
+            let part = harness.logs.read(&name, from, 1).await.unwrap();
             for line in part.lines() {
-                std::fs::write(stage.path(&line.text.replace("step ", "seen-")), "").unwrap();
+                std::fs::write(harness.path(&line.text.replace("step ", "seen-")), "").unwrap();
                 seen.push(line.text);
             }
             from = part.next;
@@ -162,7 +163,7 @@ def steps():
             }
         }
     };
-    let (seen, report) = tokio::join!(within(follow), stage.run(&task));
+    let (seen, report) = tokio::join!(within(follow), harness.run(&task));
     assert_eq!(
         (seen, report.outcome),
         (vec!["step 0".to_owned(), "step 1".to_owned(), "step 2".to_owned()], Outcome::Succeeded)
@@ -213,7 +214,7 @@ def goes_on():
     );
     let sink = Arc::new(Full::default());
     let root_of_data = DataRoot::directory(&root.path().join(".servo"), &layout()).unwrap();
-    let data = Places::new(root_of_data, layout());
+    let data = DataLocations::new(root_of_data, layout());
     let project = servo_worker::project::Project::open(root.path()).unwrap();
     let runners = Runners::new(project, data, sink.clone(), Arc::new(SystemClock), RunnerSettings::default());
     let (task, progress) = (envelope("goes_on"), watch::Sender::new(None));

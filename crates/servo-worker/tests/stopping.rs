@@ -1,4 +1,4 @@
-//! Tasks that have to stop, whatever they are doing: timeouts, cancellation, the end of the worker and of its process.
+//! Stopping tasks, whatever they are doing: timeouts, cancellation, the end of the worker and of its process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -77,7 +77,7 @@ def waits():
         time.sleep(0.005)
 "#;
 
-/// A control plane that takes everything, and cancels when it is told to.
+/// A control plane that accepts every report, and cancels when it is told to.
 #[derive(Default)]
 struct Control {
     cancel: AtomicBool,
@@ -106,9 +106,9 @@ impl Callbacks for Control {
     }
 }
 
-/// A stage with an executor.
+/// A harness with an executor.
 struct Worker {
-    stage: Stage,
+    harness: Harness,
     control: Arc<Control>,
     queue: Arc<LocalQueue>,
     slots: Slots,
@@ -121,8 +121,8 @@ fn keys() -> Keyring {
 impl Worker {
     fn new(code: &str) -> Self {
         let settings = RunnerSettings { grace: Duration::from_millis(300), ..RunnerSettings::default() };
-        let (stage, control, queue) =
-            (Stage::with(code, settings), Arc::new(Control::default()), LocalQueue::new(8));
+        let (harness, control, queue) =
+            (Harness::with(code, settings), Arc::new(Control::default()), LocalQueue::new(8));
         let executor = Executor {
             source: queue.clone(),
             queues: vec!["default".into()],
@@ -131,9 +131,9 @@ impl Worker {
             clock: Arc::new(SystemClock),
             worker: "local-test".into(),
             slots: 2,
-            function: Arc::new(stage.runners.clone()),
+            function: Arc::new(harness.runners.clone()),
         };
-        Self { stage, control, queue, slots: executor.start() }
+        Self { harness, control, queue, slots: executor.start() }
     }
 
     async fn send(&self, envelope: &Envelope) {
@@ -147,13 +147,13 @@ impl Worker {
         self.control.reports.lock().unwrap().remove(0)
     }
 
-    /// Nothing is left of the last task that said who it is.
+    /// Asserts that no process of the last task that printed its id is left.
     async fn assert_gone(&self) {
         for name in ["process", "child"] {
-            assert!(!is_running(process_in(&self.stage.path(name)).await), "{name} is still there");
-            std::fs::remove_file(self.stage.path(name)).unwrap();
+            assert!(!is_running(process_in(&self.harness.path(name)).await), "{name} is still there");
+            std::fs::remove_file(self.harness.path(name)).unwrap();
         }
-        self.stage.assert_nothing_is_staged();
+        self.harness.assert_nothing_is_staged();
     }
 }
 
@@ -172,16 +172,16 @@ async fn a_task_that_takes_too_long_is_gone_when_that_is_reported() {
     let worker = Worker::new(STUBBORN);
     for function in ["spins", "holds_the_interpreter", "ignores"] {
         // What takes long is not to be the start of Python.
-        worker.stage.runners.warm().await.unwrap();
+        worker.harness.runners.warm().await.unwrap();
         let task = with_timeout(envelope(function), 1_000);
         worker.send(&task).await;
         assert_eq!(worker.report().await.outcome, Outcome::TimedOut);
         worker.assert_gone().await;
-        assert_eq!(worker.stage.printed(&task, LogStream::Servo).await, ["the process was stopped"]);
+        assert_eq!(worker.harness.printed(&task, LogStream::Servo).await, ["the process was stopped"]);
     }
     let isolated =
         with_work(with_timeout(envelope("spins"), 1_000), |work| work.isolation = Isolation::Process);
-    worker.stage.runners.warm().await.unwrap();
+    worker.harness.runners.warm().await.unwrap();
     worker.send(&isolated).await;
     assert_eq!(worker.report().await.outcome, Outcome::TimedOut);
     worker.assert_gone().await;
@@ -191,7 +191,7 @@ async fn a_task_that_takes_too_long_is_gone_when_that_is_reported() {
 async fn a_task_that_holds_the_interpreter_keeps_its_heartbeats_and_can_be_cancelled() {
     let worker = Worker::new(STUBBORN);
     worker.send(&with_heartbeat(envelope("holds_the_interpreter"), 10)).await;
-    process_in(&worker.stage.path("process")).await;
+    process_in(&worker.harness.path("process")).await;
     let before = worker.control.heartbeats.lock().unwrap().len();
     eventually("heartbeats go on", || worker.control.heartbeats.lock().unwrap().len() > before + 5).await;
     worker.control.cancel.store(true, Ordering::SeqCst);
@@ -203,10 +203,10 @@ async fn a_task_that_holds_the_interpreter_keeps_its_heartbeats_and_can_be_cance
 async fn a_task_that_is_cancelled_may_tidy_up() {
     let worker = Worker::new(STUBBORN);
     worker.send(&with_heartbeat(envelope("tidies_up"), 10)).await;
-    process_in(&worker.stage.path("process")).await;
+    process_in(&worker.harness.path("process")).await;
     worker.control.cancel.store(true, Ordering::SeqCst);
     assert_eq!(worker.report().await.outcome, Outcome::Cancelled);
-    assert!(worker.stage.path("tidy").exists());
+    assert!(worker.harness.path("tidy").exists());
     worker.assert_gone().await;
 }
 
@@ -220,7 +220,7 @@ async fn progress_is_told_without_waiting_for_the_next_heartbeat() {
             heartbeats.iter().flatten().any(|progress| progress.message == format!("step {step}"))
         };
         eventually("progress is told", told).await;
-        std::fs::write(worker.stage.path(&format!("seen-{step}")), "").unwrap();
+        std::fs::write(worker.harness.path(&format!("seen-{step}")), "").unwrap();
     }
     assert_eq!(worker.report().await.outcome, Outcome::Succeeded);
     let ppms: Vec<_> =
@@ -232,40 +232,40 @@ async fn progress_is_told_without_waiting_for_the_next_heartbeat() {
 async fn a_worker_that_ends_lets_tasks_end_and_interrupts_those_that_do_not() {
     let worker = Worker::new(STUBBORN);
     worker.send(&envelope("waits")).await;
-    process_in(&worker.stage.path("process")).await;
-    std::fs::remove_file(worker.stage.path("process")).unwrap();
+    process_in(&worker.harness.path("process")).await;
+    std::fs::remove_file(worker.harness.path("process")).unwrap();
     worker.send(&envelope("spins")).await;
-    process_in(&worker.stage.path("process")).await;
+    process_in(&worker.harness.path("process")).await;
     let not_taken = envelope("waits");
-    let Worker { stage, control, queue, slots } = worker;
+    let Worker { harness, control, queue, slots } = worker;
     let ending = tokio::spawn(slots.shutdown(Duration::from_secs(2)));
-    std::fs::write(stage.path("go"), "").unwrap();
+    std::fs::write(harness.path("go"), "").unwrap();
     within(ending).await.unwrap();
     let outcomes: Vec<_> = control.reports.lock().unwrap().drain(..).map(|report| report.outcome).collect();
     assert_eq!(outcomes, [Outcome::Succeeded, Outcome::Interrupted]);
     let message =
         Message { queue: "default".into(), id: not_taken.nonce.clone(), envelope: keys().seal(&not_taken) };
     queue.enqueue(message, EnqueueOptions::default()).await.unwrap();
-    within(stage.runners.shutdown()).await;
+    within(harness.runners.shutdown()).await;
     let left = queue.receive(&["default".into()], 2).now_or_never().expect("nobody takes it").unwrap();
     assert_eq!(left.len(), 1, "the others were acknowledged");
 }
 
 #[tokio::test]
 async fn a_task_that_nobody_waits_for_any_more_is_stopped() {
-    let stage = Stage::new(STUBBORN);
+    let harness = Harness::new(STUBBORN);
     let (task, progress) = (envelope("spins"), watch::Sender::new(None));
-    let process = stage.path("process");
+    let process = harness.path("process");
     tokio::select! {
-        report = stage.runners.run(&task, &progress) => panic!("it has ended: {report:?}"),
+        report = harness.runners.run(&task, &progress) => panic!("it has ended: {report:?}"),
         _process = process_in(&process) => {}
     }
     for name in ["process", "child"] {
-        let process = process_in(&stage.path(name)).await;
+        let process = process_in(&harness.path(name)).await;
         eventually("it is gone", || !is_running(process)).await;
     }
     eventually("nothing is staged", || {
-        !stage.state("staging").exists() || stage.state("staging").read_dir().unwrap().next().is_none()
+        !harness.state("staging").exists() || harness.state("staging").read_dir().unwrap().next().is_none()
     })
     .await;
 }

@@ -31,9 +31,9 @@ def total(numbers: list):
 
 #[tokio::test]
 async fn a_task_reads_what_another_has_made_and_leaves_its_output_where_it_belongs() {
-    let stage = Stage::new(CHAIN);
+    let harness = Harness::new(CHAIN);
     let (progress, first) = (watch::Sender::new(None), envelope("numbers"));
-    let made = stage.runners.run(&first, &progress).await;
+    let made = harness.runners.run(&first, &progress).await;
     assert_eq!(made.outcome, Outcome::Succeeded, "{made:?}");
     assert_eq!(made.materialization_id.map(|id| id.to_u128()), Some(first.attempt_id.to_u128()));
     let [output] = &made.outputs[..] else { panic!("one output: {made:?}") };
@@ -41,22 +41,22 @@ async fn a_task_reads_what_another_has_made_and_leaves_its_output_where_it_belon
     assert!(made.usage.unwrap().max_rss_bytes > 1_000_000);
     let last = last_progress(&progress).unwrap();
     assert_eq!((last.ppm, last.message.as_str()), (500_000, "half way"));
-    let said: Vec<_> = stage.log(&first).await.into_iter().filter(|l| l.stream == LogStream::Log).collect();
+    let said: Vec<_> = harness.log(&first).await.into_iter().filter(|l| l.stream == LogStream::Log).collect();
     assert_eq!((said.len(), said[0].text.as_str()), (1, "counting"));
     assert_eq!(said[0].fields.as_ref().unwrap()["upto"], 3);
 
     let second = reading(envelope("total"), "numbers", Some(&first));
-    let report = stage.run(&second).await;
+    let report = harness.run(&second).await;
     assert_eq!(report.outcome, Outcome::Succeeded, "{report:?}");
     let home = format!("assets/t/total/materializations/{}", second.attempt_id);
-    assert_eq!(std::fs::read_to_string(stage.state(&home).join("data.json")).unwrap().trim(), "6");
-    assert!(stage.state(&home).join("_commit.json").is_file());
-    stage.assert_nothing_is_staged();
+    assert_eq!(std::fs::read_to_string(harness.state(&home).join("data.json")).unwrap().trim(), "6");
+    assert!(harness.state(&home).join("_commit.json").is_file());
+    harness.assert_nothing_is_staged();
 }
 
 #[tokio::test]
 async fn a_partition_has_a_home_and_a_window() {
-    let stage = Stage::new(
+    let harness = Harness::new(
         r#"
 days = servo.DailyPartitions(start="2013-01-01")
 
@@ -67,19 +67,19 @@ def daily(ctx):
 "#,
     );
     let task = for_day(envelope("daily"), "2013-01-15");
-    assert_eq!(stage.run(&task).await.outcome, Outcome::Succeeded);
+    assert_eq!(harness.run(&task).await.outcome, Outcome::Succeeded);
     assert_eq!(
-        stage.printed(&task, LogStream::Stdout).await,
+        harness.printed(&task, LogStream::Stdout).await,
         ["2013-01-15 2013-01-15 00:00:00+00:00 2013-01-16 00:00:00+00:00"]
     );
     let home = "assets/t/daily/partitions/date=d:2013-01-15/materializations";
-    assert!(stage.state(home).join(task.attempt_id.to_string()).join("_commit.json").is_file());
+    assert!(harness.state(home).join(task.attempt_id.to_string()).join("_commit.json").is_file());
 }
 
 #[tokio::test]
 async fn an_input_that_was_never_made_is_named_and_python_is_not_started() {
-    let stage = Stage::new("import os\nopen('imported', 'w').close()\n");
-    let report = stage.run(&reading(envelope("total"), "numbers", None)).await;
+    let harness = Harness::new("import os\nopen('imported', 'w').close()\n");
+    let report = harness.run(&reading(envelope("total"), "numbers", None)).await;
     assert_eq!(error(&report).code, ErrorCode::MissingInput);
     assert_eq!(
         error(&report).message,
@@ -87,14 +87,14 @@ async fn an_input_that_was_never_made_is_named_and_python_is_not_started() {
     );
     let mut gone = envelope("total");
     gone.work = None;
-    let report = stage.run(&gone).await;
+    let report = harness.run(&gone).await;
     assert_eq!(error(&report).code, ErrorCode::InvalidDefinition);
-    assert!(!stage.path("imported").exists());
+    assert!(!harness.path("imported").exists());
 }
 
 #[tokio::test]
 async fn what_checks_say_is_reported_with_what_became_of_each_output() {
-    let stage = Stage::new(
+    let harness = Harness::new(
         r#"
 at_least = lambda count: [servo.row_count(min=count, blocking=True), servo.row_count(min=1, severity="info", name="any")]
 
@@ -107,7 +107,7 @@ def few():
     return [1, 2, 3]
 "#,
     );
-    let assets = stage.runners.scan().await.unwrap().manifest.assets;
+    let assets = harness.runners.scan().await.unwrap().manifest.assets;
     let checked = |name: &str, quarantine: bool| {
         let declared = assets.iter().find(|declared| declared.key == asset(name).canonical()).unwrap();
         with_work(envelope(name), |work| {
@@ -115,22 +115,22 @@ def few():
             work.outputs[0].quarantine = quarantine;
         })
     };
-    let enough = stage.run(&checked("enough", true)).await;
+    let enough = harness.run(&checked("enough", true)).await;
     let passed: Vec<_> = enough.outputs[0].checks.iter().map(|check| check.passed).collect();
     assert_eq!((enough.outcome, passed), (Outcome::Succeeded, vec![true, true]));
 
     let kept = checked("few", true);
     for (task, state) in [(&kept, OutputState::Quarantined), (&checked("few", false), OutputState::Discarded)]
     {
-        let few = stage.run(task).await;
+        let few = harness.run(task).await;
         assert_eq!(error(&few).code, ErrorCode::CheckFailed);
         let [output] = &few.outputs[..] else { panic!("one output: {few:?}") };
         assert_eq!((output.state, output.checks[0].passed, &output.uri), (state, false, &None));
         assert_eq!(few.materialization_id, None);
     }
-    let aside = stage.state("assets/t/few/quarantine").join(kept.attempt_id.to_string());
+    let aside = harness.state("assets/t/few/quarantine").join(kept.attempt_id.to_string());
     assert!(aside.join("_reason.json").is_file());
-    stage.assert_nothing_is_staged();
+    harness.assert_nothing_is_staged();
 }
 
 const FAILING: &str = r#"
@@ -165,9 +165,9 @@ def works():
 
 #[tokio::test]
 async fn failures_of_user_code_are_told_apart_and_leave_the_runner_usable() {
-    let stage = Stage::new(FAILING);
+    let harness = Harness::new(FAILING);
     let task = envelope("raises");
-    let report = stage.run(&task).await;
+    let report = harness.run(&task).await;
     let raised = error(&report);
     assert_eq!(
         (raised.code, raised.error_type.as_deref()),
@@ -175,43 +175,43 @@ async fn failures_of_user_code_are_told_apart_and_leave_the_runner_usable() {
     );
     assert!(raised.message.contains("wrong on purpose"), "{}", raised.message);
     assert!(raised.traceback.as_deref().unwrap().contains("in raises"), "{raised:?}");
-    assert_eq!(stage.printed(&task, LogStream::Stdout).await, ["before"]);
+    assert_eq!(harness.printed(&task, LogStream::Stdout).await, ["before"]);
 
-    let report = stage.call("shouts").await;
+    let report = harness.call("shouts").await;
     assert_eq!(error(&report).code, ErrorCode::UserCodeException);
     assert!(error(&report).message.len() < 10_000);
 
-    let report = stage.call("leaves").await;
+    let report = harness.call("leaves").await;
     assert_eq!(error(&report).code, ErrorCode::UserCodeException);
     assert!(error(&report).message.contains("exit code 3"), "{}", error(&report).message);
 
-    assert_eq!(stage.call("works").await.outcome, Outcome::Succeeded);
-    stage.assert_nothing_is_staged();
+    assert_eq!(harness.call("works").await.outcome, Outcome::Succeeded);
+    harness.assert_nothing_is_staged();
 }
 
 #[tokio::test]
 async fn a_process_that_dies_is_explained_and_replaced() {
-    let stage = Stage::new(FAILING);
+    let harness = Harness::new(FAILING);
     for (function, words) in [("crashes", "ended by SIGSEGV"), ("vanishes", "exit code 3")] {
         let task = envelope(function);
-        let report = stage.run(&task).await;
+        let report = harness.run(&task).await;
         assert_eq!(error(&report).code, ErrorCode::WorkerCrash);
         assert!(error(&report).message.contains(words), "{}", error(&report).message);
-        let said = stage.printed(&task, LogStream::Servo).await;
+        let said = harness.printed(&task, LogStream::Servo).await;
         assert!(said[0].contains(words), "{said:?}");
-        assert_eq!(stage.call("works").await.outcome, Outcome::Succeeded);
+        assert_eq!(harness.call("works").await.outcome, Outcome::Succeeded);
     }
-    let report = stage.call("vanishes").await;
+    let report = harness.call("vanishes").await;
     assert!(
         error(&report).message.ends_with("the last of stderr:\nlast words"),
         "{}",
         error(&report).message
     );
     let isolated = with_work(envelope("crashes"), |work| work.isolation = Isolation::Process);
-    let report = stage.run(&isolated).await;
+    let report = harness.run(&isolated).await;
     assert_eq!(error(&report).code, ErrorCode::WorkerCrash);
     assert!(error(&report).message.contains("SIGSEGV"), "{}", error(&report).message);
-    stage.assert_nothing_is_staged();
+    harness.assert_nothing_is_staged();
 }
 
 const WAITING: &str = r#"
@@ -227,20 +227,20 @@ def waits(ctx):
 
 #[tokio::test]
 async fn a_process_that_somebody_kills_is_noticed_at_once() {
-    let stage = Stage::new(WAITING);
+    let harness = Harness::new(WAITING);
     let task = envelope("waits");
-    let (report, ()) = tokio::join!(stage.run(&task), async {
-        let process = process_in(&stage.path("staged")).await;
+    let (report, ()) = tokio::join!(harness.run(&task), async {
+        let process = process_in(&harness.path("staged")).await;
         kill_process(Pid::from_raw(process.cast_signed()).unwrap(), Signal::KILL).unwrap();
     });
     assert_eq!(error(&report).code, ErrorCode::WorkerCrash);
     assert!(error(&report).message.contains("SIGKILL"), "{}", error(&report).message);
-    stage.assert_nothing_is_staged();
+    harness.assert_nothing_is_staged();
 }
 
 #[tokio::test]
 async fn a_child_that_user_code_leaves_behind_keeps_nothing_waiting() {
-    let stage = Stage::new(
+    let harness = Harness::new(
         r#"
 import os, subprocess, time
 
@@ -265,20 +265,20 @@ def forks_and_dies():
 "#,
     );
     let task = envelope("forks");
-    assert_eq!(stage.run(&task).await.outcome, Outcome::Succeeded);
-    assert_eq!(stage.printed(&task, LogStream::Stdout).await, ["done"]);
-    assert!(is_running(process_in(&stage.path("left_behind")).await));
-    std::fs::remove_file(stage.path("left_behind")).unwrap();
+    assert_eq!(harness.run(&task).await.outcome, Outcome::Succeeded);
+    assert_eq!(harness.printed(&task, LogStream::Stdout).await, ["done"]);
+    assert!(is_running(process_in(&harness.path("left_behind")).await));
+    std::fs::remove_file(harness.path("left_behind")).unwrap();
 
-    let report = stage.call("forks_and_dies").await;
+    let report = harness.call("forks_and_dies").await;
     assert_eq!(error(&report).code, ErrorCode::WorkerCrash);
-    let child = process_in(&stage.path("left_behind")).await;
+    let child = process_in(&harness.path("left_behind")).await;
     eventually("the child of a dead runner is gone", || !is_running(child)).await;
 }
 
 #[tokio::test]
 async fn two_tasks_run_at_the_same_time() {
-    let stage = Stage::new(
+    let harness = Harness::new(
         r#"
 import os, time
 
@@ -296,6 +296,6 @@ def right():
     meet("right", "left")
 "#,
     );
-    let (left, right) = tokio::join!(stage.call("left"), stage.call("right"));
+    let (left, right) = tokio::join!(harness.call("left"), harness.call("right"));
     assert_eq!((left.outcome, right.outcome), (Outcome::Succeeded, Outcome::Succeeded));
 }

@@ -1,4 +1,4 @@
-"""What people read: a page and a picture for each month."""
+"""Reports for people: a page and a picture for each month."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def year() -> dict[str, object]:
-    """What has no partitions, by key: parsed once for all tests."""
+    """Unpartitioned assets, by key: parsed once for all tests."""
     made = servo.materialize([source.all_flights, source.all_weather, raw.planes, raw.airlines])
     assert made.success
     keys = ("source.all_flights", "source.all_weather", "raw.planes", "raw.airlines")

@@ -1,4 +1,4 @@
-"""What to say about an error at import, beyond what Python says."""
+"""Hints about errors at import, beyond Python's own message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of an asset, whoever makes it."""
+"""Declared properties of an asset, independent of how it is made."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _WRITERS: Final[dict[str, Callable[[Any], object]]] = {
 
 
 class AssetSpec(Frozen):
-    """What is said of an asset: plain data, an output of `@multi_asset` or an argument of `external`.
+    """Declared properties of an asset: plain data, an output of `@multi_asset` or an argument of `external`.
 
     >>> spec = AssetSpec("raw.flights", group="raw", timeout="10m")
     >>> spec.key, spec.timeout_ms

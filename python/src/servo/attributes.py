@@ -1,4 +1,4 @@
-"""What can be said of an asset, to type checkers: keyword arguments of `asset`, `AssetSpec` and kin."""
+"""Types of the keyword arguments of `asset`, `AssetSpec` and kin, for type checkers."""
 
 from __future__ import annotations
 

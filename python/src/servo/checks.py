@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from servo.durations import Duration
 
     class NamedCheckOptions(TypedDict, total=False):
-        """What a check can be told that has a name already."""
+        """Options of a check that has a name already."""
 
         severity: str
         phase: Literal["pre", "post"]
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         description: str | None
 
     class CheckOptions(NamedCheckOptions, total=False):
-        """What every other check can be told."""
+        """Options of every other check."""
 
         name: str | None
 

@@ -1,4 +1,4 @@
-"""What a task needs of a machine."""
+"""The machine resources a task needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What functions are told about the task, tick or evaluation that they are called for."""
+"""Contexts of functions: the task, tick or evaluation that they are called for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Context(Protocol):
-    """What the function of an asset is told, in a parameter `ctx`, `context` or annotated with this.
+    """The context of an asset's function, in a parameter `ctx`, `context` or annotated with this.
 
     `servo.testing.context` makes one to call a function with in a test.
     """
@@ -45,7 +45,7 @@ class Context(Protocol):
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, from 1."""
+        """The number of the attempt, from 1."""
 
     @property
     def config(self) -> Any:  # noqa: ANN401 - the class of the user
@@ -61,7 +61,7 @@ class Context(Protocol):
 
     @property
     def log(self) -> logging.Logger:
-        """Where to write what should be found with the task; `extra={"rows": 3}` adds fields."""
+        """The logger of the task; `extra={"rows": 3}` adds fields."""
 
     def metadata(self, **values: object) -> None:
         """Say something of what is made: JSON values by name, shown with the materialization."""
@@ -71,7 +71,7 @@ class Context(Protocol):
 
 
 class ScheduleContext(Protocol):
-    """What the function of a schedule is told."""
+    """The context of a schedule's function."""
 
     @property
     def scheduled_at(self) -> dt.datetime:
@@ -82,11 +82,11 @@ class ScheduleContext(Protocol):
 
 
 class SensorContext(Protocol):
-    """What the function of a sensor is told."""
+    """The context of a sensor's function."""
 
     @property
     def cursor(self) -> str | None:
-        """What the last evaluation that succeeded left, or None."""
+        """The cursor of the last successful evaluation, or None."""
 
     @property
     def evaluated_at(self) -> dt.datetime:

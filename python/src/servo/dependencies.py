@@ -1,4 +1,4 @@
-"""What an asset is made from: other assets, named by key, by object or by parameter."""
+"""Dependencies of an asset: other assets, named by key, by object or by parameter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEPS: Final = 'a list of assets, such as ["raw.flights"] or [dep("raw.flights",
 
 
 class Keyed(Protocol):
-    """What has a key: assets, specs and external assets."""
+    """Objects with a key: assets, specs and external assets."""
 
     @property
     def key(self) -> str:

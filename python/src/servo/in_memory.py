@@ -40,7 +40,7 @@ _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 
 
 class Materialized:
-    """What became of assets that were made in memory."""
+    """The results of assets that were made in memory."""
 
     def __init__(
         self,
@@ -250,14 +250,14 @@ class _Maker:
         inputs = list(data.values())
         read = inputs[0] if len(inputs) == 1 else data
         if any([self._is_blocked(key, "pre", read, ctx) for key in selected]):  # noqa: C419 - all of them run
-            self._give_up(function, "a check of what it reads does not let it pass")
+            self._give_up(function, "a check of its inputs blocked it")
             return
 
         def take(key: str, value: object, metadata: dict[str, object]) -> None:
             value = _whole(value)
             self._metadata[key] = {**ctx.metadata_values, **metadata}
             if self._is_blocked(key, "post", value, ctx):
-                self._not_made[key] = "a check does not let it pass"
+                self._not_made[key] = "a check blocked it"
             else:
                 self._values[key] = value
 

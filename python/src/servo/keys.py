@@ -66,7 +66,7 @@ class AssetKey:
 
 
 class Operation(enum.Enum):
-    """What a task does to its asset, in the order of task keys.
+    """The operation of a task on its asset, in the order of task keys.
 
     >>> [operation.value for operation in Operation]
     ['materialize', 'check', 'backfill']

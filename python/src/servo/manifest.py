@@ -26,7 +26,7 @@ MANIFEST_VERSION: Final = 1
 
 
 class ManifestContext:
-    """What definitions need to know of the project to describe themselves."""
+    """The properties of the project that definitions need to describe themselves."""
 
     __slots__ = ("_paths", "_relative_path", "annotations", "code_version", "resources")
 

@@ -1,4 +1,4 @@
-"""What each parameter of a function is given: context, configuration, a resource, or the data of an asset.
+"""Arguments of a function's parameters: context, configuration, a resource, or the data of an asset.
 
 The first that fits decides:
 
@@ -34,7 +34,7 @@ _CONTEXT_NAMES: Final = ("ctx", "context")
 
 
 class Inputs:
-    """What the parameters of a function are given, by name."""
+    """The kinds of arguments of a function's parameters, by name."""
 
     __slots__ = ("config", "context", "deps", "resources")
 

@@ -22,7 +22,7 @@ _EXAMPLE: Final = '[project]\nmodules = ["flights"]'
 
 
 class Problem(NamedTuple):
-    """Something wrong in a project file. Without a line it is the file as a whole."""
+    """A problem in a project file. Without a line it is about the file as a whole."""
 
     line: int | None
     message: str

@@ -1,4 +1,4 @@
-"""What a project has declared, in the order in which it did.
+"""The declarations of a project, in their order.
 
 Decorators add to the current registry. The process has one; a scan and a test collect into their own:
 

@@ -1,4 +1,4 @@
-"""What functions of schedules and sensors return: runs to start, or why there are none."""
+"""Results of schedules and sensors: runs to start, or why there are none."""
 
 from __future__ import annotations
 

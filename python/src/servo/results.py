@@ -1,4 +1,4 @@
-"""What functions of a project may return besides data: what they made elsewhere, and what a check found."""
+"""Results of functions besides data: data written elsewhere, and findings of checks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Output(Frozen):
 
 
 class CheckResult(Frozen):
-    """What a check has found, where True or False says too little.
+    """The result of a check, where True or False says too little.
 
     >>> CheckResult(False, {"ghosts": 2}, "two flights have no carrier")
     CheckResult(passed=False, metadata={'ghosts': 2}, message='two flights have no carrier')

@@ -61,7 +61,7 @@ def always(kind: Definition, zone: str, end_offset: int = 0) -> Definition:
 
 
 def lines(case: Case) -> Iterator[str]:
-    """What the digest of a case is of."""
+    """The lines that the digest of a case covers."""
     if case["case"] == "keys":
         partitions = windows(case["partitions"])
         for first, end in case["ranges"]:
@@ -175,7 +175,7 @@ def unlike(at: list[Change]) -> list[Change]:
 
 
 def mapped(mapping: dict[str, Any], down: Definition, up: Definition, at: list[int]) -> Case:
-    """What is read around instants and what reads it, once everything exists and at those instants."""
+    """Upstream and downstream partitions around instants, once everything exists and at those instants."""
     pair = Pair(mapping, windows(down), windows(up))
     near = [(pair.down.around(instant - 1), pair.down.around(instant) + 2) for instant in at]
     near_up = [(pair.up.around(instant - 1), pair.up.around(instant) + 2) for instant in at]
@@ -226,7 +226,7 @@ def mappings(zone: str, other: str) -> Iterator[Case]:
 
 
 def of_names(zones: list[str]) -> Iterator[Case]:
-    """What tells one row of changes from another, asked of all zones whose clocks always agree."""
+    """Cases that tell one sequence of clock changes from another, for all zones whose clocks always agree."""
     for case in (keys(always(DAILY, zones[0]), DAY), keys(always(QUARTERS, zones[0]), 2 * HOUR)):
         definition = case["partitions"]
         for zone in zones:
@@ -234,7 +234,7 @@ def of_names(zones: list[str]) -> Iterator[Case]:
 
 
 def of_zone(zone: str, other: str) -> Iterator[Case]:
-    """Everything else, asked of one of them."""
+    """The remaining cases, for one of them."""
     at = Clock.of(zone).changes()
     for kind in CALENDARS:
         yield keys(always(kind, zone), None)

@@ -1,4 +1,4 @@
-"""What the wall clocks of a zone show, from the pinned release of the time zone database.
+"""Wall clocks of zones, from the pinned release of the time zone database.
 
 A wall time is a number of seconds like an instant is: those since 1970 on a clock that was never changed.
 Nothing is known here but the offset of any instant; when clocks change is found by looking.
@@ -169,7 +169,7 @@ def names() -> list[list[str]]:
 
 
 def changing(zones: list[str]) -> list[list[str]]:
-    """Those of some zones whose clocks change; those whose clocks always agree are together."""
+    """Zones whose clocks change, grouped by clocks that always agree."""
     same: dict[tuple[Stretch, ...], list[str]] = {}
     for zone in zones:
         if Clock.of(zone).changes():

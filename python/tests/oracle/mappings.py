@@ -1,4 +1,4 @@
-"""What a partition reads of another asset, and what reads it: windows laid beside each other."""
+"""Upstream and downstream partitions of a partition: windows laid beside each other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pair:
 
     @cached_property
     def _by_key(self) -> int:
-        """What to add to the number of a window of the asset itself to get that of the same key.
+        """The offset from the number of a window of the asset itself to that of the same key.
 
         Both are of the same kind and zone, so the one that starts later starts with a key of the other.
         """

@@ -1,22 +1,22 @@
-//! Why there is no answer from a server.
+//! Errors of the client.
 
 use std::error::Error;
 use std::sync::Arc;
 
 use crate::problem::{Code, Problem};
 
-/// Why there is no answer.
+/// Reasons why there is no response.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
-    /// That is no address.
+    /// The address is not valid.
     #[error("{text:?} is not the address of a server: {reason}")]
     Address {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
-    /// Nobody answers there.
+    /// The server cannot be reached.
     #[error("{server} cannot be reached: {reason}")]
     Unreachable {
         /// The server.
@@ -24,15 +24,15 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
-    /// The server says no.
+    /// The server refused.
     #[error(transparent)]
     Problem(Box<Problem>),
-    /// The server says something else than it should.
+    /// The response is malformed.
     #[error("{server} gave an answer that is not understood: {reason}; is it a server of another version?")]
     Malformed {
         /// The server.
         server: Arc<str>,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
     /// This machine gives no random numbers.
@@ -41,7 +41,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// What the server says is wrong, if it says so.
+    /// The error code of the server, if it gave one.
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Problem(problem) => Some(problem.code),
@@ -51,7 +51,7 @@ impl ClientError {
         }
     }
 
-    /// The reason at the bottom: what is above it repeats the address.
+    /// The root cause: the errors above it repeat the address.
     pub(super) fn unreachable(server: &Arc<str>, error: &reqwest::Error) -> Self {
         let mut bottom: &dyn Error = error;
         while let Some(below) = bottom.source() {

@@ -1,22 +1,52 @@
-//! Which part of a list.
+//! Lists: which part of one, and how to get more than a page.
 
-/// Which part of a list.
+use super::ClientError;
+use crate::pages::{MAX_LIMIT, Page};
+
+/// Options of a list request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
-    /// How many; as many as the server thinks right if not said.
+    /// Page size; the server's default if absent.
     pub limit: Option<usize>,
-    /// Where the page before ended.
+    /// Cursor of the page before.
     pub cursor: Option<String>,
-    /// Only what is in one of these states, with commas between them.
+    /// Only items in one of these states, separated by commas.
     pub state: Option<String>,
 }
 
 impl ListOptions {
-    /// As a query, in which a state may have another name.
+    /// The query parameters; a state may have another name there.
     pub(super) fn query(&self, state: &'static str) -> Vec<(&'static str, String)> {
         let limit = self.limit.map(|limit| ("limit", limit.to_string()));
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
         let state = self.state.clone().map(|value| (state, value));
         [limit, cursor, state].into_iter().flatten().collect()
     }
+}
+
+/// The first of a list, page by page.
+pub async fn first_pages<T>(
+    limit: usize,
+    cursor: Option<String>,
+    state: Option<String>,
+    fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
+) -> Result<Page<T>, ClientError> {
+    let mut options = ListOptions { limit: None, cursor, state };
+    let mut found = Vec::new();
+    loop {
+        options.limit = Some((limit - found.len()).clamp(1, MAX_LIMIT));
+        let page = fetch(&options).await?;
+        found.extend(page.items);
+        options.cursor = page.next_cursor;
+        if options.cursor.is_none() || found.len() >= limit {
+            return Ok(Page { items: found, next_cursor: options.cursor });
+        }
+    }
+}
+
+/// All of a list, page by page.
+pub async fn all_pages<T>(
+    fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
+) -> Result<Vec<T>, ClientError> {
+    Ok(first_pages(usize::MAX, None, None, fetch).await?.items)
 }

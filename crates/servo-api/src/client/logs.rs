@@ -12,15 +12,15 @@ use super::streams::Stream;
 use super::{Client, ClientError};
 use crate::views::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, Task};
 
-/// What is sent at once, and a little more.
+/// Bytes to send at once; the last line may exceed it.
 const BATCH: usize = 256 << 10;
 
-/// What is told of a log.
+/// An event of a log stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogEvent {
     /// A line.
     Line(Box<LogLine>),
-    /// There is nothing more to tell.
+    /// The end of the log.
     End(LogEnd),
 }
 
@@ -51,7 +51,7 @@ impl Client {
         LogTail(Stream::new(self.clone(), url, Some(offset.to_string())))
     }
 
-    /// Sends what attempts print to where the server keeps it.
+    /// A sink that sends lines to the server.
     pub fn log_sink(&self) -> RemoteLogs {
         RemoteLogs { client: self.clone(), offsets: Arc::default() }
     }
@@ -71,11 +71,11 @@ impl LogTail {
     }
 }
 
-/// Sends what attempts print to a server.
+/// Sends the lines of attempts to a server.
 #[derive(Debug, Clone)]
 pub struct RemoteLogs {
     client: Client,
-    /// Where the next lines begin: if an answer is lost, the same lines are not kept twice.
+    /// Offsets of the next lines: if a response is lost, the same lines are not stored twice.
     offsets: Arc<Mutex<BTreeMap<LogName, u64>>>,
 }
 
@@ -117,7 +117,7 @@ impl LogSink for RemoteLogs {
 
     async fn end(&self, target: &LogTarget) {
         if let Err(error) = self.send(target, Vec::new(), true).await {
-            tracing::debug!(%error, "the end of a log is not told");
+            tracing::debug!(%error, "the end of a log could not be reported");
         }
         self.with(|offsets| offsets.remove(&target.name));
     }

@@ -7,12 +7,12 @@ use crate::pages::Page;
 use crate::views::{Accepted, AcceptedRun, CancelBody, Plan, RetryBody, Run, RunBody, Task, TaskDetail};
 
 impl Client {
-    /// Asks for a run.
+    /// Triggers a run.
     pub async fn trigger(&self, body: &RunBody) -> Result<AcceptedRun, ClientError> {
         self.change(&["runs"], body).await
     }
 
-    /// What a request would run.
+    /// Plans a request without running it.
     pub async fn plan(&self, body: &RunBody) -> Result<Plan, ClientError> {
         let response = self.post(&["plan"], None, body).await?;
         self.read(response).await
@@ -38,12 +38,12 @@ impl Client {
         self.get(&["runs", &run.to_string(), "tasks", task_id], &[]).await
     }
 
-    /// Stops a run.
+    /// Cancels a run.
     pub async fn cancel(&self, run: RunId, body: &CancelBody) -> Result<Accepted, ClientError> {
         self.change(&["runs", &run.to_string(), "cancel"], body).await
     }
 
-    /// Runs again what a run did.
+    /// Retries a run.
     pub async fn retry(&self, run: RunId, body: &RetryBody) -> Result<AcceptedRun, ClientError> {
         self.change(&["runs", &run.to_string(), "retry"], body).await
     }

@@ -1,4 +1,4 @@
-//! Streams of a server, which go on where they broke off.
+//! Streams of a server, which resume after a disconnect.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use reqwest::{Response, Url};
 use serde::de::DeserializeOwned;
 use servo_core::{Backoff, EventId, RunId};
 
-use super::messages::{Message, Messages};
+use super::sse::{SseEvent, SseParser};
 use super::{Client, ClientError, seed};
 use crate::views::{Run, RunEnd, Task};
 
@@ -16,23 +16,23 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// What is told of a run.
+/// An event of a run stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
-    /// The run, as it is now.
+    /// The current run.
     Run(Box<Run>),
-    /// A task, as it is now.
+    /// A current task.
     Task(Box<Task>),
-    /// There is nothing more to tell.
+    /// The end of the stream.
     End(RunEnd),
 }
 
-/// What becomes of a run.
+/// A stream of the events of a run.
 #[derive(Debug)]
 pub struct RunStream(Stream);
 
 impl Client {
-    /// Follows a run, from everything that is newer than what was seen.
+    /// Follows a run, from all changes newer than the given event.
     pub fn follow(&self, run: RunId, seen: Option<EventId>) -> RunStream {
         let url = self.url(&["runs", &run.to_string(), "events"]);
         RunStream(Stream::new(self.clone(), url, seen.map(|seen| seen.to_string())))
@@ -40,7 +40,7 @@ impl Client {
 }
 
 impl RunStream {
-    /// The next news; none after the end. If the connection breaks it is made again.
+    /// The next event; none after the end. Reconnects if the connection breaks.
     pub async fn next(&mut self) -> Result<Option<RunEvent>, ClientError> {
         while let Some(message) = self.0.next().await? {
             return Ok(Some(match message.event.as_str() {
@@ -54,16 +54,16 @@ impl RunStream {
     }
 }
 
-/// Messages of a stream that ends with `end`.
+/// The events of a stream that ends with `end`.
 #[derive(Debug)]
 pub(super) struct Stream {
     client: Client,
     url: Url,
-    /// Where to go on.
+    /// The id to resume after.
     seen: Option<String>,
     response: Option<Response>,
-    messages: Messages,
-    waiting: std::collections::VecDeque<Message>,
+    messages: SseParser,
+    waiting: std::collections::VecDeque<SseEvent>,
     backoff: Backoff,
     ended: bool,
 }
@@ -75,14 +75,14 @@ impl Stream {
             url,
             seen,
             response: None,
-            messages: Messages::default(),
+            messages: SseParser::default(),
             waiting: std::collections::VecDeque::new(),
             backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed()),
             ended: false,
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Message>, ClientError> {
+    pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, ClientError> {
         loop {
             if let Some(message) = self.waiting.pop_front() {
                 if let Some(id) = &message.id {
@@ -105,20 +105,21 @@ impl Stream {
                 }
                 Ok(None) | Err(_) => {
                     // Half a message is told again from where it begins.
-                    (self.response, self.messages) = (None, Messages::default());
+                    (self.response, self.messages) = (None, SseParser::default());
                     tokio::time::sleep(self.backoff.next_delay()).await;
                 }
             }
         }
     }
 
-    pub(super) fn read<T: DeserializeOwned>(&self, message: &Message) -> Result<T, ClientError> {
+    pub(super) fn read<T: DeserializeOwned>(&self, message: &SseEvent) -> Result<T, ClientError> {
         serde_json::from_str(&message.data).map_err(|error| self.client.malformed(error.to_string()))
     }
 
     async fn connect(&self) -> Result<Response, ClientError> {
         let request = || {
             let request = self.client.http.get(self.url.clone()).header(ACCEPT, "text/event-stream");
+            let request = self.client.authorized(request);
             match &self.seen {
                 Some(seen) => request.header(LAST_EVENT_ID, seen),
                 None => request,

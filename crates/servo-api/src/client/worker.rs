@@ -1,4 +1,4 @@
-//! A worker on another machine: the same contract, over HTTP.
+//! The worker contract over HTTP, for workers on other machines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,12 @@ use super::{Client, ClientError};
 use crate::problem::Code;
 use crate::views::{Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task};
 
-/// How long the server is asked to wait for a task.
+/// How long the server may wait for a task.
 const WAIT: Duration = Duration::from_secs(25);
 
 impl Client {
-    /// Asks for tasks; none if there were none in the time that the request names. What is taken and never begun goes to
-    /// another worker.
+    /// Leases tasks; none if there were none in the time that the request names. A leased task that is never begun goes
+    /// to another worker.
     pub async fn lease(&self, body: &LeaseBody) -> Result<Vec<SignedEnvelope>, ClientError> {
         let response = self.post(&["worker", "leases"], self.worker_key.as_deref(), body).await?;
         if response.status() == StatusCode::NO_CONTENT {
@@ -32,7 +32,7 @@ impl Client {
         Ok(self.read::<Lease>(response).await?.envelopes)
     }
 
-    /// Where an executor of this name gets its tasks from.
+    /// The task source of an executor with this name.
     pub fn tasks_for(&self, worker_id: impl Into<String>) -> LeasedTasks {
         LeasedTasks { client: self.clone(), worker_id: worker_id.into() }
     }
@@ -128,7 +128,7 @@ impl Callbacks for Client {
     }
 }
 
-/// What a token is good for. The server is the one to believe it or not.
+/// The claims of a token, unverified: the server verifies them.
 fn claims_of(token: &str) -> Result<TaskClaims, CallbackError> {
     let read = || {
         let body = BASE64URL_NOPAD.decode(token.split('.').nth(2)?.as_bytes()).ok()?;

@@ -1,12 +1,13 @@
 //! Assets, deployments, reviews, and the server itself.
 
+use serde::Serialize;
 use servo_core::{AssetKey, MaterializationId};
 use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
-use crate::views::{Accepted, Asset, AssetDetail, Deployed, Deployment, Partition, Quarantined, ReviewBody};
+use crate::views::{Accepted, Asset, AssetDetail, Deployed, Deployment, Quarantined, ReviewBody, Tables};
 
 impl Client {
     /// The version of the server.
@@ -14,14 +15,21 @@ impl Client {
         self.get(&["version"], &[]).await
     }
 
-    /// Whether the workspace takes requests.
+    /// Whether the workspace accepts requests.
     pub async fn ready(&self) -> Result<Health, ClientError> {
         self.get(&["readyz"], &[]).await
     }
 
-    /// The assets that are deployed, by key.
-    pub async fn assets(&self, options: &ListOptions) -> Result<Page<Asset>, ClientError> {
-        self.get(&["assets"], &options.query("state")).await
+    /// The assets that a selection means, by key; `*` means all.
+    pub async fn assets(&self, selection: &str, options: &ListOptions) -> Result<Page<Asset>, ClientError> {
+        let mut query = options.query("state");
+        query.push(("selection", selection.to_owned()));
+        self.get(&["assets"], &query).await
+    }
+
+    /// How much the tables hold, when they hold everything that is durable now.
+    pub async fn tables(&self) -> Result<Tables, ClientError> {
+        self.get(&["tables"], &[]).await
     }
 
     /// One asset.
@@ -29,21 +37,12 @@ impl Client {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
     }
 
-    /// The partitions of an asset.
-    pub async fn partitions(
-        &self,
-        asset: &AssetKey,
-        options: &ListOptions,
-    ) -> Result<Page<Partition>, ClientError> {
-        self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &options.query("status")).await
-    }
-
-    /// What waits for review.
+    /// Materializations that wait for review.
     pub async fn quarantine(&self, options: &ListOptions) -> Result<Page<Quarantined>, ClientError> {
         self.get(&["quarantine"], &options.query("state")).await
     }
 
-    /// Decides about something that waits for review.
+    /// Reviews a quarantined materialization.
     pub async fn review(
         &self,
         asset: &AssetKey,
@@ -59,16 +58,13 @@ impl Client {
         self.change(&["quarantine", asset.namespace(), asset.name(), &id, verdict], body).await
     }
 
-    /// What is deployed.
+    /// The current deployment.
     pub async fn deployment(&self) -> Result<Deployment, ClientError> {
         self.get(&["deployments", "current"], &[]).await
     }
 
-    /// Deploys a manifest, as the SDK writes it.
-    pub async fn deploy(
-        &self,
-        manifest: &servo_engine::definitions::Manifest,
-    ) -> Result<Deployed, ClientError> {
+    /// Deploys a manifest, as the SDK wrote it: its digest is that of what is sent.
+    pub async fn deploy(&self, manifest: &impl Serialize) -> Result<Deployed, ClientError> {
         self.change(&["deployments"], manifest).await
     }
 }

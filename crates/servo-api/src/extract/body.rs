@@ -1,6 +1,5 @@
-//! Bodies: JSON of a limited size, of a known form, and no other.
+//! JSON bodies of a limited size and a known form.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -10,40 +9,43 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use servo_core::sha256_hex;
+use servo_engine::Caller;
 
 use super::violation;
 use crate::access::Actor;
-use crate::answers::Once;
 use crate::app::Shared;
+use crate::idempotency::RequestIdentity;
 use crate::problem::{Code, Problem};
 
-/// The most that is read of an ordinary body.
+/// Size limit of an ordinary body.
 const LIMIT: usize = 1 << 20;
-/// The most that is read of a manifest.
+/// Size limit of a manifest.
 const MANIFEST_LIMIT: usize = 32 << 20;
-/// How long a body may take to come.
+/// How long a body may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEY: &str = "idempotency-key";
 const MAX_KEY: usize = 255;
 
-/// A body that is plain data.
+/// A body of plain data.
 pub(crate) struct Json<T, const MOST: usize = LIMIT>(pub(crate) T);
 
-/// A request that changes something. If it has a key it is done once.
+/// A request that changes something. With a key it is idempotent.
 pub(crate) struct Command<T> {
     pub(crate) body: T,
-    pub(crate) once: Once,
+    pub(crate) caller: Caller,
+    pub(crate) once: RequestIdentity,
 }
 
-/// The text of a manifest, and what makes the request one that is done once.
+/// The text of a manifest, and the identity of the request.
 pub(crate) struct Manifest {
     pub(crate) text: Bytes,
-    pub(crate) once: Once,
+    pub(crate) caller: Caller,
+    pub(crate) once: RequestIdentity,
 }
 
 /// The body of a request that changes something.
 pub(crate) trait Asked: DeserializeOwned {
-    /// The other way to give an idempotency key.
+    /// The idempotency key in the body.
     fn client_request_id(&self) -> Option<&str>;
 }
 
@@ -62,7 +64,7 @@ impl<T: Asked> FromRequest<Shared> for Command<T> {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Actor(actor) = Actor::from_request_parts(&mut parts, app).await?;
+        let Actor(principal) = Actor::from_request_parts(&mut parts, app).await?;
         let text = read(&parts.headers, body, LIMIT).await?;
         let body: T = parse(&text)?;
         let header = header_key(&parts.headers)?;
@@ -77,8 +79,9 @@ impl<T: Asked> FromRequest<Shared> for Command<T> {
             (None, Some(key)) => Some(checked(key, "client_request_id")?),
             (None, None) => None,
         };
-        let once = once(actor, key, &parts.method, parts.uri.path(), &text)?;
-        Ok(Self { body, once })
+        let caller = Caller { principal, request_id: key.map(Into::into) };
+        let once = once(&caller, &parts.method, parts.uri.path(), &text)?;
+        Ok(Self { body, caller, once })
     }
 }
 
@@ -87,11 +90,12 @@ impl FromRequest<Shared> for Manifest {
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Actor(actor) = Actor::from_request_parts(&mut parts, app).await?;
+        let Actor(principal) = Actor::from_request_parts(&mut parts, app).await?;
         let text = read(&parts.headers, body, MANIFEST_LIMIT).await?;
         let key = header_key(&parts.headers)?;
-        let once = once(actor, key, &parts.method, parts.uri.path(), &text)?;
-        Ok(Self { text, once })
+        let caller = Caller { principal, request_id: key.map(Into::into) };
+        let once = once(&caller, &parts.method, parts.uri.path(), &text)?;
+        Ok(Self { text, caller, once })
     }
 }
 
@@ -162,16 +166,12 @@ fn checked(key: &str, field: &str) -> Result<String, Problem> {
     Err(Problem::invalid(field, format!("is 1 to {MAX_KEY} printable characters of ASCII without spaces")))
 }
 
-/// Requests are the same if they would change the same: the order of fields does not matter.
-fn once(
-    actor: Arc<str>,
-    key: Option<String>,
-    method: &Method,
-    path: &str,
-    text: &[u8],
-) -> Result<Once, Problem> {
-    let Some(key) = key else { return Ok(Once { key: None, fingerprint: String::new() }) };
+/// The identity of a request: the order of fields does not matter.
+fn once(caller: &Caller, method: &Method, path: &str, text: &[u8]) -> Result<RequestIdentity, Problem> {
+    let Some(key) = &caller.request_id else {
+        return Ok(RequestIdentity { key: None, fingerprint: String::new() });
+    };
     let value: serde_json::Value = parse(text)?;
     let fingerprint = sha256_hex(format!("{method} {path}\n{value}").as_bytes());
-    Ok(Once { key: Some((actor, key)), fingerprint })
+    Ok(RequestIdentity { key: Some((caller.principal.to_string().into(), key.to_string())), fingerprint })
 }

@@ -1,4 +1,4 @@
-//! Queries: what a list is to show, and which event a reader wants to see the effects of.
+//! Query parameters: filters of lists, and the event whose effects a reader wants to see.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<(T, Option<(EventId, Duratio
 }
 
 impl App {
-    /// Until an event is folded.
+    /// Waits until an event is folded.
     async fn wait_for(&self, event: EventId, timeout: Duration) -> Result<(), Problem> {
         let workspace = self.workspace();
         let head = || workspace.read(|state| state.head().last_event);

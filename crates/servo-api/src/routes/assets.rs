@@ -1,47 +1,53 @@
-//! Assets that are deployed, and their partitions.
+//! Deployed assets, and their partitions.
 
 use axum::extract::State;
 use serde::Deserialize;
-use servo_core::partitions::Moment;
+use servo_core::partitions::PartitionContext;
+use servo_core::selection::{Selection, similar_assets};
 use servo_core::{AssetKey, PartitionKey, Timestamp};
-use servo_engine::definitions::Definitions;
-use servo_engine::{DataStatus, PartitionStatus};
+use servo_engine::definitions::{Asset as Checked, Definitions};
+use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState};
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetDetail, AssetPage, Materialization, Partition, PartitionPage, PartitionTotals,
+    Asset, AssetDep, AssetDetail, AssetPage, Materialization, Partition, PartitionPage, PartitionTotals,
 };
 
-/// How many partitions are looked at for the latest that is there.
+/// Number of partitions searched for the latest materialization.
 const LOOKED_AT: usize = 1_000;
 
-/// Which part of the list.
+/// Which assets.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AssetsQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Only those that a selection means, such as `+analytics.weekly and not tag:slow`.
+    selection: Option<String>,
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
 }
 
-/// Which partitions.
+/// Query of the list of partitions.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PartitionsQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
-    /// Only partitions with this status. A page may then have fewer than asked for although others follow.
+    /// Only partitions with this status. A page may then have fewer items than requested although others follow.
     status: Option<String>,
+    /// From the last partition to the first.
+    #[serde(default)]
+    newest_first: bool,
 }
 
 /// The assets that are deployed, by key.
@@ -53,19 +59,32 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<AssetsQuery>,
 ) -> Result<Answer<AssetPage>, Problem> {
-    let list = List::open(&app.api.keys, "assets".to_owned(), query.limit, query.cursor.as_deref())?;
+    // Everything is everything, also where there is nothing.
+    let text = query.selection.filter(|text| text != "*");
+    let selection = text.as_deref().map(Selection::parse).transpose().map_err(RequestError::Selection)?;
+    let name = format!("assets {}", text.unwrap_or_default());
+    let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let after: Option<AssetKey> = list.place()?;
     let (wanted, now) = (list.wanted(), app.workspace().now());
     let found = app.workspace().read(move |state| {
-        let rest = state.definitions().filter(|(key, _, _)| after.as_ref().is_none_or(|after| *key > after));
-        let rest = rest.take(wanted);
-        rest.map(|(key, def, id)| Asset::new(key, id, def, totals(state, key, now))).collect::<Vec<_>>()
+        let Some(definitions) = state.checked_definitions() else { return Ok(Vec::new()) };
+        let positions: Vec<usize> = match &selection {
+            Some(selection) => selection.evaluate(definitions.graph())?.positions().collect(),
+            None => (0..definitions.assets().len()).collect(),
+        };
+        let assets = positions.into_iter().map(|position| &definitions.assets()[position]);
+        let rest = assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).take(wanted);
+        Ok(rest.filter_map(|asset| view(state, &definitions, asset, now)).collect())
     });
-    let page = Page::of(found.await?, &list, |asset| asset.asset_key.canonical().to_owned());
-    Ok(Answer(page))
+    let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
+        let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
+        problem.violations.push(Violation { field: "selection".to_owned(), message: error.to_string() });
+        problem
+    })?;
+    Ok(Answer(Page::of(found, &list, |asset| asset.asset_key.canonical().to_owned())))
 }
 
-/// One asset: what was declared, what it reads and who reads it, and what is there of it.
+/// One asset: its declaration, its upstream and downstream assets, and its latest materialization.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}", operation_id = "get_asset", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), Wait),
@@ -80,18 +99,15 @@ pub(super) async fn show(
     let now = app.workspace().now();
     let wanted = key.clone();
     let found = app.workspace().read(move |state| {
-        let (key, def, id) = state.definitions().find(|(key, _, _)| **key == wanted)?;
-        let latest = state.partition_statuses(key).rev().take(LOOKED_AT).find_map(latest);
-        let asset = Asset::new(key, id, def, totals(state, key, now));
-        Some((asset, def.clone(), latest, state.checked_definitions()))
+        let definitions = state.checked_definitions();
+        let definitions = definitions.as_deref().ok_or_else(|| unknown(&wanted, None))?;
+        let position = definitions.position(&wanted).ok_or_else(|| unknown(&wanted, Some(definitions)))?;
+        detail(state, definitions, position, now)
     });
-    let (asset, def, latest, definitions) = found.await?.ok_or_else(|| unknown(&key))?;
-    let (upstream, downstream) = definitions.map(|found| neighbours(&found, &key)).unwrap_or_default();
-    let definition = serde_json::to_value(&*def).map_err(|error| Problem::internal(&error))?;
-    Ok(Answer(AssetDetail { asset, definition, upstream, downstream, latest }))
+    found.await?.map(Answer)
 }
 
-/// The partitions of an asset that there are now, with what is known of each, in their order.
+/// The current partitions of an asset with the status of each, in their order.
 #[utoipa::path(
     get, path = "/assets/{namespace}/{name}/partitions", operation_id = "list_partitions", tag = "assets",
     params(("namespace" = String, Path), ("name" = String, Path), PartitionsQuery, Wait),
@@ -108,25 +124,30 @@ pub(super) async fn partitions(
         known.ok_or_else(|| Problem::invalid("status", format!("there is no status {name:?}")))
     });
     let status = status.transpose()?;
-    let name = format!("partitions of {} {status:?}", key.canonical());
+    let order = if query.newest_first { "from the last" } else { "from the first" };
+    let name = format!("partitions of {} {status:?} {order}", key.canonical());
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let after = list.after.clone();
     let (limit, now, wanted) = (list.limit, app.workspace().now(), key.clone());
+    let newest_first = query.newest_first;
     let found = app.workspace().read(move |state| {
-        state.definition(&wanted)?;
-        Some(some_partitions(state, &wanted, status, after.as_deref(), limit, now))
+        if state.definition(&wanted).is_none() {
+            return Err(unknown(&wanted, state.checked_definitions().as_deref()));
+        }
+        Ok(some_partitions(state, &wanted, status, after.as_deref(), limit, newest_first, now))
     });
-    let (items, next) = found.await?.ok_or_else(|| unknown(&key))?;
+    let (items, next) = found.await??;
     Ok(Answer(Page { items, next_cursor: next.map(|place| list.cursor(&place)) }))
 }
 
-/// Partitions after a place, and the place of the last that was looked at if there are others.
+/// Partitions after a key, and the last searched one if there are others.
 fn some_partitions(
-    state: &servo_engine::State,
+    state: &EngineState,
     asset: &AssetKey,
     status: Option<DataStatus>,
     after: Option<&str>,
     limit: usize,
+    newest_first: bool,
     now: Timestamp,
 ) -> (Vec<Partition>, Option<String>) {
     let is_wanted = |partition: &Partition| status.is_none_or(|status| partition.status == status);
@@ -138,17 +159,28 @@ fn some_partitions(
         let whole = Partition::new(None, state.partition_status(asset, None));
         return (Some(whole).filter(is_wanted).into_iter().collect(), None);
     };
-    let at = Moment::new(now, state.dynamic_partitions());
-    let from = after.and_then(|after| {
+    let at = PartitionContext::new(now, state.dynamic_partitions());
+    let count = partitions.count(at);
+    let place: Option<u128> = after.and_then(|after| {
         // The key says where to go on, also if there are new ones before it; its index does if it is gone.
         let (index, key) = after.split_once(' ')?;
         let found = PartitionKey::parse(key).ok().and_then(|key| partitions.index_of(&key, at).ok());
-        found.map(|found| found + 1).or_else(|| index.parse().ok())
+        let after_it = u128::from(!newest_first);
+        found.map(|found| found + after_it).or_else(|| index.parse().ok())
     });
-    let from: u128 = from.unwrap_or_default();
+    let from = match newest_first {
+        true => place.unwrap_or(count).min(count).saturating_sub(LOOKED_AT as u128),
+        false => place.unwrap_or_default(),
+    };
+    let until = if newest_first { place.unwrap_or(count).min(count) } else { from + LOOKED_AT as u128 };
+    let mut found: Vec<(u128, PartitionKey)> =
+        (from..).zip(partitions.page(from, (until - from) as usize, at)).collect();
+    if newest_first {
+        found.reverse();
+    }
     let mut items = Vec::new();
     let mut last = None;
-    for (index, key) in (from..).zip(partitions.page(from, LOOKED_AT, at)) {
+    for (index, key) in found {
         last = Some((index, format!("{index} {}", key.canonical())));
         let status = state.partition_status(asset, Some(&key));
         items.extend(Some(Partition::new(Some(key), status)).filter(is_wanted));
@@ -156,8 +188,8 @@ fn some_partitions(
             break;
         }
     }
-    let count = partitions.count(at);
-    let next = last.filter(|(index, _)| index + 1 < count).map(|(_, place)| place);
+    let has_more = |index: u128| if newest_first { index > 0 } else { index + 1 < count };
+    let next = last.filter(|(index, _)| has_more(*index)).map(|(_, place)| place);
     (items, next)
 }
 
@@ -166,33 +198,66 @@ pub(super) fn key(namespace: &str, name: &str) -> Result<AssetKey, Problem> {
     AssetKey::new(namespace, name).map_err(|error| Problem::invalid("asset", error.to_string()))
 }
 
-fn unknown(key: &AssetKey) -> Problem {
-    Problem::new(Code::UnknownAsset, format!("no asset {key} is deployed"))
+/// That there is no such asset, and which may have been meant.
+fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
+    let assets = definitions.map(Definitions::assets).unwrap_or_default();
+    let similar = similar_assets(key, assets.iter().map(|asset| &asset.key));
+    let next = match similar.as_slice() {
+        [] => "`servo asset list` shows what there is".to_owned(),
+        similar => format!("did you mean {}?", similar.join(" or ")),
+    };
+    Problem::new(Code::UnknownAsset, format!("there is no asset {key}; {next}"))
 }
 
-fn totals(state: &servo_engine::State, key: &AssetKey, now: Timestamp) -> PartitionTotals {
-    let at = Moment::new(now, state.dynamic_partitions());
-    let total = state.checked_definitions().and_then(|definitions| {
-        let position = definitions.position(key)?;
-        Some(definitions.asset(position).partitions.as_ref().map_or(1, |partitions| partitions.count(at)))
+/// None of an asset that is not deployed, although the definitions have it.
+fn view(state: &EngineState, definitions: &Definitions, asset: &Checked, now: Timestamp) -> Option<Asset> {
+    let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
+    let at = PartitionContext::new(now, state.dynamic_partitions());
+    let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
+    let totals = PartitionTotals::new(total, state.partition_counts(key));
+    let mut upstream: Vec<AssetKey> =
+        asset.deps.iter().map(|dep| definitions.asset(dep.asset).key.clone()).collect();
+    upstream.sort_unstable();
+    upstream.dedup();
+    Some(Asset::new(key, id, def, totals, upstream))
+}
+
+fn detail(
+    state: &EngineState,
+    definitions: &Definitions,
+    position: u32,
+    now: Timestamp,
+) -> Result<AssetDetail, Problem> {
+    let checked = definitions.asset(position);
+    let key = |position: u32| definitions.asset(position).key.clone();
+    let asset = view(state, definitions, checked, now).ok_or_else(|| unknown(&checked.key, None))?;
+    let at = PartitionContext::new(now, state.dynamic_partitions());
+    let ends = checked.partitions.as_ref().and_then(|partitions| {
+        let last = partitions.count(at).checked_sub(1)?;
+        partitions.key(0, at).zip(partitions.key(last, at))
     });
-    PartitionTotals::new(total.unwrap_or_default(), state.partition_counts(key))
+    let (first_partition, last_partition) =
+        ends.map(|(first, last)| (first.to_string(), last.to_string())).unzip();
+    let deps = checked.deps.iter().map(|dep| AssetDep {
+        asset_key: key(dep.asset),
+        parameter: dep.parameter.clone(),
+        partitioned: definitions.asset(dep.asset).partitions.is_some(),
+        mapping: dep.def.clone(),
+    });
+    let reads = |other: &&Checked| other.deps.iter().any(|dep| dep.asset == position);
+    Ok(AssetDetail {
+        definition: serde_json::to_value(&*checked.def).map_err(|error| Problem::internal(&error))?,
+        deps: deps.collect(),
+        downstream: definitions.assets().iter().filter(reads).map(|other| other.key.clone()).collect(),
+        made_with: definitions.made_with(position).filter(|other| *other != position).map(key).collect(),
+        first_partition,
+        last_partition,
+        latest: state.partition_statuses(&checked.key).rev().take(LOOKED_AT).find_map(latest),
+        asset,
+    })
 }
 
 fn latest((key, status): (Option<&str>, &PartitionStatus)) -> Option<Materialization> {
     let partition = key.map(PartitionKey::parse).transpose().ok()?;
     Some(Materialization::new(partition, status.latest()?))
-}
-
-/// What an asset reads, and what reads it.
-fn neighbours(definitions: &Definitions, key: &AssetKey) -> (Vec<AssetKey>, Vec<AssetKey>) {
-    let Some(position) = definitions.position(key) else { return (Vec::new(), Vec::new()) };
-    let mut upstream: Vec<AssetKey> =
-        definitions.asset(position).deps.iter().map(|dep| definitions.asset(dep.asset).key.clone()).collect();
-    upstream.sort_unstable();
-    upstream.dedup();
-    let reads =
-        |other: &&servo_engine::definitions::Asset| other.deps.iter().any(|dep| dep.asset == position);
-    let downstream = definitions.assets().iter().filter(reads).map(|other| other.key.clone()).collect();
-    (upstream, downstream)
 }

@@ -1,19 +1,18 @@
-//! What is deployed, and how to deploy something else.
+//! The current deployment, and deploying another manifest.
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
 use bytes::Bytes;
 use servo_core::{TimeZones, sha256_hex, to_canonical_string};
+use servo_engine::Deploy;
 use servo_engine::definitions::Definitions;
-use servo_engine::{Deploy, Reply};
 
-use crate::access::Actor;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Manifest, NoQuery, Query, parse};
 use crate::problem::{Code, Problem};
-use crate::views::{Accepted, Deployed, Deployment};
+use crate::views::{Deployed, Deployment};
 
 /// The newest deployment.
 #[utoipa::path(
@@ -29,7 +28,8 @@ pub(super) async fn current(
     current.map(Answer).ok_or_else(nothing)
 }
 
-/// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are told and nothing changes.
+/// Deploys a project: a manifest as the SDK writes it. If it has problems, all of them are returned and nothing
+/// changes.
 #[utoipa::path(
     post, path = "/deployments", operation_id = "deploy", tag = "deployments",
     params(IdempotencyKey), request_body(content = Object, description = "The manifest"),
@@ -37,8 +37,7 @@ pub(super) async fn current(
 )]
 pub(super) async fn deploy(
     State(app): State<Shared>,
-    Actor(actor): Actor,
-    Manifest { text, once }: Manifest,
+    Manifest { text, caller, once }: Manifest,
 ) -> Result<Response<Body>, Problem> {
     let work = async {
         let read = tokio::task::spawn_blocking(move || read(&text)).await;
@@ -49,14 +48,9 @@ pub(super) async fn deploy(
             time_zones: TimeZones::in_use().version().into(),
             project: definitions.project().to_owned(),
             assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
-            actor: actor.to_string(),
+            caller,
         };
-        let accepted = match app.workspace().deploy(request).await? {
-            Reply::Accepted { event_id } => Accepted::by(Some(event_id)),
-            Reply::Run { .. } | Reply::Duplicate | Reply::Heartbeat { .. } | Reply::Late | Reply::Done => {
-                Accepted::default()
-            }
-        };
+        let accepted = app.workspace().deploy(request).await?.into();
         Ok(Deployed { digest, assets, accepted })
     };
     app.answers.once(once, app.workspace().now(), work).await

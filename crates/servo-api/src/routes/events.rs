@@ -1,7 +1,8 @@
-//! What becomes of a run, as it happens.
+//! The events of a run, as a stream.
 //!
-//! The stream tells of states, not of events: it says what every row is now that is newer than what the reader has seen.
-//! So it can go on from any row that it has told of, however long ago, and a slow reader misses steps but never the end.
+//! The stream tells of states, not of events: it says what every row is now that is newer than what the reader has
+//! seen. So it can go on from any row that it has told of, however long ago, and a slow reader misses steps but never
+//! the end.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -16,17 +17,17 @@ use crate::follow::RunFollower;
 use crate::problem::Problem;
 use crate::sse;
 
-/// Where to go on.
+/// Header to resume a stream.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Header)]
 #[allow(dead_code)]
 struct LastEventId {
-    /// The id of the last message that was seen; everything newer is told. Without it, everything is.
+    /// The id of the last event that was received; only newer rows are sent. Without it, all are.
     #[param(rename = "Last-Event-ID")]
     last_event_id: Option<String>,
 }
 
-/// Messages `run` and `task`, each with the whole row and its version as id, as long as the run is at work; then `end`.
+/// Events `run` and `task`, each with the whole row and its version as id, while the run is active; then `end`.
 ///
 /// Several rows can have one version. Then only the last of them carries it as id, so that a reader who comes back with
 /// it has seen them all.

@@ -1,4 +1,4 @@
-//! Whether the server is there, and which it is.
+//! Health and version of the server.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -11,14 +11,14 @@ use crate::answer::{Answer, Problems};
 use crate::app::Shared;
 use crate::problem::{Code, Problem};
 
-/// That all is well.
+/// The server is healthy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     /// `ok`.
     pub status: String,
 }
 
-/// Which server it is.
+/// The version of the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Version {
     /// Of Servo.
@@ -31,14 +31,14 @@ pub(super) async fn healthz() -> Answer<Health> {
     Answer(Health { status: "ok".to_owned() })
 }
 
-/// The workspace takes requests.
+/// The workspace accepts requests.
 #[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "server", responses((status = 200, body = Health), Problems))]
 pub(super) async fn readyz(State(app): State<Shared>) -> Result<Answer<Health>, Problem> {
     if !app.workspace().is_open() {
         return Err(Problem::new(Code::ShuttingDown, "the workspace is shut down"));
     }
     // Answered by the engine itself, or not at all.
-    app.workspace().read(|_| ()).await?;
+    app.workspace().inspect(|_| ()).await?;
     Ok(Answer(Health { status: "ok".to_owned() }))
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn version() -> Answer<Version> {
     Answer(Version { version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
-/// The description of the interface.
+/// The OpenAPI document.
 pub(super) fn document(description: String) -> Response<Body> {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], description).into_response()
 }

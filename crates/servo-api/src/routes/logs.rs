@@ -19,32 +19,32 @@ use crate::views::{LogAnswer, LogBody, LogPage};
 
 const DEFAULT_LINES: usize = 1_000;
 const MAX_LINES: usize = 10_000;
-/// Longest body with lines: what one line and its fields may be.
+/// Size limit of a body with lines: one line with its fields must fit.
 const LINES_LIMIT: usize = 8 << 20;
 
-/// Which part of a log.
+/// Query of a log.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct LogQuery {
-    /// Where it begins: 0, or what the part before said.
+    /// Offset of the part: 0, or as the part before returned it.
     #[serde(default)]
     offset: u64,
-    /// How many lines, at most 10,000; 1,000 unless said otherwise.
+    /// Number of lines, at most 10,000; 1,000 by default.
     limit: Option<usize>,
 }
 
-/// Where to begin to follow a log.
+/// Query to follow a log.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TailQuery {
-    /// 0, or what a part before said. The `Last-Event-ID` of a reader who comes back counts more.
+    /// Offset to start from: 0, or as a part before returned it. `Last-Event-ID` takes precedence.
     #[serde(default)]
     offset: u64,
 }
 
-/// Whose log.
+/// Path parameters that identify the log of an attempt.
 #[derive(Deserialize)]
 pub(super) struct AttemptPath {
     run_id: RunId,
@@ -52,7 +52,7 @@ pub(super) struct AttemptPath {
     attempt: u32,
 }
 
-/// A part of the log of an attempt. What is written later has a greater offset.
+/// A part of the log of an attempt. Later lines have greater offsets.
 #[utoipa::path(
     get, path = "/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs", operation_id = "read_log", tag = "runs",
     params(("run_id" = String, Path), ("task_id" = String, Path), ("attempt" = u32, Path), LogQuery, Wait),
@@ -84,7 +84,7 @@ pub(super) async fn read(
     Ok(Answer(LogPage { lines: found, next_offset, ended: !at_work && is_all }))
 }
 
-/// The lines of an attempt as they are written: messages `log`, each with the offset after it as id; then `end`.
+/// The lines of an attempt as they are written: events `log`, each with the offset after it as id; then `end`.
 #[utoipa::path(
     get, path = "/runs/{run_id}/tasks/{task_id}/attempts/{attempt}/logs/stream", operation_id = "follow_log", tag = "runs",
     params(("run_id" = String, Path), ("task_id" = String, Path), ("attempt" = u32, Path), TailQuery, Wait),
@@ -104,7 +104,7 @@ pub(super) async fn follow(
     Ok(sse::response(LogFollower::new(app, name, offset).stream()))
 }
 
-/// Lines of an attempt, from its worker.
+/// Lines of an attempt, sent by its worker.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/logs", operation_id = "task_logs", tag = "workers",
     params(("task_id" = String, Path)), request_body = LogBody, security(("task_token" = [])),
@@ -125,7 +125,7 @@ pub(super) async fn write(
         is_ours && task.is_some_and(|task| claims.attempt <= task.attempt)
     });
     if !is_known.await? {
-        return Err(Problem::new(Code::AttemptEnded, "the run ended long ago; nobody reads what it says"));
+        return Err(Problem::new(Code::AttemptEnded, "the run ended long ago; its log takes no more lines"));
     }
     let known = match body.offset {
         Some(offset) => !app.read_log(&name, offset, 1).await?.bytes.is_empty(),
@@ -147,7 +147,7 @@ pub(super) async fn write(
 }
 
 impl App {
-    /// The log of an attempt that there is or was.
+    /// The log of an existing attempt.
     async fn log_name(&self, path: AttemptPath) -> Result<LogName, Problem> {
         let AttemptPath { run_id, task_id, attempt } = path;
         let row = self.task_row(run_id, &task_id).await?;

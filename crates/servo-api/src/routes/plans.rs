@@ -1,7 +1,6 @@
-//! What a request would run.
+//! Planning of a request without running it.
 
 use axum::extract::State;
-use servo_runtime::RunRequest;
 
 use super::runs::request;
 use crate::access::Actor;
@@ -18,9 +17,9 @@ use crate::views::{Plan, RunBody};
 )]
 pub(super) async fn plan(
     State(app): State<Shared>,
-    actor: Actor,
+    Actor(principal): Actor,
     Json(body): Json<RunBody>,
 ) -> Result<Answer<Plan>, Problem> {
-    let request: RunRequest = request(body, actor, None)?;
-    Ok(Answer(app.workspace().plan(&request).await?.into()))
+    let request = request(body, principal.into())?;
+    Ok(Answer(app.workspace().plan(request).await?.into()))
 }

@@ -1,4 +1,4 @@
-//! What checks have blocked: look at it, and decide.
+//! Quarantine: list, approve and reject materializations that checks blocked.
 
 use axum::body::Body;
 use axum::extract::State;
@@ -8,8 +8,7 @@ use servo_core::{AssetKey, MaterializationId};
 use servo_engine::{Review, Verdict};
 use utoipa::IntoParams;
 
-use super::runs::{accepted, short};
-use crate::access::Actor;
+use super::runs::short;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Command, Path, Query};
@@ -19,18 +18,18 @@ use crate::views::{Accepted, Quarantined, QuarantinedPage, ReviewBody};
 
 const MAX_REASON: usize = 4_096;
 
-/// Which part of the list.
+/// Query of the list.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct QuarantineQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
 }
 
-/// What waits for review, by asset.
+/// Lists materializations that wait for review, by asset.
 #[utoipa::path(
     get, path = "/quarantine", operation_id = "list_quarantine", tag = "quarantine",
     params(QuarantineQuery, Wait), responses((status = 200, body = QuarantinedPage), Problems)
@@ -55,7 +54,7 @@ pub(super) async fn list(
     Ok(Answer(page.map(Quarantined::from)))
 }
 
-/// Lets something count after all.
+/// Approves a quarantined materialization.
 #[utoipa::path(
     post, path = "/quarantine/{namespace}/{name}/{materialization_id}/approve",
     operation_id = "approve_quarantined", tag = "quarantine",
@@ -65,13 +64,12 @@ pub(super) async fn list(
 pub(super) async fn approve(
     State(app): State<Shared>,
     path: Path<(String, String, MaterializationId)>,
-    actor: Actor,
     command: Command<ReviewBody>,
 ) -> Result<Response<Body>, Problem> {
-    review(&app, path, actor, command, Verdict::Approve).await
+    review(&app, path, command, Verdict::Approve).await
 }
 
-/// Throws something away.
+/// Rejects a quarantined materialization.
 #[utoipa::path(
     post, path = "/quarantine/{namespace}/{name}/{materialization_id}/reject",
     operation_id = "reject_quarantined", tag = "quarantine",
@@ -81,23 +79,21 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(app): State<Shared>,
     path: Path<(String, String, MaterializationId)>,
-    actor: Actor,
     command: Command<ReviewBody>,
 ) -> Result<Response<Body>, Problem> {
-    review(&app, path, actor, command, Verdict::Reject).await
+    review(&app, path, command, Verdict::Reject).await
 }
 
 async fn review(
     app: &Shared,
     Path((namespace, name, materialization_id)): Path<(String, String, MaterializationId)>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<ReviewBody>,
+    Command { body, caller, once }: Command<ReviewBody>,
     verdict: Verdict,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
     let asset = super::assets::key(&namespace, &name)?;
-    let review = Review { asset, materialization_id, verdict, actor: actor.to_string(), reason: body.reason };
-    let work = async { accepted(&app.workspace().review(review).await?) };
+    let review = Review { asset, materialization_id, verdict, caller, reason: body.reason };
+    let work = async { Ok(Accepted::from(app.workspace().review(review).await?)) };
     app.answers.once(once, app.workspace().now(), work).await
 }
 

@@ -1,16 +1,15 @@
-//! Runs: ask for them, look at them, stop them, try them again.
+//! Runs: trigger, list, cancel, retry.
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
-use servo_core::RunId;
-use servo_engine::{CancelRun, Reply, RunState};
-use servo_projections::RunFilter;
-use servo_runtime::{Launched, RunRequest};
+use servo_core::{AssetKey, RunId, Timestamp};
+use servo_engine::{Caller, CancelRun, RunRequest, RunSource, RunState};
+use servo_projections::{RunFilter, RunOrder};
+use servo_runtime::{Launched, RetryRequest};
 use utoipa::IntoParams;
 
-use crate::access::Actor;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Path, Query};
@@ -22,20 +21,80 @@ const MAX_NAME: usize = 255;
 const MAX_LABELS: usize = 64;
 const MAX_REASON: usize = 4_096;
 
-/// Which runs.
+/// Query of the list of runs.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RunsQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
-    /// Only runs in one of these states, with commas between them.
+    /// Only runs in one of these states, separated by commas.
     state: Option<String>,
+    /// Only runs of one of these kinds of sources, such as `api`, `retry` or `schedule`, with commas between them.
+    source: Option<String>,
+    /// Only runs with a task that makes this asset, `namespace.name`.
+    asset: Option<String>,
+    /// Only runs with a task for this partition.
+    partition: Option<String>,
+    /// Only runs with these labels, `name=value` with commas between them.
+    label: Option<String>,
+    /// Only runs that were asked for at this time or later.
+    created_after: Option<String>,
+    /// Only runs that were asked for before this time.
+    created_before: Option<String>,
+    /// `-created_at`, the newest first, unless said otherwise; or `created_at`.
+    sort: Option<String>,
 }
 
-/// Runs, the newest first.
+impl RunsQuery {
+    fn filter(&self) -> Result<RunFilter, Problem> {
+        let asset = self.asset.as_deref().map(|asset| {
+            AssetKey::parse(asset)
+                .or_else(|error| AssetKey::parse_canonical(asset).map_err(|_| error))
+                .map_err(|error| Problem::invalid("asset", error.to_string()))
+        });
+        let time = |field: &str, text: &Option<String>| {
+            let read = |text: &String| {
+                text.parse::<Timestamp>().map_err(|error| Problem::invalid(field, error.to_string()))
+            };
+            text.as_ref().map(read).transpose()
+        };
+        let order = match self.sort.as_deref() {
+            None | Some("-created_at") => RunOrder::NewestFirst,
+            Some("created_at") => RunOrder::OldestFirst,
+            Some(other) => {
+                let problem = format!("{other:?} is neither created_at nor -created_at");
+                return Err(Problem::invalid("sort", problem));
+            }
+        };
+        Ok(RunFilter {
+            states: states(self.state.as_deref(), RunState::from_name)?,
+            sources: words(self.source.as_deref()).map(str::to_owned).collect(),
+            labels: words(self.label.as_deref()).map(label).collect::<Result<_, _>>()?,
+            created_after: time("created_after", &self.created_after)?,
+            created_before: time("created_before", &self.created_before)?,
+            asset: asset.transpose()?,
+            partition: self.partition.clone(),
+            order,
+        })
+    }
+}
+
+/// What stands between commas.
+fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
+    text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+fn label(text: &str) -> Result<(String, String), Problem> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err(Problem::invalid("label", format!("{text:?} is not of the form name=value"))),
+    }
+}
+
+/// Runs, the newest first unless asked otherwise.
 #[utoipa::path(
     get, path = "/runs", operation_id = "list_runs", tag = "runs",
     params(RunsQuery, Wait), responses((status = 200, body = RunPage), Problems)
@@ -44,28 +103,26 @@ pub(super) async fn list(
     State(app): State<Shared>,
     Query(query): Query<RunsQuery>,
 ) -> Result<Answer<RunPage>, Problem> {
-    let states = states(query.state.as_deref(), RunState::from_name)?;
-    let name = format!("runs {states:?}");
+    let filter = query.filter()?;
+    let name = format!("runs {filter:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
-    let found = app.workspace().runs(list.place()?, list.wanted(), RunFilter { states }).await?;
+    let found = app.workspace().runs(list.place()?, list.wanted(), filter).await?;
     let page = Page::of(found, &list, |run| run.requested_event_id.to_string());
     Ok(Answer(page.map(Run::from)))
 }
 
-/// Asks for a run. It is planned and begins at once.
+/// Triggers a run. It is planned and begins at once.
 #[utoipa::path(
     post, path = "/runs", operation_id = "trigger_run", tag = "runs",
     params(IdempotencyKey), request_body = RunBody, responses((status = 202, body = AcceptedRun), Problems)
 )]
 pub(super) async fn trigger(
     State(app): State<Shared>,
-    actor: Actor,
-    Command { body, once }: Command<RunBody>,
+    Command { body, caller, once }: Command<RunBody>,
 ) -> Result<Response<Body>, Problem> {
-    // An idempotency key names the run, so that it is the same run after a restart too.
-    let run_key = once.key.as_ref().map(|(actor, key)| format!("request:{actor}:{key}"));
-    let request = request(body, actor, run_key)?;
-    let work = async { app.accepted(app.workspace().launch(request).await?).await };
+    let run_key = body.run_key.clone().or_else(|| once.run_key());
+    let request = request(body, caller)?;
+    let work = async { app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await };
     app.answers.once(once, app.workspace().now(), work).await
 }
 
@@ -82,7 +139,7 @@ pub(super) async fn show(
     Ok(Answer(app.run_row(run).await?.into()))
 }
 
-/// Stops a run. Tasks that are running are told to stop.
+/// Cancels a run. Running tasks are asked to stop.
 #[utoipa::path(
     post, path = "/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "runs",
     params(("run_id" = String, Path), IdempotencyKey),
@@ -91,14 +148,13 @@ pub(super) async fn show(
 pub(super) async fn cancel(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<CancelBody>,
+    Command { body, caller, once }: Command<CancelBody>,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
-    let request = CancelRun { run_id, actor: actor.to_string(), reason: body.reason, force: body.force };
+    let request = CancelRun { run_id, caller, reason: body.reason, force: body.force };
     let work = async {
         match app.workspace().cancel(request).await {
-            Ok(reply) => accepted(&reply),
+            Ok(change) => Ok(Accepted::from(change)),
             Err(error) => Err(app.why_not_cancelled(run_id, error).await),
         }
     };
@@ -114,32 +170,26 @@ pub(super) async fn cancel(
 pub(super) async fn retry(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Actor(actor): Actor,
-    Command { body, once }: Command<RetryBody>,
+    Command { body, caller, once }: Command<RetryBody>,
 ) -> Result<Response<Body>, Problem> {
-    let work = async {
-        let launched = app.workspace().retry(run_id, body.from_failure, actor.to_string()).await?;
-        app.accepted(launched).await
-    };
+    let run_key = once.run_key().map(Into::into);
+    let request = RetryRequest { from_failure: body.from_failure, run_key, caller };
+    let work = async { app.accepted(app.workspace().retry(run_id, request).await?).await };
     app.answers.once(once, app.workspace().now(), work).await
 }
 
 /// A request as the workspace takes it.
-pub(super) fn request(
-    body: RunBody,
-    Actor(actor): Actor,
-    run_key: Option<String>,
-) -> Result<RunRequest, Problem> {
+pub(super) fn request(body: RunBody, caller: Caller) -> Result<RunRequest, Problem> {
     check(&body)?;
     Ok(RunRequest {
         selection: body.selection,
         partitions: body.partitions.into(),
         config: body.config.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
-        run_key: body.run_key.or(run_key),
         priority: body.priority,
         labels: body.labels,
         timeout: body.timeout_ms,
-        actor: actor.to_string(),
+        source: RunSource::Api,
+        caller,
     })
 }
 
@@ -186,7 +236,7 @@ pub(super) fn states<S: Ord>(
     names: Option<&str>,
     from_name: impl Fn(&str) -> Option<S>,
 ) -> Result<Vec<S>, Problem> {
-    let names = names.unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names = words(names);
     let read = |name: &str| {
         from_name(&name.to_ascii_uppercase())
             .ok_or_else(|| Problem::invalid("state", format!("there is no state {name:?}")))
@@ -195,17 +245,6 @@ pub(super) fn states<S: Ord>(
     states.sort_unstable();
     states.dedup();
     Ok(states)
-}
-
-/// An answer to something that is done at most once.
-pub(super) fn accepted(reply: &Reply) -> Result<Accepted, Problem> {
-    match reply {
-        Reply::Accepted { event_id } => Ok(Accepted::by(Some(*event_id))),
-        Reply::Duplicate | Reply::Done => Ok(Accepted::default()),
-        Reply::Run { .. } | Reply::Heartbeat { .. } | Reply::Late => {
-            Err(Problem::internal(&format!("an unexpected reply: {reply:?}")))
-        }
-    }
 }
 
 impl App {
@@ -218,6 +257,7 @@ impl App {
         Ok(AcceptedRun {
             run_id: launched.run_id,
             tasks: launched.tasks as u64,
+            repeated: launched.accepted.is_none(),
             accepted: Accepted::by(Some(event)),
         })
     }

@@ -16,14 +16,14 @@ use crate::problem::Problem;
 use crate::reads::unknown_run;
 use crate::views::{Task, TaskDetail, TaskPage};
 
-/// Which tasks.
+/// Query of the list of tasks.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct TasksQuery {
-    /// How many, at most 100; 25 unless said otherwise.
+    /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
-    /// Where the page begins, as the page before said.
+    /// Cursor, as the page before returned it.
     cursor: Option<String>,
     /// Only tasks in one of these states, with commas between them.
     state: Option<String>,

@@ -1,4 +1,4 @@
-//! What workers ask for and report.
+//! Routes of the worker protocol: leasing tasks and reporting on them.
 //!
 //! A lease that is taken while its worker goes away is not lost: nobody asks to begin the attempt, so its message is
 //! delivered again (INV-5). A worker asks when it has room, so it begins at once what it is given, or never. Of two who
@@ -113,7 +113,7 @@ pub(super) async fn heartbeat(
     Ok(Answer(HeartbeatAnswer { should_cancel: reply.should_cancel }))
 }
 
-/// A worker ended an attempt. Safe to repeat until it is answered.
+/// Reports the end of an attempt. Safe to repeat until it is acknowledged.
 #[utoipa::path(
     post, path = "/tasks/{task_id}/completed", operation_id = "task_completed", tag = "workers",
     params(("task_id" = String, Path)), request_body = Completed, security(("task_token" = [])),
@@ -134,7 +134,7 @@ pub(super) async fn completed(
 }
 
 impl TaskToken {
-    /// What it is good for.
+    /// The verified claims of the token.
     pub(super) fn claims(&self) -> &TaskClaims {
         &self.0.1
     }

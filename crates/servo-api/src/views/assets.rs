@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetId, AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
+use servo_core::partitions::MappingDef;
+use servo_core::{
+    AssetId, AssetKey, EventId, MaterializationId, PartitionKey, PartitionsDef, RunId, TaskKey, Timestamp,
+};
 use servo_engine::definitions::AssetDef;
 use servo_engine::rows::QuarantineRow;
 use servo_engine::{AttemptOutcome, DataFormat, DataStatus, Materialized, PartitionCounts, PartitionStatus};
@@ -35,19 +38,28 @@ pub struct Asset {
     pub tags: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code_version: Option<String>,
-    /// Made elsewhere; never planned.
+    /// Made outside of Servo; never planned.
     pub external: bool,
-    /// Whether it has partitions; without them it is one piece, and counts as one.
+    /// Whether it has partitions; without them it counts as one.
     pub partitioned: bool,
+    /// How it is partitioned, as in the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub partitioning: Option<PartitionsDef>,
     pub partitions: PartitionTotals,
+    /// Upstream assets, as `namespace/name`.
+    #[schema(value_type = Vec<String>)]
+    pub upstream: Vec<AssetKey>,
+    /// How many checks it has.
+    pub checks: u32,
 }
 
-/// How many partitions are in which state.
+/// Number of partitions by status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionTotals {
-    /// How many there are.
+    /// Number of partitions.
     pub total: u64,
-    /// Materialized, and the last attempt was good.
+    /// Materialized, and the last attempt succeeded.
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub last_attempt_failed: u64,
@@ -55,24 +67,67 @@ pub struct PartitionTotals {
     pub never_succeeded: u64,
 }
 
-/// Everything about one asset.
+/// Details of one asset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AssetDetail {
     /// The asset.
     #[serde(flatten)]
     pub asset: Asset,
-    /// What was declared, as in the manifest.
+    /// The declaration, as in the manifest.
     #[schema(value_type = Object)]
     pub definition: serde_json::Value,
-    /// What it reads or waits for, as `namespace/name`.
-    #[schema(value_type = Vec<String>)]
-    pub upstream: Vec<AssetKey>,
-    /// What reads it or waits for it.
+    /// How it reads what it reads or waits for.
+    pub deps: Vec<AssetDep>,
+    /// What reads it or waits for it, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub downstream: Vec<AssetKey>,
+    /// What the same function makes, as `namespace/name`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub made_with: Vec<AssetKey>,
+    /// The first of its partitions, as people write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_partition: Option<String>,
+    /// The last of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_partition: Option<String>,
     /// The latest materialization: of the last partition in the order of keys that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
+}
+
+/// An asset that another one reads or waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AssetDep {
+    /// Which, as `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// The parameter that receives its data; absent if only the order matters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameter: Option<String>,
+    /// Whether it has partitions.
+    pub partitioned: bool,
+    /// Which of its partitions, as in the manifest.
+    #[schema(value_type = Object)]
+    pub mapping: MappingDef,
+}
+
+/// Assets and what reads what, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetGraph {
+    /// The assets, by key.
+    pub nodes: Vec<Asset>,
+    /// From an asset to one that reads it or waits for it, each once.
+    pub edges: Vec<AssetEdge>,
+}
+
+/// An asset that another one reads or waits for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AssetEdge {
+    /// The one that is read.
+    pub from: AssetKey,
+    /// The one that reads it.
+    pub to: AssetKey,
 }
 
 /// A good materialization.
@@ -124,7 +179,7 @@ pub struct Partition {
     pub last_attempt_run_id: Option<RunId>,
 }
 
-/// What a check has blocked and somebody should look at.
+/// A materialization that a check blocked and that waits for review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct Quarantined {
@@ -146,7 +201,7 @@ pub struct Quarantined {
     pub attempt: u32,
     #[schema(value_type = String, format = DateTime)]
     pub quarantined_at: Timestamp,
-    /// What the worker reported, with the checks; none if this version cannot read it.
+    /// The output as the worker reported it, with the checks; none if this version cannot read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Output>,
     #[schema(value_type = String)]
@@ -154,7 +209,13 @@ pub struct Quarantined {
 }
 
 impl Asset {
-    pub(crate) fn new(key: &AssetKey, id: AssetId, def: &AssetDef, partitions: PartitionTotals) -> Self {
+    pub(crate) fn new(
+        key: &AssetKey,
+        id: AssetId,
+        def: &AssetDef,
+        partitions: PartitionTotals,
+        upstream: Vec<AssetKey>,
+    ) -> Self {
         Self {
             asset_key: key.clone(),
             asset_id: id,
@@ -166,7 +227,10 @@ impl Asset {
             code_version: def.code_version.clone(),
             external: def.external,
             partitioned: def.partitions.is_some(),
+            partitioning: def.partitions.clone(),
             partitions,
+            upstream,
+            checks: def.checks.len() as u32,
         }
     }
 }

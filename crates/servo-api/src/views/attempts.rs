@@ -1,4 +1,4 @@
-//! Attempts of tasks, what they used, and what went wrong.
+//! Attempts of tasks, their usage and their errors.
 
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, Timestamp};
@@ -14,10 +14,10 @@ pub struct Attempt {
     pub attempt: u32,
     #[schema(value_type = String)]
     pub attempt_id: AttemptId,
-    /// Why it is where it is, or why it ended.
+    /// Reason of its state, or of its end.
     #[schema(value_type = String)]
     pub transition_reason: TransitionReason,
-    /// When a worker began it, if one did.
+    /// Start time, if a worker began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub started_at: Option<Timestamp>,
@@ -32,7 +32,7 @@ pub struct Attempt {
     pub usage: Option<Usage>,
 }
 
-/// What went wrong.
+/// The error of a failed task or attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
     /// For programs.
@@ -43,12 +43,12 @@ pub struct Failure {
     /// Type of the exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
-    /// Where it was raised, as Python writes it. Left out of lists and streams.
+    /// Traceback, as Python writes it. Left out of lists and streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
 }
 
-/// What an attempt has used.
+/// Resource usage of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct Usage {

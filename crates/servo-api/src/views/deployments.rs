@@ -1,4 +1,4 @@
-//! What is deployed.
+//! Deployments.
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Timestamp};
@@ -17,12 +17,12 @@ pub struct Deployment {
     /// Release of the time zone database that its partitions follow.
     pub time_zones: String,
     pub project: String,
-    pub actor: String,
-    /// How many assets are deployed with it.
+    pub deployed_by: String,
+    /// Number of deployed assets.
     pub assets: u32,
-    /// How many of them were new or different.
+    /// Number of new or changed assets.
     pub assets_upserted: u32,
-    /// How many assets it removed.
+    /// Number of removed assets.
     pub assets_removed: u32,
     #[schema(value_type = String, format = DateTime)]
     pub deployed_at: Timestamp,
@@ -30,14 +30,14 @@ pub struct Deployment {
     pub event_id: EventId,
 }
 
-/// What became of a manifest.
+/// The result of deploying a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Deployed {
     /// `sha256:` and the hash of its canonical text.
     pub digest: String,
-    /// How many assets it has.
+    /// Number of assets.
     pub assets: u64,
-    /// The event; absent if the very same was deployed before.
+    /// The event; absent if the very same manifest was deployed already.
     #[serde(flatten)]
     pub accepted: Accepted,
 }
@@ -49,7 +49,7 @@ impl From<&servo_engine::Deployment> for Deployment {
             digest: deployment.digest.to_string(),
             time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            deployed_by: deployment.principal.to_string(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,

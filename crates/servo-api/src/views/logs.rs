@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use servo_core::Timestamp;
+use servo_core::{TaskKey, Timestamp};
 use servo_worker::{LogLevel, LogStream};
 use utoipa::ToSchema;
 
@@ -15,16 +15,26 @@ pub struct LogLine {
     /// `stdout`, `stderr`, `log` or `servo`.
     #[schema(value_type = String)]
     pub stream: LogStream,
-    /// How important it is, if somebody said so.
+    /// Its level, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub level: Option<LogLevel>,
     /// The line.
     pub text: String,
-    /// What else was said with it.
+    /// Structured fields of the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub fields: Option<Map<String, Value>>,
+}
+
+/// One line of the log of a task, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLogLine {
+    /// Whose.
+    pub task_key: TaskKey,
+    /// The line.
+    #[serde(flatten)]
+    pub line: LogLine,
 }
 
 /// A part of a log.
@@ -32,9 +42,9 @@ pub struct LogLine {
 pub struct LogPage {
     /// Its lines.
     pub lines: Vec<LogLine>,
-    /// Where the next part begins.
+    /// Offset of the next part.
     pub next_offset: u64,
-    /// The attempt is over, and this is the end of its log.
+    /// Whether the attempt has ended, and this is the end of its log.
     pub ended: bool,
 }
 
@@ -42,28 +52,28 @@ pub struct LogPage {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LogBody {
-    /// To be appended.
+    /// Lines to append.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<LogLine>,
-    /// Where they begin, as the answer before said: if there are lines already, it was these that came.
+    /// Offset of the lines, as in the response before: lines that are there already were these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// No more will come.
+    /// Whether no more lines will come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end: bool,
 }
 
-/// Lines are in the log.
+/// The lines are in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogAnswer {
-    /// Where the next lines begin.
+    /// Offset of the next lines.
     pub next_offset: u64,
 }
 
 /// The last message of a stream of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogEnd {
-    /// How long the log is.
+    /// Length of the log.
     pub offset: u64,
 }
 

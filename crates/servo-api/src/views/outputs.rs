@@ -1,4 +1,4 @@
-//! What attempts made, and what checks said about it.
+//! Outputs of attempts, and their check results.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ pub struct Output {
     /// The asset, as `namespace/name`.
     #[schema(value_type = String)]
     pub asset: AssetKey,
-    /// What became of it.
+    /// Its state.
     #[schema(value_type = OutputStateName)]
     pub state: OutputState,
-    /// Where the data lies, if not where Servo puts it.
+    /// Location of the data, if it is not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
     /// The form of the data.
@@ -42,15 +42,15 @@ pub struct Output {
     /// The types of the columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<BTreeMap<String, String>>,
-    /// What the function said about it: JSON texts by name.
+    /// Metadata that the function attached: JSON texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// What became of its checks, in the order in which they ran.
+    /// Results of its checks, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
 }
 
-/// What became of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct Check {
@@ -126,6 +126,7 @@ mod tests {
         };
         let text = || Some("text".to_owned());
         let report = OutputReport {
+            code_version: None,
             asset: AssetKey::parse("raw/flights").unwrap(),
             state: OutputState::Quarantined,
             uri: text(),

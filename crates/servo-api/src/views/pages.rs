@@ -11,5 +11,5 @@ pub type TaskPage = Page<Task>;
 pub type AssetPage = Page<Asset>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
-/// What waits for review.
+/// A page of materializations that wait for review.
 pub type QuarantinedPage = Page<Quarantined>;

@@ -1,19 +1,20 @@
 //! Plans: what would run.
 
 use serde::{Deserialize, Serialize};
-use servo_core::partitions::{Moment, PartitionSet};
-use servo_core::{AssetKey, PartitionKey, TaskKey};
+use servo_core::partitions::{PartitionContext, PartitionSet};
+use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
 use servo_engine::planner::{self, Why};
-use servo_runtime::PlannedRun;
+use servo_engine::requests::PlannedRun;
+use servo_runtime::Preview;
 use utoipa::ToSchema;
 
 use super::tasks::Task;
 
-/// How many warnings are said one by one.
+/// Number of warnings that are listed one by one.
 const MAX_WARNINGS: usize = 50;
 
-/// What a request would run.
+/// The plan of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Plan {
     /// Equal plans, equal fingerprint.
@@ -22,10 +23,10 @@ pub struct Plan {
     pub stages: u32,
     /// The tasks, in the order of their keys.
     pub tasks: Vec<PlannedTask>,
-    /// Selected assets that are made elsewhere, as `namespace/name`.
+    /// Selected external assets, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub external: Vec<AssetKey>,
-    /// What to look at before it is run, in sentences.
+    /// Warnings to consider before running it, as sentences.
     pub warnings: Vec<String>,
 }
 
@@ -36,7 +37,7 @@ pub struct PlannedTask {
     pub task_id: String,
     #[schema(value_type = String)]
     pub task_key: TaskKey,
-    /// What it makes, as `namespace/name`; the first names the task.
+    /// The assets it makes, as `namespace/name`; the first names the task.
     #[schema(value_type = Vec<String>)]
     pub asset_keys: Vec<AssetKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +50,7 @@ pub struct PlannedTask {
     pub stage: u32,
     /// Every reason for it.
     pub why: Vec<PlannedReason>,
-    /// What it waits for, as positions in the list of tasks.
+    /// Its upstream tasks, as positions in the list of tasks.
     pub upstream: Vec<u32>,
     pub inputs: Vec<PlannedInput>,
 }
@@ -63,7 +64,7 @@ pub struct PlannedReason {
     pub of: String,
 }
 
-/// What a task reads of one asset.
+/// The partitions of one asset that a task reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlannedInput {
     /// The asset, as `namespace/name`.
@@ -72,26 +73,32 @@ pub struct PlannedInput {
     /// The parameter that receives its data; absent if only the order matters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
-    /// How many partitions of it; 1 if it has none.
+    /// Made elsewhere.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub external: bool,
+    /// Number of partitions that are read; 1 if the asset has none.
     pub partitions: u64,
+    /// Which partitions, for people: `2013-01-01..2013-01-07`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub which: String,
     /// The first of them, as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
     /// The last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// How many of them tasks of the plan make.
+    /// Number of them that tasks of the plan make.
     pub in_run: u64,
-    /// How many of the others are there.
+    /// Number of the others that are materialized.
     pub materialized: u64,
-    /// How many of the others were never made.
+    /// Number of the others that were never materialized.
     pub never_materialized: u64,
 }
 
-impl From<PlannedRun> for Plan {
-    fn from(run: PlannedRun) -> Self {
-        let PlannedRun { planned, definitions, dynamic, at } = run;
-        let at = Moment::new(at, &dynamic);
+impl From<Preview> for Plan {
+    fn from(Preview { run, dynamic, at }: Preview) -> Self {
+        let PlannedRun { planned, definitions, .. } = run;
+        let at = PartitionContext::new(at, &dynamic);
         let key = |position: &u32| definitions.asset(*position).key.clone();
         let why = |reason: &planner::PlannedReason| PlannedReason::new(&reason.why, &definitions);
         let mut warnings = Warnings::default();
@@ -124,7 +131,7 @@ impl From<PlannedRun> for Plan {
 }
 
 impl PlannedInput {
-    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: Moment<'_>) -> Self {
+    fn new(input: &planner::PlannedInput, definitions: &Definitions, at: PartitionContext<'_>) -> Self {
         let asset = definitions.asset(input.asset);
         let ends = asset.partitions.as_ref().map(|partitions| {
             let digits = |end: Option<Vec<u64>>| {
@@ -145,6 +152,8 @@ impl PlannedInput {
         Self {
             asset_key: asset.key.clone(),
             parameter: input.parameter.clone(),
+            external: asset.def.external,
+            which: which(asset.partitions.as_deref(), &input.partitions, first.as_deref(), last.as_deref()),
             partitions: count(input.partitions.len()),
             first,
             last,
@@ -164,6 +173,37 @@ impl PlannedReason {
             Why::SameFunction { of } => ("same_function", definitions.asset(*of).key.canonical().to_owned()),
         };
         Self { reason: reason.to_owned(), of }
+    }
+}
+
+/// For people.
+impl std::fmt::Display for PlannedReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.reason.as_str() {
+            "selected" => write!(f, "selected by {}", self.of),
+            "same_function" => write!(f, "made together with {}", self.of.replacen('/', ".", 1)),
+            reason => write!(f, "{reason} of {}", self.of),
+        }
+    }
+}
+
+/// The first and the last of a set, and how many where they do not follow each other.
+fn which(
+    partitions: Option<&Partitions>,
+    set: &PartitionSet,
+    first: Option<&str>,
+    last: Option<&str>,
+) -> String {
+    let has_one_dimension = set.blocks().iter().all(|block| block.ranges().len() == 1);
+    match (first, last, set.len()) {
+        _ if partitions.is_none() => String::new(),
+        (Some(first), _, 1) => first.to_owned(),
+        (Some(first), Some(last), _) if set.blocks().len() == 1 && has_one_dimension => {
+            format!("{first}..{last}")
+        }
+        (Some(first), Some(last), count) => format!("{count} from {first} to {last}"),
+        (None, _, 0) | (_, None, 0) => String::new(),
+        (None, _, count) | (_, None, count) => format!("{count} partitions"),
     }
 }
 

@@ -1,28 +1,30 @@
-//! What people ask for, and how it is answered.
+//! Bodies of requests from people, and of their responses.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_engine::Change;
 use servo_engine::planner::PartitionChoice;
 use utoipa::ToSchema;
 
 use crate::extract::Asked;
 
-/// What to run.
+/// A request to run assets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunBody {
-    /// Which assets: names, globs, `+upstream`, `downstream+`, `tag:`, `group:`, `owner:`, `kind:`, `and`, `or`, `not`.
+    /// Selection of assets: names, globs, `+upstream`, `downstream+`, `tag:`, `group:`, `owner:`, `kind:`, `and`, `or`,
+    /// `not`.
     pub selection: String,
-    /// Which of their partitions.
+    /// Partitions of the assets.
     #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
     pub partitions: PartitionsBody,
     /// Values of configuration fields, by field or by `namespace.name:field`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, Object>)]
     pub config: BTreeMap<String, serde_json::Value>,
-    /// Stable name of the request: the same key is the same run. Made up if absent.
+    /// Stable name of the request: the same key is the same run. Generated if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_key: Option<String>,
     /// Higher runs first.
@@ -31,16 +33,16 @@ pub struct RunBody {
     /// Free labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Longest it may take.
+    /// Timeout of the run in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub timeout_ms: Option<Millis>,
-    /// Another way to give an idempotency key.
+    /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
 }
 
-/// Which partitions, as people write them. Together they are the union.
+/// Partitions in the user's notation; the union of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartitionsBody {
@@ -55,62 +57,92 @@ pub struct PartitionsBody {
     pub latest: bool,
 }
 
-/// Why and how to stop a run.
+/// Options of a cancellation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelBody {
-    /// For the log.
+    /// The reason, for the log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Do not wait for workers that have fallen silent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
-    /// Another way to give an idempotency key.
+    /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
 }
 
-/// What of a run to try again.
+/// A request to retry tasks of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryBody {
-    /// Only what did not succeed.
+    /// Retry only tasks that did not succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_failure: bool,
-    /// Another way to give an idempotency key.
+    /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
 }
 
-/// Why something is approved or rejected.
+/// Options of a review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewBody {
-    /// For the log.
+    /// The reason, for the log.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Another way to give an idempotency key.
+    /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
 }
 
-/// A run that was asked for.
+/// Keys of dynamic partitions to add and to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangePartitionsBody {
+    /// Those that are there already do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<String>,
+    /// Those that are not there do not matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
+    /// The idempotency key, as an alternative to the header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// What became of keys of dynamic partitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PartitionsChanged {
+    /// How many are new.
+    pub added: u64,
+    /// How many are gone.
+    pub removed: u64,
+    /// The event; absent if everything was like that before.
+    #[serde(flatten)]
+    pub accepted: Accepted,
+}
+
+/// A run that was requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AcceptedRun {
     /// The run.
     #[schema(value_type = String)]
     pub run_id: RunId,
-    /// How many tasks it has.
+    /// Number of tasks.
     pub tasks: u64,
-    /// The event, and when it was.
+    /// It was asked for before under the same run key: this is the same run, not a new one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeated: bool,
+    /// The event, and its time.
     #[serde(flatten)]
     pub accepted: Accepted,
 }
 
-/// What was asked for is in the log.
+/// The request is durable in the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Accepted {
-    /// The event; absent if there was nothing to do any more.
+    /// The event; absent if there was nothing left to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub accepted_event_id: Option<EventId>,
@@ -128,9 +160,21 @@ impl Accepted {
     }
 }
 
+impl From<Change> for Accepted {
+    fn from(change: Change) -> Self {
+        Self::by(change.event_id())
+    }
+}
+
 impl PartitionsBody {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+impl From<PartitionChoice> for PartitionsBody {
+    fn from(choice: PartitionChoice) -> Self {
+        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest }
     }
 }
 
@@ -150,7 +194,7 @@ macro_rules! asked {
     };
 }
 
-asked!(RunBody, CancelBody, RetryBody, ReviewBody);
+asked!(RunBody, CancelBody, RetryBody, ReviewBody, ChangePartitionsBody);
 
 fn is_zero(value: &i32) -> bool {
     *value == 0

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{RunState, RunTransitionReason, Trigger};
+use servo_engine::{RunSource, RunState, RunTransitionReason};
 use utoipa::ToSchema;
 
+use super::PartitionsBody;
 use super::names::RunStateName;
+use super::tasks::Task;
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,17 +18,31 @@ use super::names::RunStateName;
 pub struct Run {
     #[schema(value_type = String)]
     pub run_id: RunId,
-    /// Stable name of the request that it answers.
+    /// Stable name of the request.
     pub run_key: String,
     #[schema(value_type = RunStateName)]
     pub state: RunState,
-    /// Why it is in that state.
+    /// Reason of its state.
     #[schema(value_type = String)]
     pub transition_reason: RunTransitionReason,
-    /// What started it; none if this version does not know that kind.
+    /// What made somebody or something ask, with its `type`.
+    #[schema(value_type = Object)]
+    pub source: RunSource,
+    /// The caller.
+    pub requested_by: String,
+    /// The caller's own id of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
-    pub trigger: Option<Trigger>,
+    pub request_id: Option<String>,
+    /// Which assets were asked for; absent if the tasks were given one by one, or are those of another run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub selection: String,
+    /// Which of their partitions, as they were asked for.
+    #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
+    pub partitions: PartitionsBody,
+    /// Values of configuration fields.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub config: BTreeMap<String, serde_json::Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     pub priority: i32,
@@ -50,7 +66,7 @@ pub struct Run {
     #[schema(value_type = Option<String>, format = DateTime)]
     pub cancel_requested_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cancel_actor: Option<String>,
+    pub cancelled_by: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +74,7 @@ pub struct Run {
     pub plan_id: Option<PlanId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_fingerprint: Option<String>,
-    /// The event that asked for it: its place in every list of runs.
+    /// The event that requested it: runs are listed in its order.
     #[schema(value_type = String)]
     pub requested_event_id: EventId,
     /// The newest event that changed it.
@@ -73,7 +89,12 @@ impl From<RunRow> for Run {
             run_key: row.run_key,
             state: row.state,
             transition_reason: row.transition_reason,
-            trigger: Some(row.trigger.0),
+            source: row.source.0,
+            requested_by: row.requested_by.to_string(),
+            request_id: row.request_id,
+            selection: row.selection,
+            partitions: row.partitions.0.into(),
+            config: values(row.config.0),
             labels: row.labels.0,
             priority: row.priority,
             tasks_total: row.tasks_total,
@@ -86,7 +107,7 @@ impl From<RunRow> for Run {
             started_at: row.started_at,
             finished_at: row.finished_at,
             cancel_requested_at: row.cancel_requested_at,
-            cancel_actor: row.cancel_actor,
+            cancelled_by: row.cancelled_by.map(|by| by.to_string()),
             cancel_reason: row.cancel_reason,
             plan_id: row.plan_id,
             plan_fingerprint: row.plan_fingerprint,
@@ -94,6 +115,22 @@ impl From<RunRow> for Run {
             row_version: row.row_version,
         }
     }
+}
+
+/// Configuration values, which are kept as JSON texts.
+fn values(texts: BTreeMap<String, String>) -> BTreeMap<String, serde_json::Value> {
+    // A text that is no JSON is shown as a text.
+    let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
+    texts.into_iter().map(|(name, text)| (name, value(text))).collect()
+}
+
+/// A run and its tasks, as commands print it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunWithTasks {
+    /// The run.
+    pub run: Run,
+    /// Its tasks, by key.
+    pub tasks: Vec<Task>,
 }
 
 /// The last message of a stream about a run.

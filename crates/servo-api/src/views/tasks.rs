@@ -18,7 +18,7 @@ pub struct Task {
     pub task_id: String,
     #[schema(value_type = String)]
     pub run_id: RunId,
-    /// What it does: `{asset}[{partition}]:{operation}`.
+    /// Identity of the task: `{asset}[{partition}]:{operation}`.
     #[schema(value_type = String)]
     pub task_key: TaskKey,
     /// `namespace/name`.
@@ -31,10 +31,10 @@ pub struct Task {
     pub operation: String,
     #[schema(value_type = TaskStateName)]
     pub state: TaskState,
-    /// Why it is in that state.
+    /// Reason of its state.
     #[schema(value_type = String)]
     pub transition_reason: TransitionReason,
-    /// Since when it is.
+    /// Time of the last transition.
     #[schema(value_type = String, format = DateTime)]
     pub transition_at: Timestamp,
     /// Number of the newest attempt; 0 before the first.
@@ -42,13 +42,13 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub attempt_id: Option<AttemptId>,
-    /// Attempts that count against the most that there may be.
+    /// Attempts that count against the limit.
     pub failures: u32,
-    /// Attempts lost in a row without blame.
+    /// Consecutive attempts that were lost without counting against the limit.
     pub interruptions: u32,
-    /// How many tasks it waits for.
+    /// Number of its dependencies.
     pub deps_total: u32,
-    /// How many of them have succeeded.
+    /// Number of succeeded dependencies.
     pub deps_satisfied_count: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
@@ -65,7 +65,7 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub finished_at: Option<Timestamp>,
-    /// When the next attempt may begin.
+    /// Start time of the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub retry_at: Option<Timestamp>,
@@ -77,13 +77,16 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub caused_by: Option<TaskKey>,
-    /// What went wrong last.
+    /// The last error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
-    /// How many checks of the newest attempt did not pass.
+    /// How many checks the newest attempt ran.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks: u32,
+    /// How many of them did not pass.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
-    /// What a worker reported after the task had been cancelled.
+    /// The outcome a worker reported after the task had been cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OutcomeName>)]
     pub late_outcome: Option<String>,
@@ -95,23 +98,23 @@ pub struct Task {
     pub row_version: EventId,
 }
 
-/// How far an attempt says it is.
+/// Progress reported by an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
     /// Parts per million.
     pub ppm: u32,
-    /// What it is doing.
+    /// A message about the current step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// Everything about one task.
+/// Details of one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDetail {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// What became of each asset in the newest attempt that said so.
+    /// The state of each asset in the newest attempt that reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<Output>,
     /// Its attempts, the newest first.
@@ -136,7 +139,7 @@ impl Task {
 
 impl From<TaskRow> for Task {
     fn from(row: TaskRow) -> Self {
-        let checks_failed = checks_failed(&row);
+        let (checks, checks_failed) = checks(&row);
         Self {
             task_id: Self::id_of(&row.task_key),
             run_id: row.run_id,
@@ -166,6 +169,7 @@ impl From<TaskRow> for Task {
                 .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
             caused_by: row.caused_by,
             error: row.error.as_ref().map(|error| Failure::from(&***error)),
+            checks,
             checks_failed,
             late_outcome: row.late_outcome.map(|outcome| outcome.to_text()),
             materialization_id: row.materialization_id,
@@ -174,9 +178,11 @@ impl From<TaskRow> for Task {
     }
 }
 
-fn checks_failed(row: &TaskRow) -> u32 {
-    let outputs = row.outputs.iter().flat_map(|outputs| outputs.iter());
-    outputs.flat_map(|output| &output.checks).filter(|check| !check.passed).count() as u32
+/// How many checks there are, and how many of them did not pass.
+fn checks(row: &TaskRow) -> (u32, u32) {
+    let outputs = || row.outputs.iter().flat_map(|outputs| outputs.iter());
+    let checks = || outputs().flat_map(|output| &output.checks);
+    (checks().count() as u32, checks().filter(|check| !check.passed).count() as u32)
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -1,4 +1,4 @@
-//! What workers and the server say to each other.
+//! Bodies of the worker protocol.
 
 use std::sync::Arc;
 
@@ -15,39 +15,40 @@ use super::outputs::Output;
 use super::requests::Accepted;
 use super::tasks::Progress;
 
-/// A worker asks for tasks.
+/// A request to lease tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LeaseBody {
-    /// Who asks.
+    /// The worker.
     pub worker_id: String,
     /// From which queues, by name.
     pub queues: Vec<String>,
-    /// How many tasks it can begin at once.
+    /// Number of free slots.
     #[serde(default = "one")]
     pub slots: usize,
-    /// How long to wait for the first.
+    /// How long to wait for the first task, in milliseconds.
     #[serde(default)]
     pub wait_ms: u64,
 }
 
-/// Tasks for a worker. It asks with `started` before it begins one; what it never asks about goes to another.
+/// Leased tasks. The worker reports `started` before it begins one; a task that is never started goes to another
+/// worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
-    /// At least one, at most as many as were asked for.
+    /// At least one, at most as many as requested.
     #[schema(value_type = Vec<Object>)]
     pub envelopes: Vec<SignedEnvelope>,
 }
 
-/// A worker is about to begin.
+/// A worker is about to begin an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Started {
-    /// Who.
+    /// The worker.
     pub worker_id: String,
 }
 
-/// A worker is still at it.
+/// A heartbeat of a running attempt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
@@ -56,10 +57,10 @@ pub struct Heartbeat {
     pub progress: Option<Progress>,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatAnswer {
-    /// Stop as soon as possible.
+    /// Whether to stop as soon as possible.
     pub should_cancel: bool,
 }
 
@@ -71,31 +72,31 @@ pub struct Completed {
     /// In a word.
     #[schema(value_type = OutcomeName)]
     pub outcome: Outcome,
-    /// What went wrong.
+    /// The error of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Failure>)]
     pub error: Option<Arc<TaskError>>,
-    /// What it produced.
+    /// The materialization that it produced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub materialization_id: Option<MaterializationId>,
-    /// What became of each asset.
+    /// The reported state of each asset.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Output>)]
     pub outputs: Vec<OutputReport>,
-    /// What it has used.
+    /// Resource usage of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Usage>)]
     pub usage: Option<servo_engine::outputs::Usage>,
 }
 
-/// What became of a report.
+/// The result of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Reported {
-    /// It came too late to count, and is recorded.
+    /// Whether it came too late to count, and was only recorded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
-    /// The event; absent if it was known already.
+    /// The event; absent if the report was a duplicate.
     #[serde(flatten)]
     pub accepted: Accepted,
 }

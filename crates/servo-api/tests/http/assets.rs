@@ -1,10 +1,10 @@
 //! Assets, partitions, deployments and reviews over HTTP.
 
-use crate::support::{Behaviour, Setting, Stage, layout, project};
+use crate::support::{Behaviour, Harness, Setting, layout, project};
 use serde_json::{Value, json};
 use servo_api::Code;
-use servo_api::client::ListOptions;
-use servo_api::views::ReviewBody;
+use servo_api::client::{ClientError, ListOptions, all_pages};
+use servo_api::views::{Partition, ReviewBody};
 use servo_core::{AssetKey, PartitionKey};
 use servo_engine::{AttemptOutcome, DataStatus, RunState, Verdict};
 
@@ -15,26 +15,26 @@ fn key(text: &str) -> AssetKey {
 #[tokio::test]
 async fn a_project_is_deployed_and_its_assets_are_shown() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
-    assert_eq!(stage.get("assets").await.ok(), json!({ "items": [] }));
-    let first = stage.post("deployments", &project()).await.accepted();
+    let harness = Harness::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
+    assert_eq!(harness.get("assets").await.ok(), json!({ "items": [] }));
+    let first = harness.post("deployments", &project()).await.accepted();
     assert_eq!(first["assets"], 7);
     assert!(first["accepted_event_id"].is_string());
     // However it is written, it is the same.
     let pretty = serde_json::to_string_pretty(&project()).unwrap();
-    let again = stage.post_text("deployments", pretty, &[]).await.accepted();
+    let again = harness.post_text("deployments", pretty, &[]).await.accepted();
     assert_eq!(again, json!({ "digest": first["digest"], "assets": 7 }), "it is deployed already");
-    let current = stage.get("deployments/current").await.ok();
+    let current = harness.get("deployments/current").await.ok();
     assert_eq!(current["digest"], first["digest"]);
     assert_eq!(
-        (&current["number"], &current["project"], &current["actor"]),
-        (&json!(1), &json!("shop"), &json!("local"))
+        (&current["number"], &current["project"], &current["deployed_by"]),
+        (&json!(1), &json!("shop"), &json!("user:local"))
     );
 
     let mut options = ListOptions { limit: Some(3), ..ListOptions::default() };
     let mut keys = Vec::new();
     loop {
-        let page = stage.client.assets(&options).await.unwrap();
+        let page = harness.client.assets("*", &options).await.unwrap();
         keys.extend(page.items.iter().map(|asset| asset.asset_key.to_string()));
         let Some(cursor) = page.next_cursor else { break };
         options.cursor = Some(cursor);
@@ -43,38 +43,136 @@ async fn a_project_is_deployed_and_its_assets_are_shown() {
         ["raw.days", "raw.feed", "raw.orders", "shop.clean", "shop.daily", "shop.report", "shop.stubborn"];
     assert_eq!(keys, expected);
 
-    let orders = stage.client.asset(&key("raw.orders")).await.unwrap();
+    let orders = harness.client.asset(&key("raw.orders")).await.unwrap();
     assert_eq!(orders.asset.description.as_deref(), Some("What was bought."));
     assert_eq!(orders.definition["location"], json!({ "file": "shop/assets.py", "line": 3 }));
-    assert_eq!((orders.upstream, orders.downstream), (vec![], vec![key("shop.clean")]));
+    assert_eq!((orders.asset.upstream, orders.downstream), (vec![], vec![key("shop.clean")]));
     assert_eq!((orders.asset.partitioned, orders.asset.partitions.total), (false, 1));
     assert_eq!(orders.latest, None);
-    let report = stage.client.asset(&key("shop.report")).await.unwrap();
-    assert_eq!((report.upstream, report.downstream), (vec![key("shop.clean")], vec![]));
-    stage.close().await;
+    let report = harness.client.asset(&key("shop.report")).await.unwrap();
+    assert_eq!((report.asset.upstream, report.downstream), (vec![key("shop.clean")], vec![]));
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn assets_are_listed_by_selection() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let selected = async |selection: &str| {
+        let page = harness.client.assets(selection, &ListOptions::default()).await?;
+        Ok::<_, ClientError>(page.items.iter().map(|asset| asset.asset_key.to_string()).collect::<Vec<_>>())
+    };
+    assert_eq!(selected("+shop.report").await.unwrap(), ["raw.orders", "shop.clean", "shop.report"]);
+    assert_eq!(selected("tag:team=ops or raw.feed").await.unwrap(), ["raw.days", "raw.feed"]);
+    for (selection, expected) in [("shop.clena", "did you mean shop.clean?"), ("raw.* and", "found the end")]
+    {
+        let error = selected(selection).await.unwrap_err();
+        assert_eq!(error.code(), Some(Code::InvalidRequest), "{selection}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    let unknown = harness.client.asset(&key("shop.clena")).await.unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no asset shop.clena; did you mean shop.clean?");
+    let options = ListOptions { limit: Some(1), ..ListOptions::default() };
+    let cursor = harness.client.assets("raw.*", &options).await.unwrap().next_cursor;
+    let elsewhere = harness.client.assets("*", &ListOptions { cursor, ..options }).await.unwrap_err();
+    assert_eq!(elsewhere.code(), Some(Code::InvalidCursor), "a cursor is of one selection");
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn partitions_are_listed_from_either_end() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let days = key("raw.days");
+    let name = |partition: Partition| partition.partition.unwrap();
+    let forwards = all_pages(async |options: &ListOptions| harness.client.partitions(&days, options).await);
+    let forwards: Vec<String> = forwards.await.unwrap().into_iter().map(name).collect();
+    let newest = async |options: &ListOptions| harness.client.newest_partitions(&days, options).await;
+    let some = ListOptions { limit: Some(7), ..ListOptions::default() };
+    let mut page = newest(&some).await.unwrap();
+    let mut backwards: Vec<String> = Vec::new();
+    loop {
+        backwards.extend(page.items.into_iter().map(name));
+        let Some(cursor) = page.next_cursor else { break };
+        page = newest(&ListOptions { cursor: Some(cursor), ..some.clone() }).await.unwrap();
+    }
+    assert_eq!(backwards[..2], ["2013-01-31", "2013-01-30"]);
+    backwards.reverse();
+    assert_eq!(backwards, forwards);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn keys_of_dynamic_partitions_are_added_and_removed_once() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
+    let mut manifest = project();
+    let mut profiles = manifest["assets"][0].clone();
+    profiles["key"] = json!("crm/profiles");
+    profiles["function"] = json!("shop.assets:profiles");
+    profiles["partitions"] = json!({ "kind": "dynamic", "name": "customers" });
+    manifest["assets"].as_array_mut().unwrap().push(profiles);
+    harness.post("deployments", &manifest).await.accepted();
+
+    let path = "dynamic-partitions/customers";
+    let body = json!({ "add": ["acme", "globex", "acme"] });
+    let key = [("idempotency-key", "monday")];
+    let first = harness.post_with(path, &body, &key).await.accepted();
+    assert_eq!((&first["added"], &first["removed"]), (&json!(2), &json!(0)));
+    let head = harness.head().await;
+    assert_eq!(harness.post_with(path, &body, &key).await.accepted(), first, "the same answer");
+    let again = harness.post(path, &body).await.accepted();
+    assert_eq!(again, json!({ "added": 0, "removed": 0 }), "there is nothing to do");
+    assert_eq!(harness.head().await, head);
+    let other = json!({ "remove": ["acme"] });
+    assert_eq!(harness.post_with(path, &other, &key).await.problem().code, Code::IdempotencyConflict);
+    assert_eq!(harness.post(path, &other).await.accepted()["removed"], 1);
+    let shown = harness.client.asset(&crate::assets::key("crm.profiles")).await.unwrap();
+    assert_eq!(shown.asset.partitions.total, 1);
+
+    let unknown = harness.post("dynamic-partitions/custmers", &body).await.problem();
+    assert_eq!((unknown.status, unknown.code), (404, Code::UnknownPartitions));
+    assert_eq!(&*unknown.detail, "no asset has dynamic partitions custmers; there are customers");
+    let empty = harness.post(path, &json!({ "add": [""] })).await.problem();
+    assert_eq!(empty.code, Code::InvalidRequest);
+    let both = harness.post(path, &json!({ "add": ["x"], "remove": ["x"] })).await.problem();
+    assert_eq!(both.code, Code::InvalidRequest);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn the_tables_hold_what_was_durable_when_they_are_asked_for() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    for _ in 0..3 {
+        harness.run("raw.orders").await;
+        let durable = harness.head().await;
+        assert!(harness.client.tables().await.unwrap().last_seq >= durable);
+    }
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn what_is_materialized_is_shown() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    let run = stage.run("raw.orders").await;
-    let orders = stage.client.asset(&key("raw.orders")).await.unwrap();
+    let harness = Harness::on(root.path()).await;
+    let run = harness.run("raw.orders").await;
+    let orders = harness.client.asset(&key("raw.orders")).await.unwrap();
     let latest = orders.latest.unwrap();
     assert_eq!((latest.run_id, latest.partition_key), (run.run_id, None));
     assert_eq!(orders.asset.partitions.materialized, 1);
-    let whole = stage.client.partitions(&key("raw.orders"), &ListOptions::default()).await.unwrap();
+    let whole = harness.client.partitions(&key("raw.orders"), &ListOptions::default()).await.unwrap();
     assert_eq!((whole.items.len(), whole.items[0].status), (1, DataStatus::Materialized));
 
     let ask = async |partitions: Value| {
         let body = json!({ "selection": "raw.days", "partitions": partitions });
-        let accepted = stage.post("runs", &body).await.accepted();
-        stage.ended(accepted["run_id"].as_str().unwrap().parse().unwrap()).await
+        let accepted = harness.post("runs", &body).await.accepted();
+        harness.ended(accepted["run_id"].as_str().unwrap().parse().unwrap()).await
     };
     ask(json!({ "ranges": ["2013-01-02..2013-01-04"] })).await;
-    stage.script.let_asset("raw/days", Behaviour::Fail(u32::MAX));
+    harness.script.let_asset("raw/days", Behaviour::Fail(u32::MAX));
     assert_eq!(ask(json!({ "keys": ["2013-01-04", "2013-01-05"] })).await.state, RunState::Failed);
-    let days = stage.client.asset(&key("raw.days")).await.unwrap();
+    let days = harness.client.asset(&key("raw.days")).await.unwrap();
     let totals = days.asset.partitions;
     let figures = (totals.total, totals.materialized, totals.last_attempt_failed, totals.never_succeeded);
     assert_eq!(figures, (31, 2, 1, 1));
@@ -83,7 +181,7 @@ async fn what_is_materialized_is_shown() {
     let mut options = ListOptions { limit: Some(10), ..ListOptions::default() };
     let mut partitions = Vec::new();
     loop {
-        let page = stage.client.partitions(&key("raw.days"), &options).await.unwrap();
+        let page = harness.client.partitions(&key("raw.days"), &options).await.unwrap();
         partitions.extend(page.items);
         let Some(cursor) = page.next_cursor else { break };
         options.cursor = Some(cursor);
@@ -100,19 +198,19 @@ async fn what_is_materialized_is_shown() {
     assert_eq!(partitions[0].last_attempt_outcome, None);
 
     let failing = ListOptions { state: Some("last_attempt_failed".to_owned()), ..ListOptions::default() };
-    let failing = stage.client.partitions(&key("raw.days"), &failing).await.unwrap();
+    let failing = harness.client.partitions(&key("raw.days"), &failing).await.unwrap();
     assert_eq!((failing.items.len(), failing.next_cursor), (1, None));
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn what_a_check_blocked_is_listed_approved_and_rejected() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    stage.script.let_asset("shop/clean", Behaviour::Quarantine);
+    let harness = Harness::on(root.path()).await;
+    harness.script.let_asset("shop/clean", Behaviour::Quarantine);
     let clean = key("shop.clean");
-    let quarantine = async || stage.client.quarantine(&ListOptions::default()).await.unwrap().items;
-    assert_eq!(stage.run("shop.clean").await.state, RunState::Failed);
+    let quarantine = async || harness.client.quarantine(&ListOptions::default()).await.unwrap().items;
+    assert_eq!(harness.run("shop.clean").await.state, RunState::Failed);
     let waiting = quarantine().await;
     assert_eq!(waiting.len(), 1);
     assert_eq!(waiting[0].asset_key, clean);
@@ -121,26 +219,26 @@ async fn what_a_check_blocked_is_listed_approved_and_rejected() {
     let id = waiting[0].materialization_id;
 
     let missing =
-        stage.client.review(&clean, id, Verdict::Approve, &ReviewBody::default()).await.unwrap_err();
+        harness.client.review(&clean, id, Verdict::Approve, &ReviewBody::default()).await.unwrap_err();
     assert_eq!(missing.code(), Some(Code::ReviewFailed), "its data is not there");
     let home = root.path().join(layout().prefix());
     let kept = home.join(layout().quarantine(&clean, None, id));
     std::fs::create_dir_all(&kept).unwrap();
     std::fs::write(kept.join("_reason.json"), "{}").unwrap();
     let body = ReviewBody { reason: "it is right after all".to_owned(), ..ReviewBody::default() };
-    let approved = stage.client.review(&clean, id, Verdict::Approve, &body).await.unwrap();
+    let approved = harness.client.review(&clean, id, Verdict::Approve, &body).await.unwrap();
     assert!(approved.accepted_event_id.is_some());
     assert_eq!(quarantine().await, []);
-    let shown = stage.client.asset(&clean).await.unwrap();
+    let shown = harness.client.asset(&clean).await.unwrap();
     assert_eq!(shown.latest.unwrap().materialization_id, id);
     assert!(home.join(layout().materialization(&clean, None, id)).join("_commit.json").is_file());
-    let again = stage.client.review(&clean, id, Verdict::Reject, &body).await.unwrap_err();
+    let again = harness.client.review(&clean, id, Verdict::Reject, &body).await.unwrap_err();
     assert_eq!(again.code(), Some(Code::NotInQuarantine));
 
-    stage.run("shop.clean").await;
+    harness.run("shop.clean").await;
     let id = quarantine().await[0].materialization_id;
-    stage.client.review(&clean, id, Verdict::Reject, &ReviewBody::default()).await.unwrap();
+    harness.client.review(&clean, id, Verdict::Reject, &ReviewBody::default()).await.unwrap();
     assert_eq!(quarantine().await, []);
-    assert_ne!(stage.client.asset(&clean).await.unwrap().latest.unwrap().materialization_id, id);
-    stage.close().await;
+    assert_ne!(harness.client.asset(&clean).await.unwrap().latest.unwrap().materialization_id, id);
+    harness.close().await;
 }

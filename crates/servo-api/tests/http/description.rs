@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::Stage;
+use crate::support::Harness;
 use serde_json::Value;
 use servo_api::openapi;
 
@@ -72,9 +72,9 @@ fn the_description_is_whole() {
 #[tokio::test]
 async fn the_server_serves_it() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    assert_eq!(stage.get("openapi.json").await.ok(), description());
-    assert_eq!(stage.client.version().await.unwrap().version, env!("CARGO_PKG_VERSION"));
-    assert_eq!(stage.client.ready().await.unwrap().status, "ok");
-    stage.close().await;
+    let harness = Harness::on(root.path()).await;
+    assert_eq!(harness.get("openapi.json").await.ok(), description());
+    assert_eq!(harness.client.version().await.unwrap().version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(harness.client.ready().await.unwrap().status, "ok");
+    harness.close().await;
 }

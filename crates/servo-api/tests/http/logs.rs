@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Behaviour, Stage, line, within};
+use crate::support::{Behaviour, Harness, line, within};
 use servo_api::client::LogEvent;
 use servo_api::views::{LogLine, Task};
 use servo_core::{RunId, TaskKey};
@@ -38,42 +38,42 @@ async fn rest(tail: &mut servo_api::client::LogTail) -> Vec<String> {
 #[tokio::test]
 async fn a_log_is_read_by_the_part() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    let run = stage.run("raw.orders").await.run_id;
-    let empty = stage.client.log(run, &task_id(), 1, 0, None).await.unwrap();
+    let harness = Harness::on(root.path()).await;
+    let run = harness.run("raw.orders").await.run_id;
+    let empty = harness.client.log(run, &task_id(), 1, 0, None).await.unwrap();
     assert_eq!((empty.lines.len(), empty.next_offset, empty.ended), (0, 0, true), "nothing was printed");
     let all: Vec<String> = (0..25).map(|number| format!("line {number} é \u{1f980} \u{0} \"")).collect();
-    stage.logs.append(&name(run), all.iter().map(|text| line(text)).collect()).await.unwrap();
+    harness.logs.append(&name(run), all.iter().map(|text| line(text)).collect()).await.unwrap();
     let mut offset = 0;
     let mut read = Vec::new();
     let mut ends = Vec::new();
     while ends.last() != Some(&true) {
-        let page = stage.client.log(run, &task_id(), 1, offset, Some(10)).await.unwrap();
+        let page = harness.client.log(run, &task_id(), 1, offset, Some(10)).await.unwrap();
         assert!(page.next_offset > offset);
         offset = page.next_offset;
         ends.push(page.ended);
         read.extend(texts(&page.lines));
     }
     assert_eq!((read, ends), (all, vec![false, false, true]));
-    let shown = stage.get(&format!("runs/{run}/tasks/{}/attempts/1/logs?limit=1", task_id())).await.ok();
+    let shown = harness.get(&format!("runs/{run}/tasks/{}/attempts/1/logs?limit=1", task_id())).await.ok();
     let at = shown["lines"][0]["at"].as_str().unwrap();
     assert!(at.parse::<servo_core::Timestamp>().is_ok(), "{at}");
     assert_eq!(shown["lines"][0]["stream"], "stdout");
     // An offset that begins no line gives no half ones.
-    let odd = stage.client.log(run, &task_id(), 1, 3, None).await.unwrap();
+    let odd = harness.client.log(run, &task_id(), 1, 3, None).await.unwrap();
     assert_eq!(odd.lines.len(), 24);
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_log_is_followed_until_the_attempt_is_over() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
+    let harness = Harness::on(root.path()).await;
     let permits = Arc::new(Semaphore::new(2));
-    stage.script.let_asset("raw/orders", Behaviour::Print(permits.clone()));
-    let run = stage.trigger("raw.orders").await.run_id;
-    stage.until(run, ORDERS, TaskState::Running).await;
-    let mut tail = stage.client.follow_log(run, &task_id(), 1, 0);
+    harness.script.let_asset("raw/orders", Behaviour::Print(permits.clone()));
+    let run = harness.trigger("raw.orders").await.run_id;
+    harness.until(run, ORDERS, TaskState::Running).await;
+    let mut tail = harness.client.follow_log(run, &task_id(), 1, 0);
     for number in 1..=4 {
         if number > 2 {
             // Only when everything before it was told.
@@ -86,27 +86,27 @@ async fn a_log_is_followed_until_the_attempt_is_over() {
     }
     permits.close();
     assert_eq!(rest(&mut tail).await, Vec::<String>::new());
-    stage.ended(run).await;
-    let mut late = stage.client.follow_log(run, &task_id(), 1, 0);
+    harness.ended(run).await;
+    let mut late = harness.client.follow_log(run, &task_id(), 1, 0);
     assert_eq!(rest(&mut late).await, ["line 1", "line 2", "line 3", "line 4"], "also when it is over");
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_reader_who_comes_back_goes_on_after_the_last_line() {
     let root = tempfile::tempdir().unwrap();
-    let mut stage = Stage::on(root.path()).await;
+    let mut harness = Harness::on(root.path()).await;
     let permits = Arc::new(Semaphore::new(3));
-    stage.script.let_asset("raw/orders", Behaviour::Print(permits.clone()));
-    let run = stage.trigger("raw.orders").await.run_id;
-    stage.until(run, ORDERS, TaskState::Running).await;
-    let mut tail = stage.client.follow_log(run, &task_id(), 1, 0);
+    harness.script.let_asset("raw/orders", Behaviour::Print(permits.clone()));
+    let run = harness.trigger("raw.orders").await.run_id;
+    harness.until(run, ORDERS, TaskState::Running).await;
+    let mut tail = harness.client.follow_log(run, &task_id(), 1, 0);
     for _ in 0..3 {
         assert!(matches!(within(tail.next()).await.unwrap(), Some(LogEvent::Line(_))));
     }
-    stage.stop_server().await;
+    harness.stop_server().await;
     permits.add_permits(2);
-    stage.start_server().await;
+    harness.start_server().await;
     for number in 4..=5 {
         match within(tail.next()).await.unwrap() {
             Some(LogEvent::Line(line)) => assert_eq!(line.text, format!("line {number}")),
@@ -115,22 +115,22 @@ async fn a_reader_who_comes_back_goes_on_after_the_last_line() {
     }
     permits.close();
     assert!(rest(&mut tail).await.is_empty());
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn the_log_of_an_attempt_whose_worker_says_nothing_ends_with_the_attempt() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
+    let harness = Harness::on(root.path()).await;
     let gate = Arc::new(Semaphore::new(0));
-    stage.script.let_asset("raw/orders", Behaviour::Gate(gate.clone()));
-    let run = stage.trigger("raw.orders").await.run_id;
-    stage.until(run, ORDERS, TaskState::Running).await;
-    let mut tail = stage.client.follow_log(run, &task_id(), 1, 0);
-    stage.logs.append(&name(run), vec![line("only")]).await.unwrap();
+    harness.script.let_asset("raw/orders", Behaviour::Gate(gate.clone()));
+    let run = harness.trigger("raw.orders").await.run_id;
+    harness.until(run, ORDERS, TaskState::Running).await;
+    let mut tail = harness.client.follow_log(run, &task_id(), 1, 0);
+    harness.logs.append(&name(run), vec![line("only")]).await.unwrap();
     assert!(matches!(within(tail.next()).await.unwrap(), Some(LogEvent::Line(_))));
     // The task ends without a word about its log.
     gate.add_permits(1);
     assert!(matches!(within(tail.next()).await.unwrap(), Some(LogEvent::End(_))));
-    stage.close().await;
+    harness.close().await;
 }

@@ -1,11 +1,11 @@
-//! Whatever is wrong with a request, the answer is a problem that says so, and nothing has changed.
+//! Every malformed request is answered with a problem that names the cause, and changes nothing.
 
-use crate::support::{Setting, Stage};
+use crate::support::{Harness, Setting};
 use serde_json::{Value, json};
 use servo_api::{Code, Problem};
 use servo_core::RunId;
 
-/// What is expected of a problem: its code, and the field that it is about.
+/// Asserts the code of a problem, and the field that it is about.
 fn assert_is(problem: &Problem, code: Code, field: Option<&str>) {
     assert_eq!(problem.code, code, "{problem:?}");
     assert_eq!(problem.status, code.status().as_u16());
@@ -16,8 +16,8 @@ fn assert_is(problem: &Problem, code: Code, field: Option<&str>) {
 #[tokio::test]
 async fn bodies_that_are_wrong_are_refused_before_anything_happens() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    let head = stage.head().await;
+    let harness = Harness::on(root.path()).await;
+    let head = harness.head().await;
     let run = RunId::from_u128(7);
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let nested = format!("{{\"selection\": \"a\", \"config\": {{\"b\": {deep}}}}}");
@@ -94,21 +94,21 @@ async fn bodies_that_are_wrong_are_refused_before_anything_happens() {
             Some("slots"),
         ),
     ] {
-        let problem = stage.post_text(path, body.to_owned(), &[]).await.problem();
+        let problem = harness.post_text(path, body.to_owned(), &[]).await.problem();
         let shown: String = body.chars().take(80).collect();
         assert_eq!(problem.code, code, "{path} {shown}: {problem:?}");
         assert_is(&problem, code, field);
     }
-    assert_eq!(stage.head().await, head, "nothing was written");
-    stage.close().await;
+    assert_eq!(harness.head().await, head, "nothing was written");
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn addresses_and_queries_that_are_wrong_are_named() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    let run = stage.run("raw.orders").await.run_id;
-    let head = stage.head().await;
+    let harness = Harness::on(root.path()).await;
+    let run = harness.run("raw.orders").await.run_id;
+    let head = harness.head().await;
     let stranger = RunId::from_u128(7);
     let task = "t_aaaaaaaaaaaaaaaaaaaaaaaaaa";
     let known = servo_api::views::Task::id_of(&servo_core::TaskKey::parse("raw/orders:materialize").unwrap());
@@ -148,7 +148,7 @@ async fn addresses_and_queries_that_are_wrong_are_named() {
         ("assets/raw/orders/partitions?status=LOST".to_owned(), Code::InvalidRequest, Some("status")),
         ("quarantine?limit=1000".to_owned(), Code::InvalidRequest, Some("limit")),
     ] {
-        let problem = stage.get(&path).await.problem();
+        let problem = harness.get(&path).await.problem();
         assert_eq!(problem.code, code, "{path}: {problem:?}");
         assert_is(&problem, code, field);
     }
@@ -160,21 +160,21 @@ async fn addresses_and_queries_that_are_wrong_are_named() {
         ("quarantine/raw/orders/7/reject".to_owned(), Code::InvalidRequest),
         (format!("quarantine/raw/orders/{id}/forget"), Code::NotFound),
     ] {
-        assert_eq!(stage.post(&path, &json!({})).await.problem().code, code, "{path}");
+        assert_eq!(harness.post(&path, &json!({})).await.problem().code, code, "{path}");
     }
-    assert_eq!(stage.head().await, head, "nothing was written");
-    stage.close().await;
+    assert_eq!(harness.head().await, head, "nothing was written");
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_cursor_cannot_be_made_up() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
+    let harness = Harness::on(root.path()).await;
     for _ in 0..2 {
-        stage.run("raw.orders").await;
+        harness.run("raw.orders").await;
     }
-    let cursor = stage.get("runs?limit=1").await.ok()["next_cursor"].as_str().unwrap().to_owned();
-    stage.get(&format!("runs?limit=1&cursor={cursor}")).await.ok();
+    let cursor = harness.get("runs?limit=1").await.ok()["next_cursor"].as_str().unwrap().to_owned();
+    harness.get(&format!("runs?limit=1&cursor={cursor}")).await.ok();
     let middle = cursor.find('.').unwrap() + 4;
     let mut tampered = cursor.clone();
     let other = if tampered.as_bytes()[middle] == b'A' { "B" } else { "A" };
@@ -182,54 +182,55 @@ async fn a_cursor_cannot_be_made_up() {
     for (path, cursor) in
         [("runs", tampered.as_str()), ("assets", &cursor), ("quarantine", &cursor), ("runs", &cursor[..20])]
     {
-        let problem = stage.get(&format!("{path}?cursor={cursor}")).await.problem();
+        let problem = harness.get(&format!("{path}?cursor={cursor}")).await.problem();
         assert_eq!(problem.code, Code::InvalidCursor, "{path} {cursor}");
     }
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_wrong_method_is_told_which_there_are() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    let answer = crate::support::Answer::of(stage.http.delete(stage.url("runs")).send().await.unwrap()).await;
+    let harness = Harness::on(root.path()).await;
+    let answer =
+        crate::support::Answer::of(harness.http.delete(harness.url("runs")).send().await.unwrap()).await;
     let allow = answer.headers["allow"].to_str().unwrap().to_owned();
     assert_eq!(answer.problem().code, Code::MethodNotAllowed);
     let mut allowed: Vec<&str> = allow.split(',').collect();
     allowed.sort_unstable();
     assert_eq!(allowed, ["GET", "HEAD", "POST"]);
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn bodies_have_a_limit_and_a_type() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
+    let harness = Harness::on(root.path()).await;
     let big = json!({ "selection": "x".repeat(1 << 20) }).to_string();
-    let problem = stage.post_text("runs", big.clone(), &[]).await.problem();
+    let problem = harness.post_text("runs", big.clone(), &[]).await.problem();
     assert_eq!((problem.status, problem.code), (413, Code::BodyTooLarge));
     // In pieces, so that nobody says beforehand how long it will be.
     let pieces = futures::stream::iter((0..32).map(|_| Ok::<_, std::io::Error>(vec![b' '; 64 << 10])));
-    let request = stage.http.post(stage.url("runs")).header("content-type", "application/json");
+    let request = harness.http.post(harness.url("runs")).header("content-type", "application/json");
     let response = request.body(reqwest::Body::wrap_stream(pieces)).send().await.unwrap();
     assert_eq!(crate::support::Answer::of(response).await.problem().code, Code::BodyTooLarge);
     let form = [("content-type", "application/x-www-form-urlencoded")];
-    let problem = stage.post_text("runs", "selection=raw.orders".to_owned(), &form).await.problem();
+    let problem = harness.post_text("runs", "selection=raw.orders".to_owned(), &form).await.problem();
     assert_eq!((problem.status, problem.code), (415, Code::UnsupportedMediaType));
     let plain = [("content-type", "text/plain")];
     let problem =
-        stage.post_text("runs", "{\"selection\":\"raw.orders\"}".to_owned(), &plain).await.problem();
+        harness.post_text("runs", "{\"selection\":\"raw.orders\"}".to_owned(), &plain).await.problem();
     assert_eq!(problem.code, Code::UnsupportedMediaType);
     let charset = [("content-type", "application/json; charset=utf-8")];
-    stage.post_text("runs", "{\"selection\":\"raw.orders\"}".to_owned(), &charset).await.accepted();
-    stage.close().await;
+    harness.post_text("runs", "{\"selection\":\"raw.orders\"}".to_owned(), &charset).await.accepted();
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn definitions_come_back_with_all_their_problems_and_places() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
-    let head = stage.head().await;
+    let harness = Harness::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
+    let head = harness.head().await;
     let asset = |key: &str, line: u32, deps: Value| json!({ "key": key, "function": "a:b", "location": { "file": "a.py", "line": line }, "deps": deps });
     let manifest = json!({
         "manifest_version": 1,
@@ -240,7 +241,7 @@ async fn definitions_come_back_with_all_their_problems_and_places() {
             asset("shop/clean", 12, json!([{ "asset": "raw/ordres" }])),
         ],
     });
-    let problem = stage.post("deployments", &manifest).await.problem();
+    let problem = harness.post("deployments", &manifest).await.problem();
     assert_eq!((problem.status, problem.code), (422, Code::InvalidDefinitions));
     assert_eq!(*problem.detail, format!("the definitions have {} problems", problem.problems.len()));
     let clean = problem.problems.iter().find(|problem| problem.subject == "asset shop.clean").unwrap();
@@ -249,25 +250,25 @@ async fn definitions_come_back_with_all_their_problems_and_places() {
     assert!(clean.fix.contains("raw.orders") || clean.message.contains("raw.orders"), "{clean:?}");
     assert!(problem.problems.iter().any(|problem| problem.subject == "asset raw.orders"));
     for path in ["deployments/current", "assets/raw/orders"] {
-        let code = stage.get(path).await.problem().code;
+        let code = harness.get(path).await.problem().code;
         assert!(matches!(code, Code::NothingDeployed | Code::UnknownAsset), "{path}: {code:?}");
     }
-    let problem = stage.post("runs", &json!({ "selection": "raw.orders" })).await.problem();
+    let problem = harness.post("runs", &json!({ "selection": "raw.orders" })).await.problem();
     assert_eq!(problem.code, Code::NothingDeployed);
-    assert_eq!(stage.head().await, head, "nothing was written");
-    stage.close().await;
+    assert_eq!(harness.head().await, head, "nothing was written");
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_workspace_that_is_shut_down_says_so() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::on(root.path()).await;
-    stage.get("readyz").await.ok();
-    stage.workspace.clone().shutdown().await.unwrap();
-    let answer = stage.get("readyz").await;
+    let harness = Harness::on(root.path()).await;
+    harness.get("readyz").await.ok();
+    harness.workspace.clone().shutdown().await.unwrap();
+    let answer = harness.get("readyz").await;
     assert_eq!(answer.headers["retry-after"], "1");
     assert_eq!(answer.problem().code, Code::ShuttingDown);
-    let problem = stage.post("runs", &json!({ "selection": "raw.orders" })).await.problem();
+    let problem = harness.post("runs", &json!({ "selection": "raw.orders" })).await.problem();
     assert_eq!((problem.status, problem.code), (503, Code::ShuttingDown));
-    stage.get("healthz").await.ok();
+    harness.get("healthz").await.ok();
 }

@@ -1,4 +1,4 @@
-//! A stage for tests: a workspace in a directory, a server on the loopback, and an executor whose tasks do as they are told.
+//! A harness for tests: a workspace in a directory, a server on the loopback, and an executor with scripted tasks.
 
 #![allow(unreachable_pub)]
 
@@ -41,7 +41,7 @@ pub fn keys() -> Keyring {
     Keyring::new("test", b"a key for tests")
 }
 
-/// How a stage differs from the ordinary one.
+/// Differences of a harness from the default one.
 pub struct Setting {
     pub settings: Settings,
     pub slots: usize,
@@ -64,8 +64,8 @@ impl Default for Setting {
     }
 }
 
-/// A server at work.
-pub struct Stage {
+/// A running server.
+pub struct Harness {
     pub workspace: Workspace,
     pub queue: Arc<LocalQueue>,
     pub logs: Arc<LogFiles>,
@@ -79,7 +79,7 @@ pub struct Stage {
     server: JoinHandle<std::io::Result<()>>,
 }
 
-impl Stage {
+impl Harness {
     pub async fn on(root: &Path) -> Self {
         Self::with(root, Setting::default()).await
     }
@@ -113,7 +113,7 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());
         let client = Client::new(&format!("http://{address}")).unwrap();
-        let stage = Self {
+        let harness = Self {
             workspace,
             queue,
             logs,
@@ -127,9 +127,9 @@ impl Stage {
             server,
         };
         if setting.deploy {
-            stage.post("deployments", &project()).await.accepted();
+            harness.post("deployments", &project()).await.accepted();
         }
-        stage
+        harness
     }
 
     /// The next message of a queue, acknowledged.
@@ -188,7 +188,7 @@ impl Stage {
         self.client.task(run, &id).await.unwrap()
     }
 
-    /// Waits until a task is at work, or in whatever state.
+    /// Waits until a task is in a state.
     pub async fn until(&self, run: RunId, key: &str, state: servo_engine::TaskState) -> TaskDetail {
         let what = format!("{key} is {state}");
         let deadline = Instant::now() + PATIENCE;

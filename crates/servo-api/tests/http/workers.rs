@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::support::{Answer, Setting, Stage, a_moment_later, keys, within};
+use crate::support::{Answer, Harness, Setting, a_moment_later, keys, within};
 use serde_json::{Value, json};
 use servo_api::views::{LeaseBody, Task};
 use servo_api::{Code, worker_keyring};
@@ -16,18 +16,18 @@ pub(crate) fn by_hand() -> Setting {
 }
 
 fn lease(slots: usize, wait_ms: u64) -> LeaseBody {
-    LeaseBody { worker_id: "far-1".to_owned(), queues: vec!["default".to_owned()], slots, wait_ms }
+    LeaseBody { worker_id: "remote-1".to_owned(), queues: vec!["default".to_owned()], slots, wait_ms }
 }
 
-/// What is said about an attempt.
+/// Reports about one attempt.
 pub(crate) struct Attempt(pub(crate) Envelope);
 
 impl Attempt {
-    pub(crate) async fn leased(stage: &Stage) -> Self {
-        let mut envelopes = within(stage.client.lease(&lease(1, 20_000))).await.unwrap();
+    pub(crate) async fn leased(harness: &Harness) -> Self {
+        let mut envelopes = within(harness.client.lease(&lease(1, 20_000))).await.unwrap();
         assert_eq!(envelopes.len(), 1);
         let envelope = envelopes.remove(0);
-        let keys = worker_keyring(stage.api.worker_key.as_deref());
+        let keys = worker_keyring(harness.api.worker_key.as_deref());
         Self(keys.open(&envelope, SystemClock.now()).unwrap())
     }
 
@@ -35,69 +35,69 @@ impl Attempt {
         Task::id_of(&self.0.task_key)
     }
 
-    pub(crate) async fn say(&self, stage: &Stage, what: &str, body: &Value) -> Answer {
+    pub(crate) async fn say(&self, harness: &Harness, what: &str, body: &Value) -> Answer {
         let bearer = format!("Bearer {}", self.0.task_token);
         let path = format!("tasks/{}/{what}", self.task());
-        stage.post_with(&path, body, &[("authorization", &bearer)]).await
+        harness.post_with(&path, body, &[("authorization", &bearer)]).await
     }
 }
 
 #[tokio::test]
 async fn an_attempt_goes_from_lease_to_result() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), by_hand()).await;
-    let run = stage.trigger("raw.orders").await.run_id;
-    let attempt = Attempt::leased(&stage).await;
+    let harness = Harness::with(root.path(), by_hand()).await;
+    let run = harness.trigger("raw.orders").await.run_id;
+    let attempt = Attempt::leased(&harness).await;
     assert_eq!((attempt.0.run_id, attempt.0.attempt), (run, 1));
-    let started = attempt.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.accepted();
+    let started = attempt.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.accepted();
     assert!(started["accepted_event_id"].is_string());
-    let again = attempt.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.accepted();
+    let again = attempt.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.accepted();
     assert!(again.get("accepted_event_id").is_none(), "known");
-    let other = attempt.say(&stage, "started", &json!({ "worker_id": "far-2" })).await.problem();
+    let other = attempt.say(&harness, "started", &json!({ "worker_id": "remote-2" })).await.problem();
     assert_eq!((other.status, other.code), (409, Code::AlreadyStarted));
     a_moment_later().await;
     let progress = json!({ "progress": { "ppm": 250_000, "message": "a quarter" } });
-    let answer = attempt.say(&stage, "heartbeat", &progress).await.ok();
+    let answer = attempt.say(&harness, "heartbeat", &progress).await.ok();
     assert_eq!(answer, json!({ "should_cancel": false }));
-    let shown = stage.task(run, "raw/orders:materialize").await.task;
-    assert_eq!((shown.progress.unwrap().ppm, shown.worker_id.as_deref()), (250_000, Some("far-1")));
+    let shown = harness.task(run, "raw/orders:materialize").await.task;
+    assert_eq!((shown.progress.unwrap().ppm, shown.worker_id.as_deref()), (250_000, Some("remote-1")));
     let report = json!({
         "outcome": "SUCCEEDED",
         "outputs": [{ "asset": "raw/orders", "state": "COMMITTED", "format": "json", "row_count": 3 }],
         "usage": { "cpu_ms": 5, "max_rss_bytes": 6, "bytes_read": 7, "bytes_written": 8 },
     });
-    let done = attempt.say(&stage, "completed", &report).await.accepted();
+    let done = attempt.say(&harness, "completed", &report).await.accepted();
     assert!(done["accepted_event_id"].is_string());
-    let again = attempt.say(&stage, "completed", &report).await.accepted();
+    let again = attempt.say(&harness, "completed", &report).await.accepted();
     assert!(again.get("accepted_event_id").is_none(), "safe to repeat");
-    assert_eq!(stage.ended(run).await.state, RunState::Succeeded);
-    let task = stage.task(run, "raw/orders:materialize").await;
+    assert_eq!(harness.ended(run).await.state, RunState::Succeeded);
+    let task = harness.task(run, "raw/orders:materialize").await;
     assert_eq!(task.outputs[0].row_count, Some(3));
     assert_eq!(task.attempts[0].usage.unwrap().cpu_ms, 5);
-    let over = attempt.say(&stage, "heartbeat", &json!({})).await.problem();
+    let over = attempt.say(&harness, "heartbeat", &json!({})).await.problem();
     assert_eq!((over.status, over.code), (410, Code::AttemptEnded));
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_lease_waits_for_a_task_and_gives_as_many_as_are_wanted() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), by_hand()).await;
-    let nothing = stage.post("worker/leases", &json!({ "worker_id": "w", "queues": ["default"] })).await;
+    let harness = Harness::with(root.path(), by_hand()).await;
+    let nothing = harness.post("worker/leases", &json!({ "worker_id": "w", "queues": ["default"] })).await;
     assert_eq!((nothing.status, nothing.body), (204, Value::Null));
-    let (leased, run) = tokio::join!(Attempt::leased(&stage), stage.trigger("raw.orders"));
+    let (leased, run) = tokio::join!(Attempt::leased(&harness), harness.trigger("raw.orders"));
     assert_eq!(leased.0.run_id, run.run_id);
     let body = json!({ "selection": "raw.days", "partitions": { "ranges": ["2013-01-01..2013-01-05"] } });
-    stage.post("runs", &body).await.accepted();
-    crate::support::eventually("five wait beside the one that is leased", async || stage.queue.len() == 6)
+    harness.post("runs", &body).await.accepted();
+    crate::support::eventually("five wait beside the one that is leased", async || harness.queue.len() == 6)
         .await;
-    let first = stage.client.lease(&lease(3, 0)).await.unwrap();
-    let rest = stage.client.lease(&lease(9, 0)).await.unwrap();
+    let first = harness.client.lease(&lease(3, 0)).await.unwrap();
+    let rest = harness.client.lease(&lease(9, 0)).await.unwrap();
     assert_eq!((first.len(), rest.len()), (3, 2));
-    assert_eq!(stage.client.lease(&lease(9, 0)).await.unwrap(), []);
+    assert_eq!(harness.client.lease(&lease(9, 0)).await.unwrap(), []);
     let other = LeaseBody { queues: vec!["gpu".to_owned()], ..lease(1, 0) };
-    assert_eq!(stage.client.lease(&other).await.unwrap(), []);
-    stage.close().await;
+    assert_eq!(harness.client.lease(&other).await.unwrap(), []);
+    harness.close().await;
 }
 
 #[tokio::test]
@@ -105,103 +105,103 @@ async fn a_lease_that_nobody_begins_goes_to_another_worker() {
     let root = tempfile::tempdir().unwrap();
     let settings =
         Settings { dispatch_ack_timeout: Millis::new(50), max_interruptions: 10_000, ..Settings::default() };
-    let stage = Stage::with(root.path(), Setting { settings, ..by_hand() }).await;
-    let run = stage.trigger("raw.orders").await.run_id;
+    let harness = Harness::with(root.path(), Setting { settings, ..by_hand() }).await;
+    let run = harness.trigger("raw.orders").await.run_id;
     // The worker vanishes with it.
-    let lost = Attempt::leased(&stage).await;
-    let next = Attempt::leased(&stage).await;
+    let lost = Attempt::leased(&harness).await;
+    let next = Attempt::leased(&harness).await;
     assert_eq!((lost.0.attempt, next.0.attempt), (1, 2));
-    let stale = lost.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.problem();
+    let stale = lost.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.problem();
     assert_eq!((stale.status, stale.code), (409, Code::StaleAttempt));
     // The next one may be lost too before we get to it; some attempt is begun in the end.
     let mut current = next;
-    while current.say(&stage, "started", &json!({ "worker_id": "far-2" })).await.status != 202 {
-        current = Attempt::leased(&stage).await;
+    while current.say(&harness, "started", &json!({ "worker_id": "remote-2" })).await.status != 202 {
+        current = Attempt::leased(&harness).await;
     }
-    let stale = lost.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.problem();
+    let stale = lost.say(&harness, "completed", &json!({ "outcome": "SUCCEEDED" })).await.problem();
     assert_eq!((stale.status, stale.code), (409, Code::StaleAttempt));
-    let stale = lost.say(&stage, "heartbeat", &json!({})).await.problem();
+    let stale = lost.say(&harness, "heartbeat", &json!({})).await.problem();
     assert_eq!(stale.status, 410);
-    assert_eq!(stage.task(run, "raw/orders:materialize").await.task.state, TaskState::Running, "unmoved");
-    current.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
-    assert_eq!(stage.ended(run).await.state, RunState::Succeeded);
-    stage.close().await;
+    assert_eq!(harness.task(run, "raw/orders:materialize").await.task.state, TaskState::Running, "unmoved");
+    current.say(&harness, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
+    assert_eq!(harness.ended(run).await.state, RunState::Succeeded);
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn what_a_worker_was_given_and_has_not_begun_in_time_is_offered_again() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), Setting { lease: Duration::from_millis(20), ..by_hand() }).await;
-    let run = stage.trigger("raw.orders").await.run_id;
+    let harness = Harness::with(root.path(), Setting { lease: Duration::from_millis(20), ..by_hand() }).await;
+    let run = harness.trigger("raw.orders").await.run_id;
     // The worker vanishes with it; the attempt is the same.
-    let lost = Attempt::leased(&stage).await;
-    let next = Attempt::leased(&stage).await;
+    let lost = Attempt::leased(&harness).await;
+    let next = Attempt::leased(&harness).await;
     assert_eq!(lost.0.attempt_id, next.0.attempt_id);
-    next.say(&stage, "started", &json!({ "worker_id": "far-2" })).await.accepted();
-    let second = lost.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.problem();
+    next.say(&harness, "started", &json!({ "worker_id": "remote-2" })).await.accepted();
+    let second = lost.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.problem();
     assert_eq!((second.status, second.code), (409, Code::AlreadyStarted));
-    next.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
-    assert_eq!(stage.ended(run).await.state, RunState::Succeeded);
-    stage.close().await;
+    next.say(&harness, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
+    assert_eq!(harness.ended(run).await.state, RunState::Succeeded);
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_cancelled_task_is_not_begun_and_one_at_work_is_told_to_stop() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), by_hand()).await;
-    let waiting = stage.trigger("raw.orders").await.run_id;
-    let attempt = Attempt::leased(&stage).await;
-    stage.post(&format!("runs/{waiting}/cancel"), &json!({})).await.accepted();
-    let problem = attempt.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.problem();
+    let harness = Harness::with(root.path(), by_hand()).await;
+    let waiting = harness.trigger("raw.orders").await.run_id;
+    let attempt = Attempt::leased(&harness).await;
+    harness.post(&format!("runs/{waiting}/cancel"), &json!({})).await.accepted();
+    let problem = attempt.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.problem();
     assert_eq!((problem.status, problem.code), (409, Code::TaskCancelled));
-    assert_eq!(stage.ended(waiting).await.state, RunState::Cancelled);
+    assert_eq!(harness.ended(waiting).await.state, RunState::Cancelled);
 
-    let running = stage.trigger("shop.clean").await.run_id;
-    let attempt = Attempt::leased(&stage).await;
-    attempt.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.accepted();
-    stage.post(&format!("runs/{running}/cancel"), &json!({})).await.accepted();
-    let answer = attempt.say(&stage, "heartbeat", &json!({})).await.ok();
+    let running = harness.trigger("shop.clean").await.run_id;
+    let attempt = Attempt::leased(&harness).await;
+    attempt.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.accepted();
+    harness.post(&format!("runs/{running}/cancel"), &json!({})).await.accepted();
+    let answer = attempt.say(&harness, "heartbeat", &json!({})).await.ok();
     assert_eq!(answer, json!({ "should_cancel": true }));
-    let late = attempt.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
+    let late = attempt.say(&harness, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
     assert_eq!(late["late"], true, "recorded, and does not count");
-    assert_eq!(stage.ended(running).await.state, RunState::Cancelled);
-    stage.close().await;
+    assert_eq!(harness.ended(running).await.state, RunState::Cancelled);
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_run_that_left_memory_is_gone_for_its_workers() {
     let root = tempfile::tempdir().unwrap();
     let settings = Settings { recent_runs: 1, ..Settings::default() };
-    let stage = Stage::with(root.path(), Setting { settings, ..by_hand() }).await;
+    let harness = Harness::with(root.path(), Setting { settings, ..by_hand() }).await;
     let mut first = None;
     for _ in 0..3 {
-        let run = stage.trigger("raw.orders").await.run_id;
-        let attempt = Attempt::leased(&stage).await;
-        attempt.say(&stage, "started", &json!({ "worker_id": "far-1" })).await.accepted();
-        attempt.say(&stage, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
-        stage.ended(run).await;
+        let run = harness.trigger("raw.orders").await.run_id;
+        let attempt = Attempt::leased(&harness).await;
+        attempt.say(&harness, "started", &json!({ "worker_id": "remote-1" })).await.accepted();
+        attempt.say(&harness, "completed", &json!({ "outcome": "SUCCEEDED" })).await.accepted();
+        harness.ended(run).await;
         first.get_or_insert(attempt);
     }
     let first = first.unwrap();
     for (what, body) in [
-        ("started", json!({ "worker_id": "far-1" })),
+        ("started", json!({ "worker_id": "remote-1" })),
         ("heartbeat", json!({})),
         ("completed", json!({ "outcome": "SUCCEEDED" })),
         ("logs", json!({ "lines": [] })),
     ] {
-        let problem = first.say(&stage, what, &body).await.problem();
+        let problem = first.say(&harness, what, &body).await.problem();
         assert_eq!((problem.status, problem.code), (410, Code::AttemptEnded), "{what}");
     }
-    stage.close().await;
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn reports_need_the_token_of_their_attempt() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), by_hand()).await;
-    stage.trigger("raw.orders").await;
-    let attempt = Attempt::leased(&stage).await;
-    let head = stage.head().await;
+    let harness = Harness::with(root.path(), by_hand()).await;
+    harness.trigger("raw.orders").await;
+    let attempt = Attempt::leased(&harness).await;
+    let head = harness.head().await;
     let claims = |expires_at: Timestamp| TaskClaims {
         tenant: crate::support::layout().tenant().clone(),
         workspace: crate::support::layout().workspace().clone(),
@@ -226,41 +226,41 @@ async fn reports_need_the_token_of_their_attempt() {
         ("logs", json!({ "lines": [] })),
     ] {
         let path = format!("tasks/{}/{what}", attempt.task());
-        let answer = stage.post(&path, &body).await;
+        let answer = harness.post(&path, &body).await;
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
         assert_eq!(answer.problem().code, Code::Unauthenticated, "{what} without a token");
         for token in ["", "x", &expired, &forged, &tampered] {
             let bearer = format!("Bearer {token}");
-            let problem = stage.post_with(&path, &body, &[("authorization", &bearer)]).await.problem();
+            let problem = harness.post_with(&path, &body, &[("authorization", &bearer)]).await.problem();
             assert_eq!((problem.status, problem.code), (401, Code::Unauthenticated), "{what} {token}");
             assert!(!problem.detail.contains("a guess"));
         }
         let bearer = format!("Bearer {elsewhere}");
-        let problem = stage.post_with(&path, &body, &[("authorization", &bearer)]).await.problem();
+        let problem = harness.post_with(&path, &body, &[("authorization", &bearer)]).await.problem();
         assert!(matches!(problem.status, 401 | 410), "{what} of another workspace: {problem:?}");
         let bearer = format!("Bearer {}", attempt.0.task_token);
         let other = format!("tasks/t_aaaaaaaaaaaaaaaaaaaaaaaaaa/{what}");
-        let problem = stage.post_with(&other, &body, &[("authorization", &bearer)]).await.problem();
+        let problem = harness.post_with(&other, &body, &[("authorization", &bearer)]).await.problem();
         assert_eq!((problem.status, problem.code), (403, Code::Forbidden), "{what} for another task");
     }
-    assert_eq!(stage.head().await, head, "nothing was written");
-    stage.close().await;
+    assert_eq!(harness.head().await, head, "nothing was written");
+    harness.close().await;
 }
 
 #[tokio::test]
 async fn a_server_with_a_worker_key_gives_tasks_to_those_who_have_it() {
     let root = tempfile::tempdir().unwrap();
-    let stage = Stage::with(root.path(), Setting { worker_key: Some("a worker key"), ..by_hand() }).await;
-    stage.trigger("raw.orders").await;
-    let error = stage.client.lease(&lease(1, 0)).await.unwrap_err();
+    let harness = Harness::with(root.path(), Setting { worker_key: Some("a worker key"), ..by_hand() }).await;
+    harness.trigger("raw.orders").await;
+    let error = harness.client.lease(&lease(1, 0)).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::Unauthenticated));
-    let wrong = stage.client.clone().with_worker_key("a worker kez");
+    let wrong = harness.client.clone().with_worker_key("a worker kez");
     assert_eq!(wrong.lease(&lease(1, 0)).await.unwrap_err().code(), Some(Code::Unauthenticated));
-    let right = stage.client.clone().with_worker_key("a worker key");
+    let right = harness.client.clone().with_worker_key("a worker key");
     let envelopes = within(right.lease(&lease(1, 20_000))).await.unwrap();
     let now = SystemClock.now();
     assert!(worker_keyring(Some("a worker key")).open(&envelopes[0], now).is_ok());
     assert!(worker_keyring(None).open(&envelopes[0], now).is_err(), "signed with the key");
     assert!(keys().open(&envelopes[0], now).is_err(), "the keys of the server stay there");
-    stage.close().await;
+    harness.close().await;
 }

@@ -32,7 +32,7 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Comes after something has changed, when it is quiet again.
+    /// Resolves after a change, when no further change came for a moment.
     pub(super) async fn next(&mut self) -> anyhow::Result<()> {
         loop {
             let event = self.events.recv().await.context("files are not watched any more")?;

@@ -1,8 +1,8 @@
 //! The assets of a run as a forest: each below the asset that it waits for longest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use servo_core::TaskKey;
+use servo_core::{AssetKey, TaskKey};
 
 /// Characters of indentation beyond which nothing is indented further.
 const DEEPEST: usize = 30;
@@ -31,20 +31,17 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of these tasks; `upstream` says what each waits for.
-    pub(crate) fn new<'a>(
-        tasks: impl Iterator<Item = &'a TaskKey>,
-        upstream: &BTreeMap<TaskKey, Vec<TaskKey>>,
+    /// The shape of these assets; `upstream` says what each waits for.
+    pub(crate) fn new(
+        assets: impl IntoIterator<Item = AssetKey>,
+        upstream: &BTreeMap<AssetKey, Vec<AssetKey>>,
     ) -> Self {
+        let assets: BTreeSet<AssetKey> = assets.into_iter().collect();
         let mut waits_for: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for task in tasks {
-            let on = waits_for.entry(task.asset_str()).or_default();
-            let above = upstream.get(task).into_iter().flatten().map(TaskKey::asset_str);
-            on.extend(above.filter(|above| *above != task.asset_str()));
-        }
-        for on in waits_for.values_mut() {
-            on.sort_unstable();
-            on.dedup();
+        for asset in &assets {
+            let above = upstream.get(asset).into_iter().flatten();
+            let above = above.filter(|above| *above != asset && assets.contains(above));
+            waits_for.insert(asset.canonical(), above.map(AssetKey::canonical).collect());
         }
         let depths = depths(&waits_for);
         let mut children: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
@@ -123,15 +120,15 @@ mod tests {
     use super::*;
 
     fn shape(edges: &[(&str, &str)]) -> Vec<String> {
-        let key = |name: &str| TaskKey::parse(&format!("a/{name}:materialize")).unwrap();
-        let mut upstream: BTreeMap<TaskKey, Vec<TaskKey>> = BTreeMap::new();
+        let key = |name: &str| AssetKey::parse(&format!("a/{name}")).unwrap();
+        let mut upstream: BTreeMap<AssetKey, Vec<AssetKey>> = BTreeMap::new();
         for (down, up) in edges {
             let on = upstream.entry(key(down)).or_default();
             if !up.is_empty() {
                 on.push(key(up));
             }
         }
-        let shape = Shape::new(upstream.keys(), &upstream);
+        let shape = Shape::new(upstream.keys().cloned(), &upstream);
         shape.assets().iter().map(|asset| format!("{}{}", asset.guide, asset.name)).collect()
     }
 

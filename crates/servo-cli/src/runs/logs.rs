@@ -1,23 +1,21 @@
-//! `servo run logs`: what tasks have printed, and still print.
+//! `servo run logs`: prints the logs of tasks, and follows them.
 
-use std::process::ExitCode;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use anyhow::bail;
-use servo_api::client::{Client, ListOptions, LogEvent};
-use servo_api::views;
+use servo_api::client::{Client, ListOptions, LogEvent, all_pages};
+use servo_api::views::{LogLine, Task, TaskLogLine};
+use servo_api::{Code, Problem};
 use servo_core::{RunId, TaskKey};
-use servo_projections::Projection;
-use servo_worker::{LogFiles, LogLine, LogName, LogStream};
+use servo_worker::LogStream;
 
+use crate::backend::{Need, through};
+use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::server;
 use crate::style::{Paint, Style};
 
-/// What is read at once.
-const CHUNK: usize = 1 << 20;
-
-/// Which logs.
+/// Options of `servo run logs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The run.
@@ -30,47 +28,46 @@ pub(crate) struct Options {
     /// The attempt [default: the newest].
     #[arg(long)]
     attempt: Option<u32>,
-    /// Go on until the task has ended; needs a running server.
+    /// Go on until the task has ended, where somebody runs it.
     #[arg(long, short)]
     follow: bool,
 }
 
-/// A task whose log is wanted.
-struct Wanted {
-    key: TaskKey,
-    attempt: u32,
-}
-
-pub(super) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<ExitCode> {
-    let client = server::find(location).await?;
-    let tasks = match &client {
-        Some(client) => told(client, options.run).await?,
-        None => known(location, options.run).await?,
-    };
-    let wanted: Vec<Wanted> = tasks.into_iter().filter(|task| options.means(&task.key)).collect();
-    if wanted.is_empty() {
-        bail!("run {} has no such task; `servo run show {}` shows its tasks", options.run, options.run);
-    }
-    let named = wanted.len() > 1;
-    let mut count = 0usize;
-    for task in &wanted {
-        let attempt = options.attempt.unwrap_or(task.attempt);
-        let printer = Printer { task: named.then_some(&task.key), format, paint: Paint::for_stdout() };
-        count += match &client {
-            Some(client) if options.follow => {
-                follow(client, options.run, &task.key, attempt, &printer).await?
-            }
-            Some(client) => page(client, options.run, &task.key, attempt, &printer).await?,
-            None => {
-                let name = LogName { run_id: options.run, task_key: task.key.clone(), attempt };
-                read(&location.logs(), &name, &printer).await?
-            }
-        };
-    }
-    if count == 0 && format == Format::Table {
+pub(super) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
+    let need = if options.follow { Need::Follow } else { Need::Read };
+    let printed = Printed::default();
+    through(location, need, async |client| print(client, options, format, &printed).await).await?;
+    if printed.borrow().is_empty() && format == Format::Table {
         eprintln!("nothing was printed");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(Exit::Done)
+}
+
+/// How many lines of each task were printed: whoever begins again goes on after them.
+type Printed = RefCell<BTreeMap<TaskKey, usize>>;
+
+/// Prints what is wanted.
+async fn print(client: &Client, options: &Options, format: Format, printed: &Printed) -> anyhow::Result<()> {
+    let run = options.run;
+    let tasks = all_pages(async |page: &ListOptions| client.tasks(run, page).await).await?;
+    let wanted: Vec<Task> = tasks.into_iter().filter(|task| options.means(&task.task_key)).collect();
+    if wanted.is_empty() {
+        let detail = format!("run {run} has no such task; `servo run show {run}` shows its tasks");
+        return Err(Problem::new(Code::UnknownTask, detail).into());
+    }
+    let is_named = wanted.len() > 1;
+    for task in wanted {
+        let attempt = options.attempt.unwrap_or(task.attempt);
+        let skip = printed.borrow().get(&task.task_key).copied().unwrap_or_default();
+        let paint = Paint::for_stdout();
+        let mut printer = Printer { task: task.task_key, skip, printed, is_named, format, paint };
+        if options.follow {
+            follow(client, run, &task.task_id, attempt, &mut printer).await?;
+        } else {
+            page(client, run, &task.task_id, attempt, &mut printer).await?;
+        }
+    }
+    Ok(())
 }
 
 impl Options {
@@ -85,97 +82,65 @@ impl Options {
     }
 }
 
-async fn told(client: &Client, run: RunId) -> anyhow::Result<Vec<Wanted>> {
-    let mut wanted = Vec::new();
-    let mut options = ListOptions { limit: Some(100), ..ListOptions::default() };
-    loop {
-        let page = client.tasks(run, &options).await?;
-        wanted
-            .extend(page.items.into_iter().map(|task| Wanted { key: task.task_key, attempt: task.attempt }));
-        if page.next_cursor.is_none() {
-            return Ok(wanted);
-        }
-        options.cursor = page.next_cursor;
-    }
-}
-
-async fn known(location: &Location, run: RunId) -> anyhow::Result<Vec<Wanted>> {
-    let stores = location.look()?;
-    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
-    let Some((_, tasks)) = super::find(projection.as_ref(), run).await? else {
-        bail!("there is no run {run} in the tables; `servo run list` shows what there is");
-    };
-    Ok(tasks.into_iter().map(|task| Wanted { key: task.task_key, attempt: task.attempt }).collect())
-}
-
-async fn read(logs: &LogFiles, name: &LogName, printer: &Printer<'_>) -> anyhow::Result<usize> {
-    let (mut offset, mut count) = (0, 0);
-    loop {
-        let chunk = logs.read(name, offset, CHUNK).await?;
-        chunk.lines().for_each(|line| printer.print(&line));
-        count += chunk.lines().count();
-        if chunk.next == offset {
-            return Ok(count);
-        }
-        offset = chunk.next;
-    }
-}
-
+/// What there is of a log.
 async fn page(
     client: &Client,
     run: RunId,
-    task: &TaskKey,
+    task: &str,
     attempt: u32,
-    printer: &Printer<'_>,
-) -> anyhow::Result<usize> {
-    let id = views::Task::id_of(task);
-    let (mut offset, mut count) = (0, 0);
-    loop {
-        let page = client.log(run, &id, attempt, offset, None).await?;
+    printer: &mut Printer<'_>,
+) -> anyhow::Result<()> {
+    let mut offset = 0;
+    // A task that was never begun has no log.
+    while attempt > 0 {
+        let page = client.log(run, task, attempt, offset, None).await?;
         let is_last = page.next_offset == offset;
-        count += page.lines.len();
-        page.lines.into_iter().map(LogLine::from).for_each(|line| printer.print(&line));
+        page.lines.into_iter().try_for_each(|line| printer.print(line))?;
         if is_last {
-            return Ok(count);
+            break;
         }
         offset = page.next_offset;
     }
+    Ok(())
 }
 
+/// The same, and what comes until the attempt has ended.
 async fn follow(
     client: &Client,
     run: RunId,
-    task: &TaskKey,
+    task: &str,
     attempt: u32,
-    printer: &Printer<'_>,
-) -> anyhow::Result<usize> {
-    let mut lines = client.follow_log(run, &views::Task::id_of(task), attempt.max(1), 0);
-    let mut count = 0;
+    printer: &mut Printer<'_>,
+) -> anyhow::Result<()> {
+    let mut lines = client.follow_log(run, task, attempt.max(1), 0);
     while let Some(LogEvent::Line(line)) = lines.next().await? {
-        printer.print(&LogLine::from(*line));
-        count += 1;
+        printer.print(*line)?;
     }
-    Ok(count)
+    Ok(())
 }
 
-struct Printer<'a> {
-    /// Told with every line, where there are several.
-    task: Option<&'a TaskKey>,
+struct Printer<'p> {
+    task: TaskKey,
+    /// Lines that were printed before.
+    skip: usize,
+    printed: &'p Printed,
+    /// Whether the task is told with every line: there are several.
+    is_named: bool,
     format: Format,
     paint: Paint,
 }
 
 impl Printer<'_> {
-    fn print(&self, line: &LogLine) {
-        if self.format == Format::Json {
-            let mut value = serde_json::to_value(line).unwrap_or_default();
-            if let (Some(task), Some(object)) = (self.task, value.as_object_mut()) {
-                object.insert("task_key".to_owned(), task.as_str().into());
-            }
-            output::json(&value);
-            return;
+    fn print(&mut self, line: LogLine) -> anyhow::Result<()> {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return Ok(());
         }
-        let task = self.task.map(|task| format!("{task} ")).unwrap_or_default();
+        *self.printed.borrow_mut().entry(self.task.clone()).or_default() += 1;
+        if self.format == Format::Json {
+            return output::json(&TaskLogLine { task_key: self.task.clone(), line });
+        }
+        let task = if self.is_named { format!("{} ", self.task) } else { String::new() };
         let mark = match line.stream {
             LogStream::Stdout => "│",
             LogStream::Stderr => "2│",
@@ -184,5 +149,6 @@ impl Printer<'_> {
         };
         let head = format!("{} {task}{mark}", line.at);
         output::line(format_args!("{} {}", self.paint.with(Style::Dim, &head), line.text));
+        Ok(())
     }
 }

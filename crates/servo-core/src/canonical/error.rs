@@ -13,7 +13,7 @@ pub struct Error {
     problem: Problem,
 }
 
-/// What is wrong with a value, apart from where it is.
+/// The kinds of problem a value can have, without its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// A float, or an integer written like one.
@@ -38,7 +38,7 @@ pub enum Problem {
     Syntax {
         /// Index of the offending character, from 0.
         at: usize,
-        /// What is wrong there.
+        /// The problem at that place.
         problem: String,
     },
     /// A type refused to serialize itself.
@@ -58,7 +58,7 @@ impl Error {
         path
     }
 
-    /// What is wrong there.
+    /// The problem at that place.
     pub fn problem(&self) -> &Problem {
         &self.problem
     }

@@ -1,7 +1,7 @@
 //! The days on which an expression ticks.
 //!
-//! If the day or the weekday begins with `*`, a day counts if both fit; if neither does, it counts if either fits. Dates
-//! and weekdays repeat every 400 years, so a table of those years numbers the days of all.
+//! If the day or the weekday begins with `*`, a day counts if both fit; if neither does, it counts if either fits.
+//! Dates and weekdays repeat every 400 years, so a table of those years numbers the days of all.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ struct Rule {
 }
 
 impl Days {
-    /// The days that the fields say; `None` if there are none.
+    /// The days that the fields select; `None` if there are none.
     pub(super) fn new(day: Field, month: Field, weekday: Field) -> Option<Self> {
         let rule = Rule {
             months: month.values,
@@ -75,7 +75,7 @@ impl Days {
         count + months.next().map_or(0, |month| below(month, date.day.into()))
     }
 
-    /// The day that `n` others come before.
+    /// The day with `n` days before it.
     pub(super) fn nth(&self, n: i64) -> i64 {
         let (cycle, mut n) = (n.div_euclid(self.per_cycle()), n.rem_euclid(self.per_cycle()));
         let year = self.before_year.partition_point(|before| *before <= n) as i64 - 1;

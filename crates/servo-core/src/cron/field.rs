@@ -6,7 +6,7 @@
 
 use crate::parse_error::{Refused, unexpected};
 
-/// What a field counts.
+/// The unit and the bounds of a cron field.
 pub(super) struct Unit {
     pub(super) name: &'static str,
     min: u32,
@@ -14,7 +14,7 @@ pub(super) struct Unit {
     max: u32,
     /// Names of the values from `min` on.
     names: &'static [&'static str],
-    /// What may be written, for messages.
+    /// Description of the allowed values, for messages.
     allowed: &'static str,
 }
 

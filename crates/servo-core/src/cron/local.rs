@@ -32,7 +32,7 @@ impl LocalTicks {
         if count != 0 && self.days.contains(day) { count } else { 0 }
     }
 
-    /// The second of the tick that `n` others come before.
+    /// The second of the tick with `n` ticks before it.
     pub(super) fn nth(&self, n: i64) -> i64 {
         let per_day = self.times.per_day();
         self.days.nth(n.div_euclid(per_day)) * DAY + self.times.nth(n.rem_euclid(per_day))

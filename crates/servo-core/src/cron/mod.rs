@@ -2,9 +2,9 @@
 //!
 //! An expression has five fields, `minute hour day month weekday`, or six with the second first. A field is `*`, or a
 //! list of values, ranges and steps: `0,30`, `9-17`, `*/5`, `1-10/2`, `5/15`. Months and weekdays have names, `JAN` and
-//! `SUN`; Sunday is 0 and 7. `L` is the last day of the month; `?` is `*` for the day and the weekday. If the day or the
-//! weekday begins with `*`, a date must fit both, so that `0 0 */2 * 1` ticks on Mondays with an odd date; if neither
-//! does, either will do, as in Vixie cron and cronie. `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`,
+//! `SUN`; Sunday is 0 and 7. `L` is the last day of the month; `?` is `*` for the day and the weekday. If the day or
+//! the weekday begins with `*`, a date must fit both, so that `0 0 */2 * 1` ticks on Mondays with an odd date; if
+//! neither does, either will do, as in Vixie cron and cronie. `@hourly`, `@daily`, `@midnight`, `@weekly`, `@monthly`,
 //! `@yearly` and `@annually` are short for what they say.
 //!
 //! # When clocks change
@@ -76,7 +76,7 @@ pub struct Cron {
     clocks: Clocks,
 }
 
-/// What a change of clocks does to an expression.
+/// How an expression reacts to a change of clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Clocks {
     /// It follows real time.

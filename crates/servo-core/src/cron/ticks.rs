@@ -1,10 +1,10 @@
 //! The ticks of an expression in a zone, numbered.
 //!
-//! On a clock that never changes, ticks are counted by arithmetic ([`LocalTicks`](super::local::LocalTicks)). A zone is a
-//! row of such clocks, one for each stretch of time with one offset. Within a stretch, the number of ticks so far is
+//! On a clock that never changes, ticks are counted by arithmetic ([`LocalTicks`](super::local::LocalTicks)). A zone is
+//! a row of such clocks, one for each period of time with one offset. Within a period, the number of ticks so far is
 //! the number on its clock and a correction: what all changes until then have skipped, repeated or merged. The
-//! corrections are known for every change until the rules of the zone have run through one cycle of the calendar;
-//! later times are brought back into that cycle.
+//! corrections are known for every change until the rules of the zone have run through one cycle of the calendar; later
+//! times are brought back into that cycle.
 //!
 //! A fixed time ticks when clocks first show it or a later time. So its clock is the latest time that was shown
 //! so far: it stands still while times are repeated, and jumps over a gap, where all ticks that it jumps over are one.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::{Clocks, Cron};
 use crate::Timestamp;
-use crate::zone::{CYCLE, REPEATS, Stretch, Zone};
+use crate::zone::{CYCLE, OffsetPeriod, REPEATS, Zone};
 
 const MILLIS: i64 = 1_000;
 /// More than any local time is from UTC, in seconds: those of jiff are within 26 hours.
@@ -28,7 +28,7 @@ const APART: i64 = 2 * 86_400;
 pub struct Ticks {
     cron: Cron,
     zone: Arc<Zone>,
-    /// For each stretch of the zone, what to add to the number on its clock; empty if that is always 0.
+    /// For each period of the zone, what to add to the number on its clock; empty if that is always 0.
     corrections: Arc<[i32]>,
     /// The least and the greatest of the corrections.
     bounds: (i64, i64),
@@ -42,7 +42,7 @@ pub struct Ticks {
 
 impl Ticks {
     pub(crate) fn new(cron: Cron, zone: Arc<Zone>) -> Self {
-        let corrections = corrections(&cron, zone.stretches());
+        let corrections = corrections(&cron, zone.offset_periods());
         let least = corrections.iter().min().map_or(0, |least| i64::from(*least));
         let most = corrections.iter().max().map_or(0, |most| i64::from(*most));
         let bounds = (least, most);
@@ -74,7 +74,7 @@ impl Ticks {
         self.tick(self.through(at.as_millis().div_euclid(MILLIS)) - 1)
     }
 
-    /// How many ticks come before a time. The rank of a tick is what [`Ticks::tick`] finds it by.
+    /// The number of ticks before a time. [`Ticks::tick`] finds a tick by this rank.
     pub fn rank(&self, at: Timestamp) -> i64 {
         // Ticks are at whole seconds: those before a fraction are those up to its second.
         self.through((at.as_millis() - 1).div_euclid(MILLIS))
@@ -103,55 +103,55 @@ impl Ticks {
 
     /// [`Ticks::through`], until the end of the first cycle.
     fn through_near(&self, second: i64) -> i64 {
-        let stretches = self.zone.stretches();
-        let next = stretches.partition_point(|stretch| stretch.start <= second);
+        let offset_periods = self.zone.offset_periods();
+        let next = offset_periods.partition_point(|period| period.start <= second);
         self.through_in(next - 1, second)
     }
 
     /// [`Ticks::second`], until the end of the first cycle.
     fn second_near(&self, rank: i64) -> i64 {
-        let stretches = self.zone.stretches();
-        // Corrections are small, so that the tick can only be in a few stretches.
+        let offset_periods = self.zone.offset_periods();
+        // Corrections are small, so that the tick can only be in a few periods.
         let earliest = self.cron.local.nth(rank - self.bounds.1) - APART;
         let latest = self.cron.local.nth(rank - self.bounds.0) + APART;
-        let mut low = stretches.partition_point(|stretch| stretch.start <= earliest) - 1;
-        let mut high = stretches.partition_point(|stretch| stretch.start <= latest);
+        let mut low = offset_periods.partition_point(|period| period.start <= earliest) - 1;
+        let mut high = offset_periods.partition_point(|period| period.start <= latest);
         // Those up to `low` start with no more than `rank` ticks before them; the tick is in the last of them.
         while high - low > 1 {
             let middle = low + (high - low) / 2;
-            if self.through_in(middle - 1, stretches[middle].start - 1) <= rank {
+            if self.through_in(middle - 1, offset_periods[middle].start - 1) <= rank {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        let stretch = &stretches[low];
+        let period = &offset_periods[low];
         let local = self.cron.local.nth(rank - self.correction(low));
         // A tick that was skipped is earlier on this clock than the clock ever was.
-        (local - stretch.offset).max(stretch.start)
+        (local - period.offset).max(period.start)
     }
 
-    /// How many ticks there are up to a second of a stretch.
-    fn through_in(&self, stretch: usize, second: i64) -> i64 {
-        let Stretch { offset, reached, .. } = self.zone.stretches()[stretch];
+    /// How many ticks there are up to a second of a period.
+    fn through_in(&self, period: usize, second: i64) -> i64 {
+        let OffsetPeriod { offset, reached, .. } = self.zone.offset_periods()[period];
         let local = match self.cron.clocks {
             Clocks::Interval => second + offset,
             Clocks::FixedTime => reached.max(second + offset),
         };
-        self.cron.local.through(local) + self.correction(stretch)
+        self.cron.local.through(local) + self.correction(period)
     }
 
-    fn correction(&self, stretch: usize) -> i64 {
-        self.corrections.get(stretch).map_or(0, |correction| i64::from(*correction))
+    fn correction(&self, period: usize) -> i64 {
+        self.corrections.get(period).map_or(0, |correction| i64::from(*correction))
     }
 }
 
-/// What to add to the number on the clock of each stretch; nothing if that is always 0.
-fn corrections(cron: &Cron, stretches: &[Stretch]) -> Arc<[i32]> {
+/// The correction to the tick number for each period; empty if all corrections are 0.
+fn corrections(cron: &Cron, offset_periods: &[OffsetPeriod]) -> Arc<[i32]> {
     let mut correction = 0;
     let mut corrections = vec![0];
-    for pair in stretches.windows(2) {
-        let (before, Stretch { start, offset, reached }) = (pair[0], pair[1]);
+    for pair in offset_periods.windows(2) {
+        let (before, OffsetPeriod { start, offset, reached }) = (pair[0], pair[1]);
         correction += match cron.clocks {
             // Skipped ticks are on the new clock only, repeated ones were on the old one too.
             Clocks::Interval => cron.local.between(start - 1 + offset, start - 1 + before.offset),

@@ -17,7 +17,7 @@ impl Times {
         len(self.hours) * self.per_hour()
     }
 
-    /// How many come before a second of the day.
+    /// The number of times before a second of the day.
     pub(super) fn before(&self, second: i64) -> i64 {
         let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
         let mut count = below(self.hours, hour) * self.per_hour();
@@ -30,7 +30,7 @@ impl Times {
         count
     }
 
-    /// The second of the day that `n` others come before; `n` is below the number per day.
+    /// The second of the day with `n` times before it; `n` is below the number per day.
     pub(super) fn nth(&self, n: i64) -> i64 {
         let (hour, n) = (nth(self.hours, n / self.per_hour()), n % self.per_hour());
         let minute = nth(self.minutes, n / len(self.seconds));

@@ -59,15 +59,15 @@ impl Block {
         Indexes { ranges: &self.0, next: first }
     }
 
-    /// What both blocks have; `None` if that is nothing.
+    /// The intersection of both blocks; `None` if it is empty.
     pub fn intersection(&self, other: &Self) -> Option<Self> {
         let same_dimensions = self.0.len() == other.0.len();
         let both = Self(self.0.iter().zip(&other.0).map(|(a, b)| overlap(a, b)).collect());
         (same_dimensions && !both.is_empty()).then_some(both)
     }
 
-    /// What this block has and the other has not, as disjoint blocks: dimension by dimension what lies before and after
-    /// what both have.
+    /// The difference of two blocks, as disjoint blocks: dimension by dimension, the ranges before and after the
+    /// intersection.
     pub(super) fn without(&self, other: &Self) -> Vec<Self> {
         let Some(common) = self.intersection(other) else { return Vec::from([self.clone()]) };
         let mut rest = self.clone();

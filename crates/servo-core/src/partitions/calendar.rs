@@ -43,7 +43,7 @@ impl Calendar {
         (calendar, last)
     }
 
-    /// What repeats, in the user's words.
+    /// The recurrence in the user's words.
     pub(super) fn rhythm(&self) -> String {
         let zone = self.zone.name();
         match self.grain {

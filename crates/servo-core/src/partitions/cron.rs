@@ -1,7 +1,7 @@
 //! Cron partitions: from each tick of an expression to the next.
 //!
-//! What a tick is when clocks change is decided by [`cron`](crate::cron). The first partition starts with the first tick
-//! at or after the start of the span, and the last with the last tick whose window still ends inside the calendar.
+//! What a tick is when clocks change is decided by [`cron`](crate::cron). The first partition starts with the first
+//! tick at or after the start of the span, and the last with the last tick whose window still ends inside the calendar.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Ticking {
         (Self { ticks, first }, last - first)
     }
 
-    /// What repeats, in the user's words.
+    /// The recurrence in the user's words.
     pub(super) fn rhythm(&self) -> String {
         format!("cron \"{}\" in {}", self.ticks.cron(), self.ticks.timezone())
     }

@@ -1,4 +1,4 @@
-//! What a user declares, and whether it makes sense.
+//! Partition definitions as users declare them, and their validation.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub enum PartitionsDef {
     },
     /// Keys that are added and removed at run time; dimension `partition`.
     Dynamic {
-        /// What the keys are found under in a [`Moment`](super::Moment).
+        /// The name under which a [`PartitionContext`](super::PartitionContext) holds the keys.
         name: String,
     },
     /// Every combination of the values of any number of dimensions.

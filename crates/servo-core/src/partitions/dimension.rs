@@ -1,8 +1,8 @@
 //! One dimension of partitions.
 
+use super::context::PartitionContext;
 use super::error::Reason;
 use super::listed::{Static, index_in};
-use super::moment::Moment;
 use super::time::Windows;
 use crate::PartitionValue;
 
@@ -16,7 +16,7 @@ pub(super) enum Dimension {
 }
 
 impl Dimension {
-    pub(super) fn count(&self, moment: Moment<'_>) -> u64 {
+    pub(super) fn count(&self, moment: PartitionContext<'_>) -> u64 {
         match self {
             Self::Time(windows) => windows.count(moment),
             Self::Static(keys) => keys.count(),
@@ -25,7 +25,7 @@ impl Dimension {
     }
 
     /// The value with this index, which is below the count.
-    pub(super) fn value(&self, index: u64, moment: Moment<'_>) -> PartitionValue {
+    pub(super) fn value(&self, index: u64, moment: PartitionContext<'_>) -> PartitionValue {
         match self {
             Self::Time(windows) => windows.value(index),
             Self::Static(keys) => keys.value(index),
@@ -33,7 +33,12 @@ impl Dimension {
         }
     }
 
-    pub(super) fn index(&self, dim: &str, value: &PartitionValue, moment: Moment<'_>) -> Result<u64, Reason> {
+    pub(super) fn index(
+        &self,
+        dim: &str,
+        value: &PartitionValue,
+        moment: PartitionContext<'_>,
+    ) -> Result<u64, Reason> {
         match self {
             Self::Time(windows) => windows.index(dim, value, moment),
             Self::Static(keys) => keys.index(dim, value),
@@ -42,7 +47,7 @@ impl Dimension {
     }
 
     /// How many values there can ever be, as far as is known at the moment.
-    pub(super) fn limit(&self, moment: Moment<'_>) -> u64 {
+    pub(super) fn limit(&self, moment: PartitionContext<'_>) -> u64 {
         match self {
             Self::Time(windows) => windows.total(),
             Self::Static(_) | Self::Dynamic(_) => self.count(moment),
@@ -50,7 +55,7 @@ impl Dimension {
     }
 
     /// The listed key with this index; none of time, and none beyond the last.
-    pub(super) fn listed<'a>(&'a self, index: u64, moment: Moment<'a>) -> Option<&'a str> {
+    pub(super) fn listed<'a>(&'a self, index: u64, moment: PartitionContext<'a>) -> Option<&'a str> {
         let keys = match self {
             Self::Time(_) => return None,
             Self::Static(keys) => keys.keys(),
@@ -60,7 +65,7 @@ impl Dimension {
     }
 
     /// The index of a listed key.
-    pub(super) fn find(&self, key: &str, moment: Moment<'_>) -> Option<u64> {
+    pub(super) fn find(&self, key: &str, moment: PartitionContext<'_>) -> Option<u64> {
         match self {
             Self::Time(_) => None,
             Self::Static(keys) => keys.find(key),

@@ -1,4 +1,4 @@
-//! What is wrong with a definition, and why a key is not one of its keys.
+//! Errors in a definition, and reasons why a key is not one of its keys.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Problem {
     /// The field, as a path from the definition: `span.start`, `dims.region.keys`.
     pub path: String,
-    /// What is wrong with it, and what to write instead.
+    /// The problem, and the text to write instead.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ impl std::error::Error for Problems {}
 
 /// Collects problems while a definition is read.
 pub(super) struct Collector {
-    /// What is read, as messages name it.
+    /// The name of the value being read, for messages.
     what: &'static str,
     found: Vec<Problem>,
     path: Vec<String>,
@@ -103,7 +103,7 @@ pub enum Reason {
     Type {
         /// The dimension.
         dim: String,
-        /// What its values are.
+        /// Description of the dimension's values.
         expected: &'static str,
     },
     /// The time is inside a partition, not at its start.
@@ -145,7 +145,7 @@ pub enum Reason {
         value: String,
         /// How many keys there are.
         count: u64,
-        /// The key that was probably meant, where it was looked for.
+        /// The key that was probably meant, if one is similar.
         near: Option<String>,
     },
     /// There is no key at all.
@@ -165,9 +165,9 @@ pub enum Reason {
     /// The text is not that of a key.
     #[error("{problem}; keys look like {example}")]
     Unreadable {
-        /// What is wrong with it.
+        /// The problem with the key.
         problem: String,
-        /// What keys look like.
+        /// An example of a valid key.
         example: String,
     },
     /// Not one of the keys that were added to dynamic partitions.

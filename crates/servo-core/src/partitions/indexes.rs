@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::block::{Block, following};
+use super::context::PartitionContext;
 use super::error::KeyError;
-use super::moment::Moment;
 use super::partition_set::PartitionSet;
 use super::ranges::overlap;
 use super::set::{Partitions, digits, product};
@@ -12,12 +12,12 @@ use crate::{PartitionKey, Timestamp};
 
 impl Partitions {
     /// Every partition that exists.
-    pub fn all<'a>(&self, at: impl Into<Moment<'a>>) -> PartitionSet {
+    pub fn all<'a>(&self, at: impl Into<PartitionContext<'a>>) -> PartitionSet {
         PartitionSet::from(everything(&self.counts(at.into())))
     }
 
     /// The newest partitions: the last along a dimension of time, and all along others.
-    pub fn latest<'a>(&self, at: impl Into<Moment<'a>>) -> PartitionSet {
+    pub fn latest<'a>(&self, at: impl Into<PartitionContext<'a>>) -> PartitionSet {
         let counted = self.dims().iter().zip(self.counts(at.into()));
         let ranges = counted.map(|((_, dimension), count)| match dimension.windows() {
             Some(_) => count.saturating_sub(1)..count,
@@ -40,7 +40,11 @@ impl Partitions {
     }
 
     /// The block of one key that exists, or why it does not.
-    pub fn block_of<'a>(&self, key: &PartitionKey, at: impl Into<Moment<'a>>) -> Result<Block, KeyError> {
+    pub fn block_of<'a>(
+        &self,
+        key: &PartitionKey,
+        at: impl Into<PartitionContext<'a>>,
+    ) -> Result<Block, KeyError> {
         let moment = at.into();
         let digits = self.values(key).and_then(|values| {
             let dims = self.dims().iter().zip(values);
@@ -54,7 +58,7 @@ impl Partitions {
     pub fn keys_of<'m>(
         &self,
         block: &Block,
-        at: impl Into<Moment<'m>>,
+        at: impl Into<PartitionContext<'m>>,
     ) -> impl Iterator<Item = PartitionKey> {
         let moment = at.into();
         let existing = block.intersection(&everything(&self.counts(moment)));
@@ -71,20 +75,20 @@ impl Partitions {
     pub fn keys_in<'m>(
         &self,
         set: &PartitionSet,
-        at: impl Into<Moment<'m>>,
+        at: impl Into<PartitionContext<'m>>,
     ) -> impl Iterator<Item = PartitionKey> {
         let moment = at.into();
         set.blocks().iter().flat_map(move |block| self.keys_of(block, moment))
     }
 
     /// The index along each dimension of the key with this index, if there are that many.
-    pub fn digits<'a>(&self, index: u128, at: impl Into<Moment<'a>>) -> Option<Vec<u64>> {
+    pub fn digits<'a>(&self, index: u128, at: impl Into<PartitionContext<'a>>) -> Option<Vec<u64>> {
         let counts = self.counts(at.into());
         (index < product(&counts)).then(|| digits(index, &counts))
     }
 
     /// The index of the key that has these indexes along its dimensions, if it exists and is below 2^128.
-    pub fn index_of_digits<'a>(&self, digits: &[u64], at: impl Into<Moment<'a>>) -> Option<u128> {
+    pub fn index_of_digits<'a>(&self, digits: &[u64], at: impl Into<PartitionContext<'a>>) -> Option<u128> {
         let counts = self.counts(at.into());
         if digits.len() != counts.len() {
             return None;
@@ -96,7 +100,7 @@ impl Partitions {
     }
 
     /// The partitions with these indexes, as far as they exist.
-    pub fn set_of<'a>(&self, indexes: Range<u128>, at: impl Into<Moment<'a>>) -> PartitionSet {
+    pub fn set_of<'a>(&self, indexes: Range<u128>, at: impl Into<PartitionContext<'a>>) -> PartitionSet {
         let counts = self.counts(at.into());
         let mut blocks = Vec::new();
         flat(indexes.start..indexes.end.min(product(&counts)), &counts, &mut Vec::new(), &mut blocks);

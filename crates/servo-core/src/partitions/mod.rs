@@ -34,6 +34,7 @@
 
 mod block;
 mod calendar;
+mod context;
 mod cron;
 mod def;
 mod dimension;
@@ -43,7 +44,6 @@ mod hourly;
 mod indexes;
 mod listed;
 mod mapping;
-mod moment;
 mod overlap;
 mod partition_set;
 mod ranges;
@@ -54,10 +54,10 @@ mod time;
 
 pub use crate::zone::check_timezone;
 pub use block::{Block, Indexes};
+pub use context::PartitionContext;
 pub use def::PartitionsDef;
 pub use error::{KeyError, Problem, Problems, Reason};
 pub use mapping::{DimMapping, Mapped, Mapping, MappingAt, MappingDef, Mismatch, Missing};
-pub use moment::Moment;
 pub use partition_set::PartitionSet;
 pub use set::Partitions;
 pub use span::Span;

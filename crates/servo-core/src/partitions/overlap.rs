@@ -26,7 +26,7 @@ impl Windows {
         (self.start(indexes.start as i64), self.start(indexes.end as i64))
     }
 
-    /// What to add to an index of `self` to get the index in `other` of the same window, if both repeat alike.
+    /// The offset from an index of `self` to the index of the same window in `other`, if both have the same recurrence.
     pub(super) fn shift_to(&self, other: &Self) -> Option<i64> {
         if self.rhythm() != other.rhythm() {
             return None;

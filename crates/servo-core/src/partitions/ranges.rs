@@ -24,7 +24,7 @@ pub(super) fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     joined
 }
 
-/// What two lists of joined ranges have in common.
+/// The intersection of two lists of joined ranges.
 pub(super) fn common(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     let mut common = Vec::new();
@@ -42,7 +42,7 @@ pub(super) fn common(a: &[Range<u64>], b: &[Range<u64>]) -> Vec<Range<u64>> {
     common
 }
 
-/// What two ranges have in common; maybe an empty range.
+/// The intersection of two ranges; it may be empty.
 pub(super) fn overlap(a: &Range<u64>, b: &Range<u64>) -> Range<u64> {
     a.start.max(b.start)..a.end.min(b.end)
 }

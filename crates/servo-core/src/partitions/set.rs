@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::context::PartitionContext;
 use super::def::PartitionsDef;
 use super::dimension::Dimension;
 use super::error::{KeyError, Reason};
-use super::moment::Moment;
 use crate::{PartitionKey, PartitionValue, Timestamp};
 
 /// The partitions of a valid definition.
@@ -37,19 +37,23 @@ impl Partitions {
     }
 
     /// How many partitions exist; 2^128 - 1 if there are more.
-    pub fn count<'a>(&self, at: impl Into<Moment<'a>>) -> u128 {
+    pub fn count<'a>(&self, at: impl Into<PartitionContext<'a>>) -> u128 {
         product(&self.counts(at.into()))
     }
 
     /// The key with this index, if there are that many.
-    pub fn key<'a>(&self, index: u128, at: impl Into<Moment<'a>>) -> Option<PartitionKey> {
+    pub fn key<'a>(&self, index: u128, at: impl Into<PartitionContext<'a>>) -> Option<PartitionKey> {
         let moment = at.into();
         let counts = self.counts(moment);
         (index < product(&counts)).then(|| self.key_of(index, &counts, moment))
     }
 
     /// The index of a key that exists, or why it does not.
-    pub fn index_of<'a>(&self, key: &PartitionKey, at: impl Into<Moment<'a>>) -> Result<u128, KeyError> {
+    pub fn index_of<'a>(
+        &self,
+        key: &PartitionKey,
+        at: impl Into<PartitionContext<'a>>,
+    ) -> Result<u128, KeyError> {
         self.position(key, at.into()).map_err(|reason| KeyError { key: key.to_string(), reason })
     }
 
@@ -58,7 +62,7 @@ impl Partitions {
         &self,
         from: &PartitionKey,
         to: &PartitionKey,
-        at: impl Into<Moment<'a>>,
+        at: impl Into<PartitionContext<'a>>,
     ) -> Result<Range<u128>, KeyError> {
         let moment = at.into();
         let (first, last) = (self.index_of(from, moment)?, self.index_of(to, moment)?);
@@ -70,7 +74,12 @@ impl Partitions {
     }
 
     /// Up to `limit` keys from the index `offset` on.
-    pub fn page<'a>(&self, offset: u128, limit: usize, at: impl Into<Moment<'a>>) -> Vec<PartitionKey> {
+    pub fn page<'a>(
+        &self,
+        offset: u128,
+        limit: usize,
+        at: impl Into<PartitionContext<'a>>,
+    ) -> Vec<PartitionKey> {
         let moment = at.into();
         let counts = self.counts(moment);
         let end = product(&counts).min(offset.saturating_add(limit as u128));
@@ -100,23 +109,23 @@ impl Partitions {
         &self.dims
     }
 
-    pub(super) fn counts(&self, moment: Moment<'_>) -> Vec<u64> {
+    pub(super) fn counts(&self, moment: PartitionContext<'_>) -> Vec<u64> {
         self.dims.iter().map(|(_, dimension)| dimension.count(moment)).collect()
     }
 
-    fn key_of(&self, index: u128, counts: &[u64], moment: Moment<'_>) -> PartitionKey {
+    fn key_of(&self, index: u128, counts: &[u64], moment: PartitionContext<'_>) -> PartitionKey {
         self.key_at(&digits(index, counts), moment)
     }
 
     /// The key of the partition with these indexes, one per dimension, each below its count.
-    pub(super) fn key_at(&self, digits: &[u64], moment: Moment<'_>) -> PartitionKey {
+    pub(super) fn key_at(&self, digits: &[u64], moment: PartitionContext<'_>) -> PartitionKey {
         let values = self.dims.iter().zip(digits);
         let values = values.map(|((dim, dimension), digit)| (dim.clone(), dimension.value(*digit, moment)));
         let values: BTreeMap<_, _> = values.collect();
         PartitionKey::new(&values).expect("names and values of valid partitions make a key")
     }
 
-    fn position(&self, key: &PartitionKey, moment: Moment<'_>) -> Result<u128, Reason> {
+    fn position(&self, key: &PartitionKey, moment: PartitionContext<'_>) -> Result<u128, Reason> {
         let mut index: u128 = 0;
         for ((dim, dimension), value) in self.dims.iter().zip(self.values(key)?) {
             let digit = dimension.index(dim, &value, moment)?;

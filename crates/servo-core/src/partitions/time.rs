@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::calendar::{Calendar, Grain};
+use super::context::PartitionContext;
 use super::cron::Ticking;
 use super::error::{Collector, Reason};
 use super::hourly::Hours;
-use super::moment::Moment;
 use super::ranges::clipped;
 use super::span::{LAST_DAY, Span, Unit};
 use super::zone::Zone;
@@ -103,8 +103,8 @@ impl Windows {
         self.grid.start(index)
     }
 
-    /// What repeats, in the user's words: windows with the same text start at the same times, except for hours
-    /// that start at another minute.
+    /// The recurrence in the user's words: windows with the same text start at the same times, except for hours that
+    /// start at another minute.
     pub(super) fn rhythm(&self) -> String {
         match &self.grid {
             Grid::Hours(_) => "hourly".to_owned(),
@@ -114,7 +114,7 @@ impl Windows {
     }
 
     /// How many exist: those that have closed, shifted by the end offset.
-    pub(super) fn count(&self, moment: Moment<'_>) -> u64 {
+    pub(super) fn count(&self, moment: PartitionContext<'_>) -> u64 {
         // The index of the open window is the number of closed ones before it.
         let open = self.index_at(moment.seconds());
         (open + self.end_offset).clamp(0, self.total).unsigned_abs()
@@ -147,8 +147,12 @@ impl Windows {
         }
     }
 
-    /// Those of a range of numbers that exist, or why none does. The range is not empty.
-    pub(super) fn existing(&self, numbers: &Range<i64>, moment: Moment<'_>) -> Result<Range<u64>, Reason> {
+    /// The existing indexes of a range, or why there are none. The range is not empty.
+    pub(super) fn existing(
+        &self,
+        numbers: &Range<i64>,
+        moment: PartitionContext<'_>,
+    ) -> Result<Range<u64>, Reason> {
         let count = self.count(moment);
         let existing = clipped(numbers, count);
         if existing.start < existing.end {
@@ -172,7 +176,12 @@ impl Windows {
     }
 
     /// The index of a value that exists.
-    pub(super) fn index(&self, dim: &str, value: &PartitionValue, moment: Moment<'_>) -> Result<u64, Reason> {
+    pub(super) fn index(
+        &self,
+        dim: &str,
+        value: &PartitionValue,
+        moment: PartitionContext<'_>,
+    ) -> Result<u64, Reason> {
         let index = self.position(dim, value)?;
         let count = self.count(moment);
         if index < count {

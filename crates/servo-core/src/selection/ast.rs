@@ -11,7 +11,7 @@ use super::set::AssetSet;
 use super::{evaluate, parser};
 use crate::serde_text::deserialize_from_text;
 
-/// Says which assets are meant. What `Display` and serde write is canonical: it reads back as an equal selection.
+/// A selection of assets. `Display` and serde write its canonical form: it reads back as an equal selection.
 ///
 /// ```
 /// use servo_core::selection::Selection;
@@ -30,7 +30,7 @@ impl Selection {
         parser::parse(text).map(|expr| Self { expr })
     }
 
-    /// The tree, to look into.
+    /// The expression tree.
     pub fn expr(&self) -> &Expr {
         &self.expr
     }
@@ -49,11 +49,11 @@ pub enum Expr {
     /// The assets with a matching attribute.
     Attribute(Attribute),
     /// The assets of a part, and what is upstream and downstream of them.
-    Reach {
+    Neighbours {
         /// How far to follow what they depend on.
-        upstream: Option<Reach>,
+        upstream: Option<Depth>,
         /// How far to follow what depends on them.
-        downstream: Option<Reach>,
+        downstream: Option<Depth>,
         /// Where to start.
         of: Box<Expr>,
     },
@@ -75,7 +75,7 @@ pub struct NamePattern {
     pub name: Pattern,
 }
 
-/// What an asset must have.
+/// An attribute that assets are filtered by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attribute {
     /// A tag, and where one is given, with this value.
@@ -88,9 +88,9 @@ pub enum Attribute {
     Kind(Pattern),
 }
 
-/// How far `+` goes.
+/// How many dependencies `+` follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Depth {
     /// To the end.
     All,
     /// At most so many dependencies away.
@@ -132,7 +132,7 @@ impl Expr {
             Self::Or(_) => 0,
             Self::And(_) => 1,
             Self::Not(_) => 2,
-            Self::Reach { .. } => 3,
+            Self::Neighbours { .. } => 3,
             Self::Name(_) | Self::Attribute(_) => 4,
         }
     }
@@ -160,16 +160,16 @@ impl fmt::Display for Expr {
         match self {
             Self::Name(name) => write!(f, "{name}"),
             Self::Attribute(attribute) => write!(f, "{attribute}"),
-            Self::Reach { upstream, downstream, of } => {
+            Self::Neighbours { upstream, downstream, of } => {
                 match upstream {
-                    Some(Reach::All) => f.write_str("+")?,
-                    Some(Reach::Steps(steps)) => write!(f, "{steps}+")?,
+                    Some(Depth::All) => f.write_str("+")?,
+                    Some(Depth::Steps(steps)) => write!(f, "{steps}+")?,
                     None => {}
                 }
                 write!(f, "{}", Operand(of, 4))?;
                 match downstream {
-                    Some(Reach::All) => f.write_str("+"),
-                    Some(Reach::Steps(steps)) => write!(f, "+{steps}"),
+                    Some(Depth::All) => f.write_str("+"),
+                    Some(Depth::Steps(steps)) => write!(f, "+{steps}"),
                     None => Ok(()),
                 }
             }

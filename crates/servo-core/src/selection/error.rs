@@ -1,4 +1,4 @@
-//! What a refused selection says.
+//! Errors of refused selections.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct SyntaxError {
     pub at: usize,
     /// How many characters are at fault; 0 where the text ends too early.
     pub len: usize,
-    /// What was found there and what was expected.
+    /// The unexpected text and the expected one.
     pub problem: String,
 }
 

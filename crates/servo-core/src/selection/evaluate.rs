@@ -1,6 +1,6 @@
 //! Finds the assets that a selection means.
 
-use super::ast::{Attribute, Expr, NamePattern, Reach};
+use super::ast::{Attribute, Depth, Expr, NamePattern};
 use super::error::{EvaluateError, Unmatched};
 use super::graph::{AssetGraph, AssetInfo};
 use super::pattern::Pattern;
@@ -47,7 +47,7 @@ impl<'e> Evaluation<'e> {
         match expr {
             Expr::Name(name) => self.named(name),
             Expr::Attribute(attribute) => self.filter(|asset| has_attribute(asset, attribute)),
-            Expr::Reach { upstream, downstream, of } => {
+            Expr::Neighbours { upstream, downstream, of } => {
                 let start = self.set(of);
                 let mut reached = start.clone();
                 if let Some(reach) = upstream {
@@ -141,7 +141,7 @@ fn has_attribute(asset: &AssetInfo, attribute: &Attribute) -> bool {
 }
 
 /// `start` and what is within reach of it, level by level; an asset is visited once, so cycles end.
-fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
+fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Depth) -> AssetSet {
     let mut seen = start.clone();
     let mut level: Vec<usize> = start.positions().collect();
     let mut steps_left = steps(reach);
@@ -156,10 +156,10 @@ fn follow(start: &AssetSet, edges: &[Vec<u32>], reach: Reach) -> AssetSet {
     seen
 }
 
-/// How many dependencies away `reach` goes.
-fn steps(reach: Reach) -> u32 {
+/// The number of dependencies to follow.
+fn steps(reach: Depth) -> u32 {
     match reach {
-        Reach::All => u32::MAX,
-        Reach::Steps(steps) => steps.get(),
+        Depth::All => u32::MAX,
+        Depth::Steps(steps) => steps.get(),
     }
 }

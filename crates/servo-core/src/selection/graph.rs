@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::set::AssetSet;
 use crate::AssetKey;
 
-/// What a selection can ask about one asset.
+/// The properties of an asset that selections can filter by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AssetInfo {
     /// Its name.
@@ -14,9 +14,9 @@ pub struct AssetInfo {
     pub tags: BTreeMap<String, String>,
     /// The group it belongs to.
     pub group: Option<String>,
-    /// Who owns it.
+    /// Its owners.
     pub owners: Vec<String>,
-    /// What it is made with.
+    /// The technologies it is made with.
     pub kinds: Vec<String>,
 }
 

@@ -43,7 +43,7 @@ mod pattern;
 mod set;
 mod suggest;
 
-pub use ast::{Attribute, Expr, NamePattern, Reach, Selection};
+pub use ast::{Attribute, Depth, Expr, NamePattern, Selection};
 pub use error::{EvaluateError, SyntaxError, Unmatched};
 pub use graph::{AssetGraph, AssetInfo, GraphError};
 pub use parser::{MAX_CHARS, MAX_NESTING};

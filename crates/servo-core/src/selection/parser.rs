@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::ast::{Attribute, Expr, NamePattern, Reach};
+use super::ast::{Attribute, Depth, Expr, NamePattern};
 use super::error::SyntaxError;
 use super::lexer::{Kind, Token, tokens};
 use super::pattern::Pattern;
@@ -82,14 +82,14 @@ impl<'t> Parser<'t> {
         if upstream.is_none() && downstream.is_none() {
             return Ok(of);
         }
-        Ok(Expr::Reach { upstream, downstream, of: Box::new(of) })
+        Ok(Expr::Neighbours { upstream, downstream, of: Box::new(of) })
     }
 
     /// `+` or `2+`, which must touch what follows.
-    fn upstream(&mut self) -> Result<Option<Reach>, SyntaxError> {
+    fn upstream(&mut self) -> Result<Option<Depth>, SyntaxError> {
         let first = self.peek();
         let reach = if first.kind == Kind::Plus {
-            Reach::All
+            Depth::All
         } else if is_number(&first) && self.touching(1, Kind::Plus) {
             self.take();
             self.steps(first)?
@@ -106,7 +106,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `+` or `+2`, which must touch what stands before.
-    fn downstream(&mut self) -> Result<Option<Reach>, SyntaxError> {
+    fn downstream(&mut self) -> Result<Option<Depth>, SyntaxError> {
         let plus = self.peek();
         if plus.kind != Kind::Plus || !self.previous().touches(&plus) {
             return Ok(None);
@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
         self.take();
         let next = self.peek();
         if next.kind != Kind::Word || !plus.touches(&next) {
-            return Ok(Some(Reach::All));
+            return Ok(Some(Depth::All));
         }
         if !is_number(&next) {
             let hint = "put a value that contains \"+\" in quotes";
@@ -124,9 +124,9 @@ impl<'t> Parser<'t> {
         self.steps(next).map(Some)
     }
 
-    fn steps(&self, number: Token<'t>) -> Result<Reach, SyntaxError> {
+    fn steps(&self, number: Token<'t>) -> Result<Depth, SyntaxError> {
         match number.text.parse::<u32>().map(NonZeroU32::new) {
-            Ok(Some(steps)) => Ok(Reach::Steps(steps)),
+            Ok(Some(steps)) => Ok(Depth::Steps(steps)),
             Ok(None) => Err(self.refuse(number, "at least 1 step; leave \"0+\" out")),
             Err(_) => Err(self.refuse(number, &format!("at most {} steps", u32::MAX))),
         }

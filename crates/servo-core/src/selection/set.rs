@@ -15,7 +15,7 @@ impl AssetSet {
         Self { words: vec![0; assets.div_ceil(BITS)], assets }
     }
 
-    /// Adds a position; tells whether it is new.
+    /// Adds a position; returns whether it is new.
     pub(super) fn insert(&mut self, position: usize) -> bool {
         assert!(position < self.assets, "a position is below the number of assets");
         let (word, bit) = (&mut self.words[position / BITS], 1 << (position % BITS));

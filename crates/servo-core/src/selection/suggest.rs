@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::ast::NamePattern;
 use super::graph::AssetInfo;
 use crate::AssetKey;
-use crate::near::near;
+use crate::edit_distance::near;
 
 const MAX_NEAR_MISSES: usize = 3;
 

@@ -1,7 +1,7 @@
 //! A time zone as partitions and cron see it: where local days start, which never happened, and when clocks change.
 
 mod database;
-mod stretches;
+mod offset_periods;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,7 +11,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
 pub use database::TimeZones;
-pub(crate) use stretches::{CYCLE, REPEATS, Stretch};
+pub(crate) use offset_periods::{CYCLE, OffsetPeriod, REPEATS};
 
 use crate::civil::{civil_from_days, days_from_civil};
 
@@ -30,7 +30,7 @@ pub(crate) struct Zone {
     /// Days since 1970-01-01 that did not exist, ascending: at most a few, by crossing the date line.
     skipped: Vec<i64>,
     /// Found when first asked for: most zones are only used for days.
-    stretches: OnceLock<Vec<Stretch>>,
+    offset_periods: OnceLock<Vec<OffsetPeriod>>,
 }
 
 /// Which of two instants a repeated local time means.
@@ -57,7 +57,7 @@ impl Zone {
         }
         let rules = TimeZones::in_use().rules(name)?;
         let skipped = skipped_days(&rules);
-        let zone = Arc::new(Self { name: name.to_owned(), rules, skipped, stretches: OnceLock::new() });
+        let zone = Arc::new(Self { name: name.to_owned(), rules, skipped, offset_periods: OnceLock::new() });
         known.insert(name.to_owned(), Arc::clone(&zone));
         Ok(zone)
     }
@@ -130,8 +130,8 @@ impl Zone {
     }
 
     /// The times of one offset, ascending, until the rules of the zone have begun to repeat.
-    pub(crate) fn stretches(&self) -> &[Stretch] {
-        self.stretches.get_or_init(|| stretches::stretches(&self.rules))
+    pub(crate) fn offset_periods(&self) -> &[OffsetPeriod] {
+        self.offset_periods.get_or_init(|| offset_periods::offset_periods(&self.rules))
     }
 
     /// Whether the day never happened here.

@@ -16,7 +16,7 @@ enum Case {
     Mapping(MappingCase),
 }
 
-/// What is wrong with Servo's answers to a case.
+/// Compares Servo's answers to a case with the oracle's and returns the differences.
 pub(crate) fn check(text: &str) -> Vec<String> {
     let case = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
     let wrong = match &case {
@@ -130,7 +130,7 @@ impl SpansCase {
     }
 }
 
-/// What partitions read, and what reads them.
+/// A case of upstream and downstream partitions of a mapping.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MappingCase {

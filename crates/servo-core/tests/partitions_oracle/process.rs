@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Names the Python that has the packages of `python/requirements-test.txt`.
 const PYTHON: &str = "SERVO_TEST_PYTHON";
 
-/// What the oracle says first.
+/// The oracle's description of itself, its first line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct About {

@@ -1,4 +1,4 @@
-//! Anti-entropy: looks at every row of every active run and repairs what nothing else would wake (INV-5).
+//! Anti-entropy: checks every row of every active run and repairs rows that no event would wake (INV-5).
 //!
 //! It trusts no index: a ready task without an outbox row is dispatched, anything past its deadline fires. What it
 //! emits is what the other controllers would have emitted, so in a healthy workspace it finds nothing.

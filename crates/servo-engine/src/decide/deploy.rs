@@ -6,7 +6,7 @@ use std::sync::Arc;
 use servo_core::{AssetKey, Timestamp};
 
 use super::Decision;
-use crate::command::{Deploy, Reply};
+use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
 use crate::event::{AssetsDeployed, DeployedAsset, EventData};
@@ -18,10 +18,12 @@ pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decisio
         deployed.digest == command.digest && deployed.time_zones == command.time_zones
     };
     if state.deployment().is_some_and(is_same) {
-        return Decision::reply(Reply::Duplicate);
+        return Decision::unchanged();
     }
     match difference(state, command, now) {
-        Ok(deployed) => Decision::accept(EventData::AssetsDeployed(deployed)),
+        Ok(deployed) => {
+            Decision::change(EventData::AssetsDeployed(deployed), command.caller.principal.clone())
+        }
         Err(refusal) => Decision::refuse(refusal),
     }
 }
@@ -47,7 +49,6 @@ fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsD
         digest: command.digest.clone(),
         time_zones: command.time_zones.clone(),
         project: command.project.clone(),
-        actor: command.actor.clone(),
         upsert,
         removed,
     })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Decision;
-use crate::command::{ChangePartitions, Reply};
+use crate::command::ChangePartitions;
 use crate::event::{DynamicPartitionsChanged, EventData};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -13,10 +13,10 @@ const LONGEST: usize = 256;
 
 pub(super) fn change(state: &State, command: &ChangePartitions) -> Decision {
     match difference(state, command) {
-        Ok(change) if change.added.is_empty() && change.removed.is_empty() => {
-            Decision::reply(Reply::Duplicate)
+        Ok(change) if change.added.is_empty() && change.removed.is_empty() => Decision::unchanged(),
+        Ok(change) => {
+            Decision::change(EventData::DynamicPartitionsChanged(change), command.caller.principal.clone())
         }
-        Ok(change) => Decision::accept(EventData::DynamicPartitionsChanged(change)),
         Err(refusal) => Decision::refuse(refusal),
     }
 }
@@ -45,7 +45,7 @@ fn difference(state: &State, command: &ChangePartitions) -> Result<DynamicPartit
         return Err(Refusal::TooManyPartitions { name: name(), count, limit });
     }
     let number = state.dynamic.number(&command.name) + 1;
-    Ok(DynamicPartitionsChanged { name: name(), number, actor: command.actor.clone(), added, removed })
+    Ok(DynamicPartitionsChanged { name: name(), number, added, removed })
 }
 
 fn check(what: &'static str, text: &str) -> Result<(), Refusal> {

@@ -14,8 +14,8 @@ pub(super) fn check(named: &[Named], upstream: &[Vec<u32>], makers: &[u32], repo
         edges[maker as usize]
             .extend(upstream.iter().map(|of| makers[*of as usize]).filter(|of| *of != maker));
     }
-    for knot in knots(&edges) {
-        let way = shortest_way_round(knot[0], &knot, &edges);
+    for knot in strongly_connected(&edges) {
+        let way = shortest_cycle(knot[0], &knot, &edges);
         let asset = &named[way[0] as usize];
         let path: Vec<String> =
             way.iter().map(|position| named[*position as usize].key.to_string()).collect();
@@ -30,11 +30,11 @@ pub(super) fn check(named: &[Named], upstream: &[Vec<u32>], makers: &[u32], repo
 
 /// The strongly connected components of more than one node, each sorted (Tarjan, without recursion: a chain may have
 /// 10,000 links).
-fn knots(edges: &[BTreeSet<u32>]) -> Vec<Vec<u32>> {
+fn strongly_connected(edges: &[BTreeSet<u32>]) -> Vec<Vec<u32>> {
     const NEW: u32 = u32::MAX;
     let (mut index, mut low) = (vec![NEW; edges.len()], vec![0u32; edges.len()]);
     let mut on_stack = vec![false; edges.len()];
-    let (mut stack, mut knots, mut next) = (Vec::new(), Vec::new(), 0u32);
+    let (mut stack, mut strongly_connected, mut next) = (Vec::new(), Vec::new(), 0u32);
     for root in 0..edges.len() as u32 {
         if index[root as usize] != NEW {
             continue;
@@ -68,16 +68,16 @@ fn knots(edges: &[BTreeSet<u32>]) -> Vec<Vec<u32>> {
                 knot.iter().for_each(|member| on_stack[*member as usize] = false);
                 if knot.len() > 1 {
                     knot.sort_unstable();
-                    knots.push(knot);
+                    strongly_connected.push(knot);
                 }
             }
         }
     }
-    knots
+    strongly_connected
 }
 
 /// The shortest path from a node of a knot back to it, both ends included, in the direction of the data.
-fn shortest_way_round(start: u32, knot: &[u32], edges: &[BTreeSet<u32>]) -> Vec<u32> {
+fn shortest_cycle(start: u32, knot: &[u32], edges: &[BTreeSet<u32>]) -> Vec<u32> {
     let mut came_from: Vec<Option<u32>> = vec![None; edges.len()];
     let mut level = vec![start];
     while !level.is_empty() {

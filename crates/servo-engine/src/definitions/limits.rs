@@ -14,13 +14,13 @@ const SECOND: u64 = 1_000;
 const DAY: u64 = 86_400 * SECOND;
 /// The longest that an attempt may run, and that a check may take.
 const MAX_TIMEOUT: u64 = 7 * DAY;
-/// What passes here is written into events and envelopes, where it stands deeper. JSON is read to 127 levels there.
+/// Checks are written into events and envelopes, where they are nested deeper. JSON is read to 127 levels there.
 const MAX_SPEC_DEPTH: usize = 32;
 const MAX_ATTEMPTS: u32 = 100;
 const MILLION: u64 = 1_000_000;
 const PROVIDERS: [&str; 4] = ["env", "file", "gcp", "vault"];
 
-/// Whether the manifest is of a version and a size that can be looked at.
+/// Whether the version and the size of the manifest are supported.
 pub(super) fn readable(manifest: &Manifest, report: &mut Report) -> bool {
     if manifest.manifest_version != MANIFEST_VERSION {
         let message = format!(
@@ -36,7 +36,7 @@ pub(super) fn readable(manifest: &Manifest, report: &mut Report) -> bool {
     report.is_empty()
 }
 
-/// Checks what one asset says about itself.
+/// Checks the declaration of one asset.
 pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Report) {
     let mut about = About { report, location: &asset.location, subject: problem::asset(&asset.key) };
     if let Some(retry) = &asset.retry {

@@ -17,7 +17,7 @@ use crate::retry::RetryPolicy;
 /// The version of the manifest that this build reads.
 pub const MANIFEST_VERSION: u32 = 1;
 
-/// Everything that a project declares.
+/// All declarations of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Manifest {
@@ -42,7 +42,7 @@ pub struct AssetDef {
     /// `module:qualname`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub function: Option<String>,
-    /// Made elsewhere; never planned.
+    /// Made outside of Servo; never planned.
     #[serde(default, skip_serializing_if = "is_default")]
     pub external: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -119,7 +119,7 @@ pub struct Multi {
     pub first: String,
 }
 
-/// What an asset reads or waits for.
+/// Declares a dependency of an asset.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct DepDef {
@@ -156,12 +156,12 @@ pub struct CheckDef {
     pub function: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub description: Option<String>,
-    /// What the kind of check needs to know; read by the runner.
+    /// Parameters of the kind of check; read by the runner.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spec: BTreeMap<String, serde_json::Value>,
 }
 
-/// What a check looks at.
+/// The subject of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)]
@@ -210,7 +210,7 @@ pub struct FreshnessDef {
     pub timezone: Option<String>,
 }
 
-/// What a task needs of a machine.
+/// The machine resources a task needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Compute {
@@ -220,7 +220,7 @@ pub struct Compute {
     pub memory_bytes: Option<u64>,
 }
 
-/// What a task shares with others.
+/// The degree to which a task is isolated from others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
@@ -272,7 +272,7 @@ pub struct ResourceDef {
     pub kind: String,
 }
 
-/// Something that requests runs by the clock.
+/// Declares a schedule: it requests runs by the clock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ScheduleDef {
@@ -295,7 +295,7 @@ pub struct ScheduleDef {
     pub catch_up_on_resume: bool,
 }
 
-/// Something that requests runs because of what it sees or is told.
+/// Declares a sensor: it requests runs because of an observation or a notification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct SensorDef {

@@ -9,11 +9,11 @@ use super::manifest::Location;
 pub struct DefinitionProblem {
     /// Where it was declared; absent for problems of the manifest as a whole.
     pub location: Option<Location>,
-    /// What it is about: `asset analytics.delays`, `schedule morning`.
+    /// The subject of the problem: `asset analytics.delays`, `schedule morning`.
     pub subject: String,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// The suggested fix.
     pub fix: String,
 }
 
@@ -74,7 +74,7 @@ impl Report {
         self.found.is_empty()
     }
 
-    /// Whether there is room to look for something that takes time, such as similar names.
+    /// Whether few problems were found so far, so that suggestions such as similar names may be searched.
     pub(super) fn is_short(&self) -> bool {
         self.found.len() < 50
     }

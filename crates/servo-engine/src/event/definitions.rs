@@ -18,8 +18,6 @@ pub struct AssetsDeployed {
     pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
-    /// Who asked.
-    pub actor: String,
     /// Assets that are new or different, by key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub upsert: Vec<DeployedAsset>,
@@ -68,7 +66,7 @@ impl DeployedAsset {
         self.asset_id
     }
 
-    /// What is declared.
+    /// The declaration.
     pub fn definition(&self) -> &Arc<AssetDef> {
         &self.definition
     }

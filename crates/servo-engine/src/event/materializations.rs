@@ -3,44 +3,56 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId};
 
-/// What a check had blocked counts after all: it is the latest of its partition from now on.
+/// What a check had blocked counts after all, as soon as it is released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationApproved {
     /// The asset.
     pub asset_key: AssetKey,
-    /// What was kept for review.
+    /// The quarantined materialization.
     pub materialization_id: MaterializationId,
-    /// Who decided.
-    pub actor: String,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// What a check had blocked is thrown away.
+/// A quarantined materialization was rejected and is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationRejected {
     /// The asset.
     pub asset_key: AssetKey,
-    /// What was kept for review.
+    /// The quarantined materialization.
     pub materialization_id: MaterializationId,
-    /// Who decided.
-    pub actor: String,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
+/// The data of what was approved has been moved out of quarantine: it counts from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MaterializationReleased {
+    /// The asset.
+    pub asset_key: AssetKey,
+    /// What was approved.
+    pub materialization_id: MaterializationId,
+}
+
 impl MaterializationApproved {
-    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    /// A materialization is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }
 }
 
 impl MaterializationRejected {
-    /// Something is reviewed once: `review:{asset}:{materialization}`.
+    /// A materialization is reviewed once: `review:{asset}:{materialization}`.
     pub fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+}
+
+impl MaterializationReleased {
+    /// Something is released once: `release:{asset}:{materialization}`.
+    pub fn idempotency_key(&self) -> String {
+        format!("release:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }
 }

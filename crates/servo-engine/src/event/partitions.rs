@@ -1,4 +1,4 @@
-//! Keys of dynamic partitions, added and removed while the workspace is at work (ADR-055).
+//! Keys of dynamic partitions, added and removed while the workspace runs (ADR-055).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +9,6 @@ pub struct DynamicPartitionsChanged {
     pub name: String,
     /// Number of this change among those of the name, from 1.
     pub number: u64,
-    /// Who asked.
-    pub actor: String,
     /// Keys that were not there before, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<String>,

@@ -6,45 +6,39 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{Fingerprint, Millis, PlanId, RunId, Timestamp, sha256_hex};
 
+use super::RunSource;
 use crate::plan::TaskSpec;
+use crate::planner::PartitionChoice;
 
-/// What started a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Trigger {
-    /// A person or a program asked for it.
-    Manual {
-        /// Who asked.
-        actor: String,
-    },
-    /// Somebody asked for another try of a run that had ended.
-    Retry {
-        /// Who asked.
-        actor: String,
-        /// The run before.
-        of: RunId,
-        /// Only what had not succeeded.
-        from_failure: bool,
-    },
-}
-
-/// Somebody or something asked for a run.
+/// Somebody or something asked for a run: the request, as it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRequested {
     /// Stable name of the request: the same key is the same run.
     pub run_key: Arc<str>,
     /// Derived from the run key (ADR-013).
     pub run_id: RunId,
-    /// What was asked for; the same key with another fingerprint is a conflict.
+    /// Hash of the request; the same key with another fingerprint is a conflict.
     pub request_fingerprint: Fingerprint,
-    /// What started it.
-    pub trigger: Trigger,
+    /// What made somebody or something ask.
+    pub source: RunSource,
+    /// Which assets, as a selection; empty if the tasks were given one by one, or are those of another run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub selection: String,
+    /// Which of their partitions, as they were asked for.
+    #[serde(default, skip_serializing_if = "PartitionChoice::is_empty")]
+    pub partitions: PartitionChoice,
+    /// Values of configuration fields as JSON texts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub config: BTreeMap<String, String>,
     /// Higher runs first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
     /// Free labels of the caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
+    /// The caller's own id of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
 }
 
 /// The tasks and edges of a run.
@@ -81,15 +75,13 @@ pub struct RunTriggered {
 pub struct RunCancelRequested {
     /// The run.
     pub run_id: RunId,
-    /// Who asked.
-    pub actor: String,
-    /// Why, in the words of whoever asked.
+    /// The reason that the caller gave.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Running tasks that have stopped reporting are cancelled without waiting for them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
-    /// Which ones these are: whoever was last heard of then, or before. Absent if it is not forced, and in old logs.
+    /// The cut-off of silence: workers last heard of then, or before. Absent if it is not forced, and in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent_since: Option<Timestamp>,
 }
@@ -140,7 +132,7 @@ impl RunTriggered {
 }
 
 impl RunCancelRequested {
-    /// A run is cancelled once. It is forced as often as there is somebody who has fallen silent.
+    /// A run is cancelled once, and forced once per cut-off of silence.
     pub fn idempotency_key(&self) -> String {
         match (self.force, self.silent_since) {
             (false, _) => format!("cancel:{}", self.run_id),

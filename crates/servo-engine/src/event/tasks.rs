@@ -16,7 +16,7 @@ pub enum Outcome {
     Succeeded,
     /// The work failed.
     Failed,
-    /// The worker stopped because it was told to.
+    /// The worker stopped on request.
     Cancelled,
     /// The worker stopped it because it took too long.
     TimedOut,
@@ -24,12 +24,12 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// How far an attempt says it is.
+/// Progress reported by an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Parts per million.
     pub ppm: u32,
-    /// What it is doing.
+    /// A message about the current step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -45,11 +45,11 @@ pub struct TaskStarted {
     pub attempt: u32,
     /// Token of the attempt.
     pub attempt_id: AttemptId,
-    /// Who runs it.
+    /// The worker that runs it.
     pub worker_id: Arc<str>,
 }
 
-/// A worker is still at it.
+/// A heartbeat of a running attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHeartbeat {
     /// The run.
@@ -60,7 +60,7 @@ pub struct TaskHeartbeat {
     pub attempt: u32,
     /// Token of the attempt.
     pub attempt_id: AttemptId,
-    /// The worker's clock, which also tells two heartbeats apart.
+    /// The worker's clock, which also distinguishes heartbeats.
     pub heartbeat_at: Timestamp,
     /// How far it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,16 +80,16 @@ pub struct TaskFinished {
     pub attempt_id: AttemptId,
     /// How it ended.
     pub outcome: Outcome,
-    /// What went wrong.
+    /// The error of a failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<TaskError>>,
-    /// What it produced.
+    /// The materialization that a successful attempt produced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub materialization_id: Option<MaterializationId>,
-    /// What became of each asset; empty if the worker knows only that it is done.
+    /// The reported state of each asset; empty if the worker reports only success or failure.
     #[serde(default, skip_serializing_if = "no_outputs")]
     pub outputs: Arc<[OutputReport]>,
-    /// What it has used.
+    /// Resource usage of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{RunId, TaskKey, Timestamp, timer_id};
 
-/// What a timer or deadline is for.
+/// The purpose of a timer or deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TimerKind {
     /// The wait before the next attempt is over.
     Retry,
-    /// A running task has not been heard of.
+    /// The heartbeat timeout of a running task.
     HeartbeatCheck,
     /// A dispatched task was not started.
     DispatchAck,
@@ -32,7 +32,7 @@ impl TimerKind {
 /// Intent: wake this task at that time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerRequested {
-    /// What for.
+    /// Its purpose.
     pub timer_type: TimerKind,
     /// The run.
     pub run_id: RunId,
@@ -47,7 +47,7 @@ pub struct TimerRequested {
 /// Acknowledgement: an external timer service has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerEnqueued {
-    /// What for.
+    /// Its purpose.
     pub timer_type: TimerKind,
     /// The run.
     pub run_id: RunId,
@@ -59,11 +59,10 @@ pub struct TimerEnqueued {
     pub fire_at: Timestamp,
 }
 
-/// A timer or deadline came due. The fold judges it against the row it is about: one that is older than the row
-/// changes nothing.
+/// A timer or deadline came due. The fold compares it with its row: one that is older than the row changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerFired {
-    /// What for.
+    /// Its purpose.
     pub timer_type: TimerKind,
     /// The run.
     pub run_id: RunId,
@@ -74,8 +73,8 @@ pub struct TimerFired {
     pub attempt: u32,
     /// When it was due.
     pub fire_at: Timestamp,
-    /// What the time until then was counted from, such as a last sign of life. A retry is due at a moment of its own,
-    /// and logs of before do not say.
+    /// The time the timeout is counted from, such as the last heartbeat. Absent for retries, which are due at a fixed
+    /// time, and in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }

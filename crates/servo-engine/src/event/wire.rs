@@ -1,7 +1,8 @@
 //! The JSON form of a batch of events.
 //!
 //! A batch is one JSON array. `source`, `tenant_id` and `workspace_id` are written where they differ from the
-//! event before, so the first event always carries them (ADR-035).
+//! event before, so the first event always carries them (ADR-035). `principal` is written where it does not follow from
+//! the payload, and `correlation_id` never: it is the `run_id` of the payload (ADR-078).
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
 
-use super::{EVENT_VERSION, Event, EventData, UnknownEvent};
+use super::{Causation, EVENT_VERSION, Event, EventData, UnknownEvent};
+use crate::principal::Principal;
 
 /// Why a batch could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +28,7 @@ pub enum DecodeError {
         event_type: String,
         /// The event's id.
         event_id: EventId,
-        /// What does not fit.
+        /// The problem with the payload.
         #[source]
         source: serde_json::Error,
     },
@@ -54,9 +56,9 @@ struct WireOut<'a> {
     workspace_id: Option<&'a WorkspaceId>,
     idempotency_key: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    correlation_id: Option<&'a str>,
+    principal: Option<&'a Principal>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    causation_id: Option<EventId>,
+    causation_id: Option<&'a Causation>,
     payload: &'a EventData,
 }
 
@@ -70,8 +72,8 @@ struct WireIn<'a> {
     tenant_id: Option<TenantId>,
     workspace_id: Option<WorkspaceId>,
     idempotency_key: String,
-    correlation_id: Option<String>,
-    causation_id: Option<EventId>,
+    principal: Option<Principal>,
+    causation_id: Option<Causation>,
     #[serde(borrow)]
     payload: &'a RawValue,
 }
@@ -101,8 +103,8 @@ pub fn encode_batch(events: &[Event], out: &mut Vec<u8>) {
             tenant_id: before.is_none_or(|b| b.tenant != event.tenant).then_some(&event.tenant),
             workspace_id: before.is_none_or(|b| b.workspace != event.workspace).then_some(&event.workspace),
             idempotency_key: &event.idempotency_key,
-            correlation_id: event.correlation.as_deref(),
-            causation_id: event.causation,
+            principal: Some(&event.principal).filter(|principal| **principal != event.data.usual_principal()),
+            causation_id: event.causation.as_ref(),
             payload: &event.data,
         };
         serde_json::to_writer(&mut *out, &wire).expect("events serialize to JSON in memory");
@@ -153,10 +155,32 @@ pub fn decode_batch(bytes: &[u8]) -> Result<Vec<Event>, DecodeError> {
             tenant,
             workspace,
             idempotency_key: wire.idempotency_key,
-            correlation: wire.correlation_id,
+            principal: wire.principal.unwrap_or_else(|| data.usual_principal()),
             causation: wire.causation_id,
             data,
         });
     }
     Ok(events)
 }
+
+/// Written as the id of the event, or as `request:` and the id of the request.
+impl Serialize for Causation {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Causation::Event(id) => id.serialize(serializer),
+            Causation::Request(id) => serializer.collect_str(&format_args!("{REQUEST}{id}")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Causation {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        match text.strip_prefix(REQUEST) {
+            Some(id) => Ok(Causation::Request(id.into())),
+            None => text.parse().map(Causation::Event).map_err(serde::de::Error::custom),
+        }
+    }
+}
+
+const REQUEST: &str = "request:";

@@ -4,10 +4,11 @@
 use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::principal::Principal;
 use crate::state::{Cancel, State, Task};
 use servo_core::{RunId, Timestamp};
 
-pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested) -> Applied {
+pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &RunCancelRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
     if run.state.is_terminal() {
         return Applied::No(Ignored::NotInThatState);
@@ -15,12 +16,8 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunCancelRequested)
     if run.cancel.is_some() && !payload.force {
         return Applied::No(Ignored::Duplicate);
     }
-    let cancel = Cancel {
-        at: at.time,
-        actor: payload.actor.clone(),
-        reason: payload.reason.clone(),
-        timed_out: false,
-    };
+    let cancel =
+        Cancel { at: at.time, principal: by.clone(), reason: payload.reason.clone(), timed_out: false };
     // How patient the writer was is its own affair: the log must mean the same to a reader with other settings (P1).
     let old = || at.time.saturating_sub(state.settings.force_cancel_after);
     let silent_since = payload.force.then(|| payload.silent_since.unwrap_or_else(old));
@@ -53,7 +50,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
     for task in 0..count {
         let Some(subject) = state.runs.get(&run).map(|r| &r.tasks[task as usize]) else { return };
         let Some(reason) = ends_now(subject, reason, silent_since) else { continue };
-        let given_up = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
+        let abandoned = subject.attempt_id.filter(|_| subject.state == TaskState::Running);
         let attempt = subject.attempt;
         state.change_task(run, task, at.id, |task| {
             if task.outbox_status() == Some(OutboxStatus::Pending) {
@@ -62,7 +59,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
             task.cancel_timer();
             task.enter(TaskState::Cancelled, reason, at.time);
         });
-        if let Some(attempt_id) = given_up {
+        if let Some(attempt_id) = abandoned {
             outputs::discard(state, run, task, attempt, attempt_id);
         }
         ended.push(task);
@@ -87,7 +84,7 @@ fn ends_now(
     }
 }
 
-/// Whether a running task was not heard of after that.
+/// Whether a running task sent no heartbeat after that.
 pub(crate) fn is_silent(task: &Task, since: Timestamp) -> bool {
     task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at) <= since
 }

@@ -9,12 +9,13 @@ use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, Par
 
 use super::At;
 use super::outputs::output_of;
+use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
 use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
-use crate::state::{LastAttempt, Materialization, State, Task};
+use crate::state::{LastAttempt, Materialization, Materialized, State, Task};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
@@ -40,10 +41,34 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
         let latest =
-            made.as_ref().zip(committed).map(|(made, output)| promote(state, at, made, position, output));
-        if state.statuses.record(&asset, partition.as_ref(), latest.as_ref(), last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+            made.as_ref().zip(committed).map(|(made, output)| materialize(state, at, made, position, output));
+        record(state, asset, partition.clone(), latest.as_ref(), last);
+    }
+}
+
+/// Notes the end of an attempt, and promotes what has become the latest by it.
+pub(super) fn record(
+    state: &mut State,
+    asset: AssetKey,
+    partition: Option<PartitionKey>,
+    latest: Option<&Materialization>,
+    last: LastAttempt,
+) {
+    if state.statuses.record(&asset, partition.as_ref(), latest, last) {
+        state.changes.statuses.insert((asset.clone(), partition.clone()));
+    }
+    let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
+    let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);
+    if let Some(materialized) = promoted.copied().filter(Materialized::has_data) {
+        let promotion = Promotion {
+            asset,
+            partition,
+            materialization_id: materialized.id(),
+            run_id: materialized.run_id(),
+            at: materialized.at(),
+            event_id: materialized.event_id(),
+        };
+        state.changes.effect(Effect::Promote(promotion));
     }
 }
 
@@ -57,14 +82,12 @@ pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u3
     let partition = task.key.partition();
     let assets: Vec<_> = task.assets().collect();
     for asset in assets {
-        if state.statuses.record(&asset, partition.as_ref(), None, last) {
-            state.changes.statuses.insert((asset, partition.clone()));
-        }
+        record(state, asset, partition.clone(), None, last);
     }
 }
 
-/// What a successful attempt is to be known by. Where outputs are reported, it is named after the attempt; a worker
-/// without a word about them knows only that it is done, and perhaps what it made.
+/// The materialization id of a successful attempt. With reported outputs it is derived from the attempt; a worker that
+/// reports no outputs may name the materialization itself.
 pub(super) fn named(
     task: &Task,
     attempt: AttemptId,
@@ -91,7 +114,7 @@ pub(super) struct Made {
 }
 
 /// Writes a materialization that counts from now on. `position` is that of the asset among those of the task.
-pub(super) fn promote(
+pub(super) fn materialize(
     state: &mut State,
     at: At,
     made: &Made,

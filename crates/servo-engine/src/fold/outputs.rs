@@ -1,14 +1,14 @@
-//! What an attempt says of its outputs: results of checks, what a check has blocked, and files that do not count
-//! (ADR-062).
+//! Folds the reported outputs of an attempt: check results, quarantined outputs, and files to be removed (ADR-062).
 
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
 use crate::definitions::Severity;
+use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{CheckResultRow, Discard, Json, Name, QuarantineRow};
+use crate::rows::{CheckResultRow, Json, Name, QuarantineRow};
 use crate::state::State;
 
 /// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
@@ -81,6 +81,8 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
                     }),
                     provenance: Json(provenance.clone()),
                     inputs_as_of,
+                    approved_event_id: None,
+                    approved_at: None,
                     row_version: at.id,
                 },
             ),
@@ -93,23 +95,22 @@ fn quarantine(state: &mut State, row: QuarantineRow) {
     state.changes.quarantine.insert((row.asset_key.clone(), row.materialization_id));
     if let Some(passed_over) = state.quarantine.insert(row) {
         state.changes.quarantine.insert((passed_over.asset_key.clone(), passed_over.materialization_id));
-        throw_away(state, passed_over);
+        drop_quarantined(state, passed_over);
     }
 }
 
-/// What waited for review will never count.
-pub(super) fn throw_away(state: &mut State, row: QuarantineRow) {
-    state.changes.discards.push(Discard {
+/// Drops a quarantined materialization for good.
+pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
+    state.changes.effect(Effect::Discard(Discard {
         run_id: row.run_id,
         task_key: row.task_key,
         attempt: row.attempt,
         attempt_id: AttemptId::from_u128(row.materialization_id.to_u128()),
         assets: vec![row.asset_key],
-        whole_run: false,
-    });
+    }));
 }
 
-/// What an attempt has stored will never count, except what waits for review: if that is approved, it does.
+/// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.
 pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
     let id = materialization_of(attempt_id);
@@ -119,17 +120,11 @@ pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32
         return;
     }
     let task_key = task.key.clone();
-    state.changes.discards.push(Discard {
-        run_id: run,
-        task_key,
-        attempt,
-        attempt_id,
-        assets,
-        whole_run: false,
-    });
+    let discard = Discard { run_id: run, task_key, attempt, attempt_id, assets };
+    state.changes.effect(Effect::Discard(discard));
 }
 
-/// What a report says of an asset.
+/// The reported output for an asset.
 pub(super) fn output_of<'a>(outputs: &'a [OutputReport], asset: &AssetKey) -> Option<&'a OutputReport> {
     outputs.iter().find(|output| output.asset == *asset)
 }

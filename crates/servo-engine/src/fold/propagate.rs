@@ -1,7 +1,9 @@
-//! What the end of a task means for the tasks after it (INV-6, INV-10) and for its run.
+//! Propagates the end of a task to its downstream tasks (INV-6, INV-10) and to its run.
 //!
 //! Each edge is resolved once. Work per completion is O(out-degree); only failures walk further. Two failures that
 //! race leave the same state in either order: the cause named is the smallest task key, times are the earliest.
+
+use std::sync::Arc;
 
 use servo_core::RunId;
 
@@ -13,14 +15,14 @@ use crate::state::State;
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
     let mut ended = vec![task];
     while let Some(upstream) = ended.pop() {
-        let Some(owner) = state.runs.get_mut(&run) else { return };
+        let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
         let subject = &owner.tasks[upstream as usize];
         let Some(resolution) = resolution_of(subject.state) else { continue };
         let cause = subject.caused_by.unwrap_or(upstream);
         let attempt = subject.attempt;
         owner.counts.add(subject.state);
         for position in owner.edges_out(upstream) {
-            let Some(owner) = state.runs.get_mut(&run) else { return };
+            let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
             let edge = &mut owner.edges[position];
             if edge.resolution.is_some() {
                 continue;
@@ -30,7 +32,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
             edge.attempt = (attempt > 0).then_some(attempt);
             edge.version = edge.version.max(at.id);
             let downstream = edge.downstream;
-            state.changes.edge(owner, position as u32);
+            state.changes.edge(run, position as u32);
             match resolution {
                 Resolution::Success => satisfied(state, at, run, downstream),
                 Resolution::Failed | Resolution::Skipped => {
@@ -76,7 +78,7 @@ fn satisfied(state: &mut State, at: At, run: RunId, task: u32) {
     });
 }
 
-/// A mistake to be noticed: every end of an attempt counts, whatever came of it.
+/// A planted mistake: every end of an attempt counts, whatever its outcome.
 pub(super) fn counted(state: &mut State, at: At, run: RunId, task: u32) {
     let Some(owner) = state.runs.get(&run) else { return };
     let after: Vec<u32> = owner.edges_out(task).map(|position| owner.edges[position].downstream).collect();
@@ -85,7 +87,7 @@ pub(super) fn counted(state: &mut State, at: At, run: RunId, task: u32) {
     }
 }
 
-/// Skips a waiting task; says whether it ended now.
+/// Skips a waiting task; returns whether it ended now.
 fn skipped(state: &mut State, at: At, run: RunId, task: u32, cause: u32) -> bool {
     let mut ended_now = false;
     let mut skipped_before = false;
@@ -117,7 +119,7 @@ fn skipped_again(state: &mut State, at: At, run: RunId, task: u32, cause: u32) {
         });
         let Some(owner) = state.runs.get(&run) else { return };
         for position in owner.edges_out(next) {
-            let Some(owner) = state.runs.get_mut(&run) else { return };
+            let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
             let edge = &mut owner.edges[position];
             if edge.resolution != Some(Resolution::Skipped) {
                 continue;
@@ -127,7 +129,7 @@ fn skipped_again(state: &mut State, at: At, run: RunId, task: u32, cause: u32) {
             if news {
                 edge.at = edge.at.min(Some(at.time));
                 edge.version = edge.version.max(at.id);
-                state.changes.edge(owner, position as u32);
+                state.changes.edge(run, position as u32);
             }
             let blamed = owner.tasks[downstream as usize].caused_by;
             if news || blamed.is_some_and(|known| cause < known) {
@@ -137,7 +139,7 @@ fn skipped_again(state: &mut State, at: At, run: RunId, task: u32, cause: u32) {
     }
 }
 
-/// Cancels a waiting task; says whether it ended now.
+/// Cancels a waiting task; returns whether it ended now.
 fn cancelled(state: &mut State, at: At, run: RunId, task: u32) -> bool {
     let mut ended_now = false;
     state.change_task(run, task, at.id, |task| {

@@ -1,36 +1,41 @@
-//! What leaves memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
+//! Evicts from memory: ended runs beyond the newest few, and request keys beyond the window (ADR-039).
 //!
 //! A pure function of the log, so every replay forgets the same things at the same event.
+
+use std::sync::Arc;
 
 use servo_core::RunId;
 
 use super::At;
 use crate::derive::idempotency_hash;
+use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
 use crate::state::State;
 
 pub(super) fn run_ended(state: &mut State, id: RunId) {
-    let Some(run) = state.runs.get_mut(&id) else { return };
+    let Some(run) = state.runs.get_mut(&id).map(Arc::make_mut) else { return };
     run.finished_event = Some(run.version);
-    state.recent.insert((run.version, id));
+    state.recent.insert((run.version, id), ());
     state.changes.run_ended(id);
+    state.changes.effect(Effect::ClearStaging(id));
     state.recent_tasks += run.tasks.len();
     while state.recent.len() > 1
         && (state.recent.len() > state.settings.recent_runs
             || state.recent_tasks > state.settings.recent_tasks)
     {
-        let Some((_, oldest)) = state.recent.pop_first() else { return };
-        if let Some(run) = state.runs.remove(&oldest) {
+        let Some(oldest) = state.recent.keys().next().copied() else { return };
+        state.recent.remove(&oldest);
+        if let Some(run) = state.runs.remove(&oldest.1) {
             state.recent_tasks -= run.tasks.len();
             state.changes.ended.push(run);
         }
     }
 }
 
-pub(super) fn forget_requests(state: &mut State) {
+pub(super) fn evict_requests(state: &mut State) {
     let before = state.head.last_event_at.saturating_sub(state.settings.dedup_window);
-    state.run_keys.forget(before, state.settings.dedup_entries);
-    state.idempotency.forget(before, state.settings.dedup_entries);
+    state.run_keys.evict(before, state.settings.dedup_entries);
+    state.idempotency.evict(before, state.settings.dedup_entries);
 }
 
 /// Remembers the key of an event that nothing else in the state would recognize. False if it was known.
@@ -47,6 +52,6 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
         created_at: at.time,
         row_version: at.id,
     });
-    forget_requests(state);
+    evict_requests(state);
     true
 }

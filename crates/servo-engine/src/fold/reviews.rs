@@ -1,16 +1,36 @@
-//! Reviews: what a check had blocked counts after all, or is thrown away (ADR-062). What does not wait was reviewed before.
+//! Reviews: what a check had blocked counts after all, or is thrown away (ADR-062). What does not wait was reviewed
+//! before.
+//!
+//! What is approved counts from its release on: until its data is where readers look for it, nothing names it
+//! (ADR-075). It takes its place among other materializations by the time of the approval, however long the release
+//! took.
 
 use servo_core::{AssetKey, AttemptId, MaterializationId};
 
-use super::materializations::{Made, promote};
+use super::materializations::{Made, materialize, record};
 use super::{Applied, At, Ignored, outputs};
-use crate::event::{MaterializationApproved, MaterializationRejected};
+use crate::event::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 use crate::lifecycle::AttemptOutcome;
 use crate::rows::QuarantineRow;
 use crate::state::{LastAttempt, State};
 
 pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationApproved) -> Applied {
-    let Some(waiting) = take(state, &payload.asset_key, payload.materialization_id) else {
+    let (asset, id) = (&payload.asset_key, payload.materialization_id);
+    if !state.quarantine.approve(asset, id, at.id, at.time) {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.changes.quarantine.insert((asset.clone(), id));
+    Applied::Yes
+}
+
+pub(super) fn released(state: &mut State, at: At, payload: &MaterializationReleased) -> Applied {
+    let Some(found) = state.quarantine.get(&payload.asset_key, payload.materialization_id) else {
+        return Applied::No(Ignored::Duplicate);
+    };
+    let Some((id, time)) = found.approved_event_id.zip(found.approved_at) else {
+        return Applied::No(Ignored::NotInThatState);
+    };
+    let Some(row) = take(state, &payload.asset_key, payload.materialization_id) else {
         return Applied::No(Ignored::Duplicate);
     };
     let QuarantineRow {
@@ -23,7 +43,7 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
         provenance,
         inputs_as_of,
         ..
-    } = waiting;
+    } = row;
     let made = Made {
         run_id,
         task_key,
@@ -33,19 +53,19 @@ pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationAppro
         provenance: provenance.0,
         inputs_as_of,
     };
-    let latest = promote(state, at, &made, 0, &output.0);
+    let latest = materialize(state, At { id, time }, &made, 0, &output.0);
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
-    if state.statuses.record(&asset_key, partition_key.as_ref(), Some(&latest), last) {
-        state.changes.statuses.insert((asset_key, partition_key));
-    }
+    record(state, asset_key, partition_key, Some(&latest), last);
     Applied::Yes
 }
 
 pub(super) fn rejected(state: &mut State, payload: &MaterializationRejected) -> Applied {
-    let Some(waiting) = take(state, &payload.asset_key, payload.materialization_id) else {
+    if state.quarantine.waiting(&payload.asset_key, payload.materialization_id).is_none() {
         return Applied::No(Ignored::Duplicate);
-    };
-    outputs::throw_away(state, waiting);
+    }
+    if let Some(thrown_away) = take(state, &payload.asset_key, payload.materialization_id) {
+        outputs::drop_quarantined(state, thrown_away);
+    }
     Applied::Yes
 }
 

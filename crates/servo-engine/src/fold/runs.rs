@@ -3,27 +3,25 @@
 use std::sync::Arc;
 
 use super::{Applied, At, Ignored, retention};
-use crate::derive::fingerprint_prefix;
-use crate::event::{PlanCreated, RunRequested, RunTriggered};
+use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::plan::TaskOptions;
 use crate::rows::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
-use crate::state::{Counts, Edge, Run, State, Task};
+use crate::state::{Counts, Edge, Run, SharedItems, SharedVec, State, Task};
 
-pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: &str) -> Applied {
-    let prefix = fingerprint_prefix(&payload.request_fingerprint);
+pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
     if let Some(existing) = state.requested_with(payload.run_id) {
-        if existing == prefix {
+        if existing == payload.request_fingerprint {
             return Applied::No(Ignored::Duplicate);
         }
-        if !retention::remember(state, at, key) {
+        if !retention::remember(state, at, &event.idempotency_key) {
             return Applied::No(Ignored::Duplicate);
         }
         state.changes.appended.run_key_conflicts.push(RunKeyConflictRow {
             run_id: payload.run_id,
             run_key: payload.run_key.to_string(),
-            existing_fingerprint_prefix: existing,
-            conflicting_fingerprint: payload.request_fingerprint.to_string(),
+            existing_fingerprint: existing,
+            conflicting_fingerprint: payload.request_fingerprint.clone(),
             conflicting_event_id: at.id,
             detected_at: at.time,
             row_version: at.id,
@@ -32,22 +30,22 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
     }
     state.run_keys.insert(RunKeyEntry {
         run_id: payload.run_id,
-        fingerprint_prefix: prefix,
+        fingerprint: payload.request_fingerprint.digest(),
         created_at: at.time,
     });
     state.changes.appended.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
         key_hash: payload.run_id.to_u128(),
         run_key: payload.run_key.to_string(),
-        request_fingerprint: payload.request_fingerprint.to_string(),
-        fingerprint_prefix: prefix,
+        request_fingerprint: payload.request_fingerprint.clone(),
+        fingerprint_digest: payload.request_fingerprint.digest(),
         created_at: at.time,
         row_version: at.id,
     });
-    retention::forget_requests(state);
+    retention::evict_requests(state);
     state.runs.insert(
         payload.run_id,
-        Run {
+        Arc::new(Run {
             id: payload.run_id,
             requested: at.id,
             key: payload.run_key.clone(),
@@ -59,7 +57,12 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
             checks_failed: 0,
             state: RunState::Pending,
             reason: RunTransitionReason::Created,
-            trigger: payload.trigger.clone(),
+            source: payload.source.clone(),
+            requested_by: event.principal.clone(),
+            request_id: payload.request_id.clone(),
+            selection: payload.selection.clone(),
+            partitions: payload.partitions.clone(),
+            config: payload.config.clone(),
             labels: payload.labels.clone(),
             priority: payload.priority,
             counts: Counts::default(),
@@ -70,20 +73,19 @@ pub(super) fn requested(state: &mut State, at: At, payload: &RunRequested, key: 
             finished_event: None,
             cancel: None,
             version: at.id,
-            tasks: Vec::new(),
-            edges: Vec::new(),
-            out_start: vec![0],
-            dirty: false,
-            dirty_tasks: Vec::new(),
-            dirty_edges: Vec::new(),
-        },
+            tasks: SharedItems::default(),
+            edges: SharedVec::default(),
+            out_start: [0].into(),
+        }),
     );
     state.change_run(payload.run_id, at.id, |_| {});
     Applied::Yes
 }
 
 pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Applied {
-    let Some(run) = state.runs.get_mut(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
+    let Some(run) = state.runs.get_mut(&payload.run_id).map(Arc::make_mut) else {
+        return Applied::No(Ignored::UnknownRun);
+    };
     if run.plan == Some(payload.plan_id) {
         return Applied::No(Ignored::Duplicate);
     }
@@ -95,29 +97,30 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     run.deployment = payload.deployment;
     // Most tasks of a plan run under the same options: share them.
     let mut shared: Option<Arc<TaskOptions>> = None;
+    let (mut tasks, mut edges) = (Vec::with_capacity(payload.tasks.len()), Vec::new());
     for (position, spec) in (0u32..).zip(payload.tasks.iter()) {
         let options = match &shared {
             Some(options) if **options == spec.options => options.clone(),
             _ => shared.insert(Arc::new(spec.options.clone())).clone(),
         };
         let deps = spec.upstream.len() as u32;
-        run.tasks.push(Task::planned(spec.task_key.clone(), options, deps, at.time, at.id));
-        run.edges.extend(spec.upstream.iter().map(|upstream| Edge {
+        tasks.push(Task::planned(spec.task_key.clone(), options, deps, at.time, at.id));
+        edges.extend(spec.upstream.iter().map(|upstream| Edge {
             upstream: *upstream,
             downstream: position,
             resolution: None,
             at: None,
             attempt: None,
             version: at.id,
-            dirty: false,
         }));
     }
-    run.index_edges();
+    run.tasks = tasks.into_iter().collect();
+    run.set_edges(edges);
     for task in 0..run.tasks.len() as u32 {
-        state.changes.task(run, task);
+        state.changes.task(run.id, task);
     }
     for edge in 0..run.edges.len() as u32 {
-        state.changes.edge(run, edge);
+        state.changes.edge(run.id, edge);
     }
     state.change_run(payload.run_id, at.id, |_| {});
     Applied::Yes

@@ -142,7 +142,7 @@ pub(super) enum End {
     Failed(Option<Arc<TaskError>>, TransitionReason),
     /// A worker lost it without blame; tried again at once, a bounded number of times (ADR-037).
     Lost(TransitionReason),
-    /// No worker took it from the queue; dispatched again, because waiting for a busy worker is nobody's fault.
+    /// No worker took it from the queue; dispatched again without counting a failure.
     Untaken,
 }
 

@@ -1,4 +1,4 @@
-//! Timers and deadlines. What fires is judged against the row as it is now: late news wins (INV-9).
+//! Timers and deadlines. A firing timer is checked against the current row: later reports win (INV-9).
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use super::{Applied, At, Ignored, cancel, tasks};
 use crate::event::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TimerState, TransitionReason};
+use crate::principal::Principal;
 use crate::state::{Cancel, RetryTimer, State};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &TimerRequested) -> Applied {
@@ -69,7 +70,7 @@ fn run_timeout(state: &mut State, at: At, payload: &TimerFired) -> Applied {
     let limit = due.since(run.started_at.unwrap_or(run.created_at));
     let cancel = Cancel {
         at: at.time,
-        actor: "engine".to_owned(),
+        principal: Principal::controller("timers"),
         reason: format!("the run took longer than {limit}"),
         timed_out: true,
     };
@@ -113,7 +114,7 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
             };
             let error = TaskError::new(
                 ErrorCode::HeartbeatLost,
-                format!("worker {worker} was not heard of for {silence}"),
+                format!("no heartbeat from worker {worker} for {silence}"),
             );
             let lost = tasks::End::Failed(Some(Arc::new(error)), TransitionReason::HeartbeatTimeout);
             tasks::end_attempt(state, at, payload.run_id, position, lost);

@@ -1,12 +1,12 @@
 //! Which partitions of each asset the keys and ranges of a request mean.
 //!
-//! Every asset reads a text by itself, in its own zone, whatever else is selected. Of a text that another asset understands
-//! and that names dimensions which it does not have, an asset takes what it knows.
+//! Every asset reads a text by itself, in its own zone, whatever else is selected. Of a text that another asset
+//! understands and that names dimensions which it does not have, an asset takes what it knows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::partitions::{KeyError, Moment, PartitionSet, Reason, Wording};
+use servo_core::partitions::{KeyError, PartitionContext, PartitionSet, Reason, Wording};
 use servo_core::{AssetKey, Partitions};
 
 use super::PartitionChoice;
@@ -38,12 +38,12 @@ impl Kind {
     }
 }
 
-/// What the request asks of each of these assets, which have partitions.
+/// The requested partitions of each of these assets, which have partitions.
 pub(super) fn asked(
     definitions: &Definitions,
     assets: impl Iterator<Item = u32>,
     choice: &PartitionChoice,
-    at: Moment<'_>,
+    at: PartitionContext<'_>,
 ) -> Result<BTreeMap<u32, PartitionSet>, PlanningError> {
     let mut kinds = kinds(definitions, assets);
     let asks = choice.latest || !choice.keys.is_empty() || !choice.ranges.is_empty();
@@ -106,7 +106,7 @@ fn kinds(definitions: &Definitions, assets: impl Iterator<Item = u32>) -> Vec<Ki
 }
 
 /// Adds what a text means to every kind that it fits, and says of the others why it does not.
-fn read(text: &str, wording: Wording, kinds: &mut [Kind], at: Moment<'_>) {
+fn read(text: &str, wording: Wording, kinds: &mut [Kind], at: PartitionContext<'_>) {
     let mut is_understood = false;
     let mut other_dimensions = Vec::new();
     for (position, kind) in kinds.iter_mut().enumerate() {
@@ -127,7 +127,7 @@ fn read(text: &str, wording: Wording, kinds: &mut [Kind], at: Moment<'_>) {
 }
 
 /// The assets of which nothing is asked, and why or what could be.
-fn lacking(definitions: &Definitions, kinds: &[Kind], at: Moment<'_>) -> Vec<(AssetKey, String)> {
+fn lacking(definitions: &Definitions, kinds: &[Kind], at: PartitionContext<'_>) -> Vec<(AssetKey, String)> {
     let mut lacking: Vec<(u32, String)> = Vec::new();
     for kind in kinds.iter().filter(|kind| kind.is_made && kind.asked.is_none()) {
         let why = kind.refused.clone().unwrap_or_else(|| example(&kind.partitions, at));
@@ -139,7 +139,7 @@ fn lacking(definitions: &Definitions, kinds: &[Kind], at: Moment<'_>) -> Vec<(As
 }
 
 /// How many partitions there are, and the name of one.
-fn example(partitions: &Partitions, at: Moment<'_>) -> String {
+fn example(partitions: &Partitions, at: PartitionContext<'_>) -> String {
     let count = partitions.count(at);
     match count.checked_sub(1).and_then(|last| partitions.key(last, at)) {
         Some(last) => format!("has {count} partitions, the latest is {last}"),

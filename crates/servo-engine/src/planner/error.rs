@@ -20,7 +20,7 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
-    /// Everything selected is made elsewhere.
+    /// All selected assets are external.
     #[error("{asset} is external: something else makes it, so there is nothing to run")]
     OnlyExternal {
         /// The first of them.
@@ -37,7 +37,7 @@ pub enum PlanningError {
     /// A key or range fits none of the selected assets.
     #[error("partition {text} fits none of the selected assets:{}", lines(.reasons))]
     NoSuchPartition {
-        /// What was asked for.
+        /// The requested partitions.
         text: String,
         /// For the first assets, why it does not fit.
         reasons: Vec<(AssetKey, String)>,
@@ -50,7 +50,7 @@ pub enum PlanningError {
     UnknownConfig {
         /// Its name.
         name: String,
-        /// What the selected assets take.
+        /// The parameters that the selected assets take.
         known: Vec<String>,
     },
     /// More tasks than a run may have.

@@ -1,4 +1,4 @@
-//! What each task waits for inside the run, and what it reads from outside it.
+//! Resolves the inputs of each task: upstream tasks of the same run, and materializations from outside it.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::definitions::{Definitions, Dep};
 /// How many missing partitions are reported one by one.
 const MAX_REPORTED: usize = 20;
 
-/// What a task reads of one asset.
+/// The partitions of one asset that a task reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedInput {
     /// Position of the asset.
@@ -23,7 +23,7 @@ pub struct PlannedInput {
     pub parameter: Option<String>,
     /// Which partitions of it.
     pub partitions: PartitionSet,
-    /// How many of them tasks of the plan make.
+    /// Number of them that tasks of the plan make.
     pub in_run: u64,
     /// How many of the others have a good materialization, the latest of which is read.
     pub materialized: u64,
@@ -85,7 +85,7 @@ struct Wiring<'a> {
     owners: &'a [Option<usize>],
     lookups: &'a [Lookup<u32>],
     context: &'a PlanContext<'a>,
-    /// What is materialized of the assets that tasks read, by position.
+    /// Materializations of the assets that tasks read, by position.
     outside: Vec<Option<Rc<Lookup<MaterializationId>>>>,
     missing: Vec<MissingUpstream>,
     more: u64,

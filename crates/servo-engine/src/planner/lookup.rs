@@ -2,7 +2,7 @@
 
 use servo_core::partitions::Block;
 
-/// Something about partitions, by their indexes.
+/// Values by partition index.
 pub(super) struct Lookup<T> {
     /// Sorted by indexes.
     entries: Vec<(Vec<u64>, T)>,
@@ -16,7 +16,7 @@ impl<T> Lookup<T> {
         Self { entries }
     }
 
-    /// What is known about the partitions of a block, in order of their indexes.
+    /// Entries for the partitions of a block, in order of their indexes.
     pub(super) fn within<'l>(&'l self, block: &'l Block) -> impl Iterator<Item = &'l (Vec<u64>, T)> {
         let found = match block.ranges() {
             [] => &self.entries[..],

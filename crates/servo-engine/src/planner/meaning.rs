@@ -1,8 +1,8 @@
-//! What a selection means: for each asset why it is planned, and which of its partitions each reason asks for.
+//! Resolves a selection: for each asset why it is planned, and which of its partitions each reason asks for.
 //!
-//! A name or attribute asks for the partitions that the request asks for. `+` asks for what those partitions read, or for
-//! what reads them, along the mappings. `or` asks for everything that its parts ask for. `and` keeps the assets that all
-//! parts mean; its parts with `+` say which partitions, and the others only filter. `not` takes assets away.
+//! A name or attribute asks for the partitions that the request asks for. `+` asks for what those partitions read, or
+//! for what reads them, along the mappings. `or` asks for everything that its parts ask for. `and` keeps the assets
+//! that all parts mean; its parts with `+` say which partitions, and the others only filter. `not` takes assets away.
 //!
 //! Every part is evaluated by itself and the results are united, so the order of operands does not matter, and adding
 //! `+` only adds tasks.
@@ -23,7 +23,7 @@ pub enum Why {
         /// The part.
         part: Arc<str>,
     },
-    /// What a part of the selection means reads them.
+    /// Read by the assets of a part of the selection.
     Upstream {
         /// The part.
         of: Arc<str>,
@@ -45,17 +45,17 @@ pub enum Why {
 pub struct PlannedReason {
     /// Why.
     pub why: Why,
-    /// Which partitions.
+    /// Query of the list of partitions.
     pub partitions: PartitionSet,
 }
 
-/// What is meant of one asset.
+/// The selected partitions of one asset, with reasons.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Member {
     /// In the order of [`Why`], each once.
     pub(super) reasons: Vec<PlannedReason>,
-    /// Whether it has partitions, or an asset that has led to it. If not, the request still says which partitions of the
-    /// assets around it are meant.
+    /// Whether it has partitions, or an asset that has led to it. If not, the request still says which partitions of
+    /// the assets around it are meant.
     pub(super) is_told: bool,
 }
 
@@ -70,7 +70,7 @@ impl Member {
         }
     }
 
-    /// Everything that is asked for.
+    /// All requested partitions.
     pub(super) fn partitions(&self) -> PartitionSet {
         match self.reasons.as_slice() {
             [only] => only.partitions.clone(),
@@ -79,7 +79,7 @@ impl Member {
     }
 }
 
-/// What a part of a selection means, by position of the assets.
+/// The resolved part of a selection, by position of the assets.
 pub(super) type Meaning = BTreeMap<u32, Member>;
 
 /// Evaluates selections.
@@ -88,13 +88,13 @@ pub(super) struct Evaluation<'a> {
 }
 
 impl Evaluation<'_> {
-    /// What a part of a selection means.
+    /// Resolves a part of a selection.
     pub(super) fn meaning(&self, expr: &Expr) -> Meaning {
         match expr {
             Expr::Or(parts) => parts.iter().map(|part| self.meaning(part)).fold(Meaning::new(), united),
             Expr::And(parts) if has_reach(expr) => self.all_of(parts),
             Expr::Name(_) | Expr::Attribute(_) | Expr::Not(_) | Expr::And(_) => self.matching(expr),
-            Expr::Reach { upstream, downstream, of } => {
+            Expr::Neighbours { upstream, downstream, of } => {
                 let start = self.meaning(of);
                 let text: Arc<str> = of.to_string().into();
                 let mut all = start.clone();
@@ -123,7 +123,7 @@ impl Evaluation<'_> {
         matching.positions().map(member).collect()
     }
 
-    /// What the parts with `+` mean, of the assets that all parts mean.
+    /// Resolves the parts with `+`, for the assets that all parts select.
     fn all_of(&self, parts: &[Expr]) -> Meaning {
         let (reaching, filters): (Vec<&Expr>, Vec<&Expr>) = parts.iter().partition(|part| has_reach(part));
         let meanings: Vec<Meaning> = reaching.into_iter().map(|part| self.meaning(part)).collect();
@@ -145,7 +145,7 @@ impl Evaluation<'_> {
 fn has_reach(expr: &Expr) -> bool {
     match expr {
         Expr::Name(_) | Expr::Attribute(_) | Expr::Not(_) => false,
-        Expr::Reach { .. } => true,
+        Expr::Neighbours { .. } => true,
         Expr::And(parts) | Expr::Or(parts) => parts.iter().any(has_reach),
     }
 }

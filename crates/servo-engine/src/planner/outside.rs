@@ -1,4 +1,4 @@
-//! What is materialized outside the plan, by indexes of partitions.
+//! Materializations outside the plan, by indexes of partitions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,13 +23,13 @@ impl<'a> Outside<'a> {
         Self { definitions, context, known: RefCell::default() }
     }
 
-    /// Those of an asset; those that are no partitions any more are left out.
+    /// The materializations of an asset; keys that are no partitions any more are left out.
     pub(super) fn of(&self, asset: u32) -> Rc<Lookup<MaterializationId>> {
         let mut known = self.known.borrow_mut();
         Rc::clone(known.entry(asset).or_insert_with(|| Rc::new(self.read(asset))))
     }
 
-    /// Those of a set that were never materialized.
+    /// The partitions of a set that were never materialized.
     pub(super) fn never_materialized(&self, asset: u32, set: &PartitionSet) -> PartitionSet {
         let known = self.of(asset);
         set.iter().filter(|digits| !known.contains(digits)).map(|digits| Block::one(&digits)).collect()

@@ -1,28 +1,28 @@
 //! Where `+` leads: which partitions of other assets the partitions of a part read, or are read by (ADR-084).
 //!
-//! Upstream, a task of every partition that a planned task reads is planned, of the assets within reach. What the function
-//! of an asset makes at once is read for at once. An asset's own earlier partitions are followed back through those that
-//! were never materialized: what comes before is there to be read.
+//! Upstream, a task of every partition that a planned task reads is planned, of the assets within reach. What the
+//! function of an asset makes at once is read for at once. An asset's own earlier partitions are followed back through
+//! those that were never materialized: what comes before is there to be read.
 //!
-//! Downstream, a task of every partition that reads a planned one is planned. An asset's own later partitions are followed
-//! through those that are materialized: a partition that was never made is not made for the first time because an earlier
-//! one is made again.
+//! Downstream, a task of every partition that reads a planned one is planned. An asset's own later partitions are
+//! followed through those that are materialized: a partition that was never made is not made for the first time because
+//! an earlier one is made again.
 //!
-//! A part without partitions says nothing about partitions, so the request says which are meant of the assets that it first
-//! leads to.
+//! A part without partitions says nothing about partitions, so the request says which are meant of the assets that it
+//! first leads to.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::partitions::{Block, PartitionSet};
-use servo_core::selection::Reach;
+use servo_core::selection::Depth;
 
 use super::PlanContext;
 use super::meaning::{Meaning, Member};
 use super::outside::Outside;
 use crate::definitions::{Definitions, Dep};
 
-/// What was reached of an asset.
+/// The partitions of an asset that were reached.
 pub(super) struct Reached {
     pub(super) asset: u32,
     pub(super) partitions: PartitionSet,
@@ -57,8 +57,8 @@ impl<'a> Follower<'a> {
         if self.has_partitions(asset) { (self.asked)(asset) } else { PartitionSet::unpartitioned() }
     }
 
-    /// What the partitions of a part read, the assets within reach being followed to the end.
-    pub(super) fn upstream(&self, start: &Meaning, reach: Reach) -> Vec<Reached> {
+    /// The upstream partitions of a part, following dependencies up to the depth.
+    pub(super) fn upstream(&self, start: &Meaning, reach: Depth) -> Vec<Reached> {
         let mut walk = Walk::new(self, start, reach, Direction::Upstream);
         for unit in walk.units().into_iter().rev() {
             let (set, is_told) = unit.iter().fold((PartitionSet::EMPTY, false), |(set, is_told), asset| {
@@ -91,8 +91,8 @@ impl<'a> Follower<'a> {
         walk.finish()
     }
 
-    /// What reads the partitions of a part, the assets within reach being followed to the end.
-    pub(super) fn downstream(&self, start: &Meaning, reach: Reach) -> Vec<Reached> {
+    /// The downstream partitions of a part, following dependents up to the depth.
+    pub(super) fn downstream(&self, start: &Meaning, reach: Depth) -> Vec<Reached> {
         let mut walk = Walk::new(self, start, reach, Direction::Downstream);
         for unit in walk.units() {
             // Outputs of one function may read each other in any order.
@@ -120,7 +120,7 @@ impl<'a> Follower<'a> {
         walk.finish()
     }
 
-    /// What is made at once with any of these, which one function makes: all its outputs unless it can leave some out.
+    /// The outputs made together with any of these by one function: all of them unless it can leave some out.
     fn outputs(&self, unit: &[u32]) -> Vec<u32> {
         let can_leave_out = |asset: &u32| {
             self.definitions.asset(*asset).def.multi.as_ref().is_none_or(|multi| multi.can_subset)
@@ -173,23 +173,23 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// What was reached so far from a part.
+/// The partitions reached so far from a part.
 struct Walk<'w> {
     definitions: &'w Definitions,
     start: &'w Meaning,
-    /// What was reached of the assets within reach: partitions, and whether partitions led there.
+    /// The reached partitions of each asset, and whether partitions led there.
     reached: BTreeMap<u32, (PartitionSet, bool)>,
 }
 
 impl<'w> Walk<'w> {
     /// Finds the assets within reach.
-    fn new(follower: &Follower<'w>, start: &'w Meaning, reach: Reach, direction: Direction) -> Self {
+    fn new(follower: &Follower<'w>, start: &'w Meaning, reach: Depth, direction: Direction) -> Self {
         let definitions = follower.definitions;
         let mut within: BTreeSet<u32> = start.keys().copied().collect();
         let mut level: Vec<u32> = start.keys().copied().collect();
         let mut steps = match reach {
-            Reach::All => u32::MAX,
-            Reach::Steps(steps) => steps.get(),
+            Depth::All => u32::MAX,
+            Depth::Steps(steps) => steps.get(),
         };
         while steps > 0 && !level.is_empty() {
             steps -= 1;
@@ -218,7 +218,7 @@ impl<'w> Walk<'w> {
         self.reached.contains_key(&asset)
     }
 
-    /// What the part means and what was reached, together.
+    /// The partitions of the part and those reached, together.
     fn partitions(&self, asset: u32) -> PartitionSet {
         let meant = self.start.get(&asset).map(Member::partitions).unwrap_or_default();
         self.reached.get(&asset).map_or(PartitionSet::EMPTY, |(reached, _)| meant.union(reached))

@@ -13,11 +13,11 @@ use super::reach::Follower;
 use super::{PlanContext, PlanRequest, PlannedAsset};
 use crate::definitions::Definitions;
 
-/// What a request selects.
+/// The resolved selection of a request.
 pub(super) struct Selected {
     /// The assets to plan, in the order of their keys.
     pub(super) assets: Vec<PlannedAsset>,
-    /// Those that are made elsewhere.
+    /// External assets.
     pub(super) external: Vec<u32>,
 }
 

@@ -27,7 +27,7 @@ table! {
         /// JSON texts by name.
         metadata: Json<BTreeMap<String, String>>;
         duration_ms: u64;
-        /// What was checked.
+        /// The checked materialization.
         materialization_id: MaterializationId;
         run_id: RunId;
         task_key: TaskKey;

@@ -3,9 +3,9 @@
 
 use servo_core::{EventId, Timestamp};
 
-use super::{AppendedRow, Discard, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use super::{AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
 
-/// How far the fold has come.
+/// Position of the fold in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// Last batch folded; 0 before the first.
@@ -32,16 +32,16 @@ macro_rules! declare {
             pub head: Head,
             $(pub $history: Vec<super::$history_row>,)*
             $(pub $hot: Vec<super::$hot_row>,)*
-            /// What memory keeps of the run keys.
+            /// Run keys held in memory.
             pub run_keys: Vec<RunKeyEntry>,
-            /// What memory keeps of the idempotency keys.
+            /// Idempotency keys held in memory.
             pub idempotency: Vec<IdempotencyEntry>,
         }
 
-        /// Keys of hot rows that are gone.
+        /// Keys of removed hot rows.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         #[allow(missing_docs)]
-        pub struct GoneKeys {
+        pub struct RemovedKeys {
             $(pub $history: Vec<<super::$history_row as Row>::Key>,)*
             $(pub $hot: Vec<<super::$hot_row as Row>::Key>,)*
         }
@@ -60,7 +60,7 @@ macro_rules! declare {
             $(pub $appended: Vec<super::$appended_row>,)*
         }
 
-        /// What changed since the last [`crate::State::take_delta`].
+        /// The rows that changed since the last [`crate::State::take_delta`].
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub struct Delta {
             /// State after the changes.
@@ -74,14 +74,11 @@ macro_rules! declare {
                 pub $hot: Vec<super::$hot_row>,
             )*
             /// Hot rows that left memory. A key here is never in the lists above.
-            pub gone: GoneKeys,
+            pub gone: RemovedKeys,
             /// Final rows of what has ended and left memory.
             pub ended: EndedRows,
             /// New rows of tables whose rows are written once.
             pub appended: AppendedRows,
-            /// Files that will never count. Not part of any table: they are removed before the tables say that they are
-            /// gone.
-            pub discards: Vec<Discard>,
         }
 
         impl HotRows {
@@ -104,22 +101,20 @@ macro_rules! declare {
                     head,
                     $($history: Vec::new(),)*
                     $($hot: Vec::new(),)*
-                    gone: GoneKeys::default(),
+                    gone: RemovedKeys::default(),
                     ended: EndedRows::default(),
                     appended: AppendedRows::default(),
-                    discards: Vec::new(),
                 }
             }
 
             /// Whether there is nothing to write.
             pub fn is_empty(&self) -> bool {
-                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended, discards } = self;
+                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
-                *gone == GoneKeys::default()
+                *gone == RemovedKeys::default()
                     && *ended == EndedRows::default()
                     && *appended == AppendedRows::default()
-                    && discards.is_empty()
             }
         }
 

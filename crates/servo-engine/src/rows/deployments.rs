@@ -3,6 +3,7 @@
 use servo_core::{EventId, Timestamp};
 
 use super::table::table;
+use crate::principal::Principal;
 
 table! {
     /// One row per deployment.
@@ -17,8 +18,8 @@ table! {
         /// Release of the time zone database that its partitions follow.
         time_zones: String;
         project: String;
-        actor: String;
-        /// How many assets are deployed with it.
+        deployed_by: Principal;
+        /// Number of deployed assets.
         assets: u32;
         assets_upserted: u32;
         assets_removed: u32;

@@ -3,6 +3,7 @@
 use servo_core::{EventId, Timestamp};
 
 use super::table::table;
+use crate::principal::Principal;
 
 table! {
     /// One row per key of dynamic partitions that is there now.
@@ -32,8 +33,8 @@ table! {
         change_number: u64;
         /// How many keys there are.
         partitions: u64;
-        /// Who made the last change.
-        actor: String;
+        /// The author of the last change.
+        changed_by: Principal;
         changed_at: Timestamp, unique;
         row_version: EventId, unique;
     }

@@ -23,7 +23,7 @@ table! {
     }
 }
 
-/// What memory keeps of an idempotency key.
+/// The in-memory entry of an idempotency key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct IdempotencyEntry {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error as NameError, StrDeserializer};
 
-/// A value that its column holds as JSON text. Text that is no such value is an error of whoever reads the column.
+/// A value that its column holds as JSON text. Text that is no such value is an error of the reader.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 

@@ -27,7 +27,7 @@ table! {
         attempt_id: AttemptId, unique;
         materialized_at: Timestamp, unique;
         format: Option<DataFormat>;
-        /// Where the data lies, if not where Servo puts it.
+        /// Location of the data, if it is not the default one.
         uri: Option<String>;
         row_count: Option<u64>;
         byte_size: Option<u64>;
@@ -35,7 +35,7 @@ table! {
         schema_hash: Option<String>;
         /// The types of the columns by name.
         schema: Option<Json<BTreeMap<String, String>>>;
-        /// What the function said about it: JSON texts by name.
+        /// Metadata that the function attached: JSON texts by name.
         metadata: Option<Json<BTreeMap<String, String>>>;
         /// The version of the code that made it: as the worker reported it, or else as it was dispatched.
         code_version: Option<String>;

@@ -7,7 +7,7 @@ use crate::lifecycle::{AttemptOutcome, DataStatus};
 use crate::outputs::DataFormat;
 
 table! {
-    /// One row per partition that somebody tried to materialize, and per asset without partitions.
+    /// One row per attempted partition, and per attempted asset without partitions.
     "partition_status" => PartitionStatusRow {
         key (asset_key: AssetKey, partition_key: Option<PartitionKey>),
         sorted by row_version,

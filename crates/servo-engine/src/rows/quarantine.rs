@@ -10,7 +10,7 @@ use crate::outputs::OutputReport;
 use crate::provenance::Provenance;
 
 table! {
-    /// One row per output that a check has blocked and that waits for review.
+    /// One row per output that a check has blocked and that waits for review, or was approved and is not released yet.
     "quarantine" => QuarantineRow {
         key (asset_key: AssetKey, materialization_id: MaterializationId),
         sorted by row_version,
@@ -30,6 +30,9 @@ table! {
         provenance: Json<Arc<Provenance>>;
         /// The event that decided what that attempt reads.
         inputs_as_of: Option<EventId>, unique;
+        /// The event that approved it; its data is not moved yet.
+        approved_event_id: Option<EventId>, unique;
+        approved_at: Option<Timestamp>, unique;
         row_version: EventId, unique;
     }
 }

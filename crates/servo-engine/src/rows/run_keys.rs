@@ -1,6 +1,6 @@
 //! Tables `run_key_index` and `run_key_conflicts`.
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{EventId, Fingerprint, RunId, Timestamp};
 
 use super::table::table;
 
@@ -17,21 +17,22 @@ table! {
         run_id: RunId, unique;
         /// The bits of the run id: what memory keeps of the key.
         key_hash: u128, unique;
-        /// First 64 bits of the fingerprint's digest: what memory keeps of the request.
-        fingerprint_prefix: u64, unique;
+        /// Digest of the fingerprint alone: what memory keeps of the request.
+        fingerprint_digest: [u8; 32], unique;
         created_at: Timestamp, unique;
         run_key: String, unique;
-        request_fingerprint: String, unique;
+        request_fingerprint: Fingerprint, unique;
         row_version: EventId, unique;
     }
 }
 
-/// What memory keeps of a run key.
+/// The in-memory entry of a run key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct RunKeyEntry {
     pub run_id: RunId,
-    pub fingerprint_prefix: u64,
+    /// Digest of the request's fingerprint.
+    pub fingerprint: [u8; 32],
     pub created_at: Timestamp,
 }
 
@@ -45,8 +46,8 @@ table! {
     columns {
         run_id: RunId;
         run_key: String;
-        existing_fingerprint_prefix: u64;
-        conflicting_fingerprint: String;
+        existing_fingerprint: Fingerprint;
+        conflicting_fingerprint: Fingerprint;
         conflicting_event_id: EventId, unique;
         detected_at: Timestamp, unique;
         row_version: EventId, unique;

@@ -6,8 +6,10 @@ use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
 
 use super::Json;
 use super::table::table;
-use crate::event::Trigger;
+use crate::event::RunSource;
 use crate::lifecycle::{RunState, RunTransitionReason};
+use crate::planner::PartitionChoice;
+use crate::principal::Principal;
 
 table! {
     /// One row per run.
@@ -43,7 +45,20 @@ table! {
         checks_failed: u32;
         state: RunState;
         transition_reason: RunTransitionReason;
-        trigger: Json<Trigger>;
+        /// Kind of the source.
+        source_type: String;
+        /// What made somebody or something ask.
+        source: Json<RunSource>;
+        /// The caller.
+        requested_by: Principal;
+        /// The caller's own id of the request.
+        request_id: Option<String>;
+        /// Which assets were asked for; empty if the tasks were given one by one, or are those of another run.
+        selection: String;
+        /// Which of their partitions, as they were asked for.
+        partitions: Json<PartitionChoice>;
+        /// Values of configuration fields as JSON texts.
+        config: Json<BTreeMap<String, String>>;
         labels: Json<BTreeMap<String, String>>;
         priority: i32;
         tasks_total: u32;
@@ -56,7 +71,7 @@ table! {
         started_at: Option<Timestamp>, unique;
         finished_at: Option<Timestamp>, unique;
         cancel_requested_at: Option<Timestamp>, unique;
-        cancel_actor: Option<String>;
+        cancelled_by: Option<Principal>;
         cancel_reason: Option<String>;
         /// Event that ended the run.
         finished_event_id: Option<EventId>, unique;

@@ -36,7 +36,7 @@ pub trait Row: Clone + PartialEq + Debug + Send + Sync + 'static {
     /// Identifies a row.
     type Key: Ord + Clone + Debug + Send + Sync;
 
-    /// What identifies this one.
+    /// The primary key of this row.
     fn key(&self) -> Self::Key;
     /// The event that last changed it.
     fn version(&self) -> EventId;

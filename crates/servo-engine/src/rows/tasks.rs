@@ -37,7 +37,7 @@ table! {
         attempt_id: Option<AttemptId>, unique;
         /// Attempts that count against `max_attempts`.
         failures: u32;
-        /// Attempts lost in a row without blame.
+        /// Consecutive attempts that were lost without counting against the limit.
         interruptions: u32;
         deps_total: u32;
         deps_satisfied_count: u32;
@@ -62,12 +62,12 @@ table! {
         /// The last error.
         error: Option<Json<Arc<TaskError>>>;
         error_code: Option<Name<ErrorCode>>;
-        /// What a worker reported after the task had been cancelled.
+        /// The outcome a worker reported after the task had been cancelled.
         late_outcome: Option<Name<Outcome>>;
         materialization_id: Option<MaterializationId>, unique;
-        /// What became of each asset.
+        /// The reported state of each asset.
         outputs: Option<Json<Arc<[OutputReport]>>>, unique;
-        /// What the newest attempt has used.
+        /// Resource usage of the newest attempt.
         usage: Option<Json<Usage>>, unique;
         /// The attempts that ended without ending it, oldest first.
         past_attempts: Option<Json<Vec<PastAttempt>>>;

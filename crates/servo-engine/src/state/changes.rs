@@ -1,18 +1,21 @@
-//! What changed since the compactor last asked. Bookkeeping beside the state: it takes no part in comparisons.
+//! Changes since the compactor last took them. Bookkeeping beside the state: it takes no part in comparisons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
 
 use super::Run;
+use super::shared::SharedVec;
 use super::task::SideRows;
+use crate::effect::Effect;
 use crate::event::TimerKind;
-use crate::rows::{AppendedRows, DeploymentRow, Discard};
+use crate::rows::{AppendedRows, DeploymentRow};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
-    /// Runs with a dirty row of any kind, each once.
-    pub(super) runs: Vec<RunId>,
+    /// Runs with a changed row of any kind.
+    pub(super) runs: BTreeMap<RunId, ChangedRun>,
     pub(super) outbox_gone: Vec<String>,
     pub(super) timers_gone: Vec<String>,
     /// Assets whose definition changed or was removed.
@@ -27,43 +30,37 @@ pub(crate) struct Changes {
     pub(crate) partition_sets: BTreeSet<String>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
-    /// What came to wait for review, or was reviewed.
+    /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
-    pub(crate) discards: Vec<Discard>,
     /// Ended runs that left memory.
-    pub(crate) ended: Vec<Run>,
+    pub(crate) ended: SharedVec<Arc<Run>>,
     /// New rows of tables whose rows are written once.
     pub(crate) appended: AppendedRows,
     /// Runs that ended since a step last asked.
     pub(super) just_ended: Vec<RunId>,
+    /// Effects without an acknowledgement that followed from what was folded since a step last asked.
+    pub(super) effects: Vec<Effect>,
+}
+
+/// What changed of a run; positions may be there more than once.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChangedRun {
+    pub(super) row: bool,
+    pub(super) tasks: Vec<u32>,
+    pub(super) edges: Vec<u32>,
 }
 
 impl Changes {
-    fn touch(&mut self, run: &Run) {
-        if !run.dirty && run.dirty_tasks.is_empty() && run.dirty_edges.is_empty() {
-            self.runs.push(run.id);
-        }
+    pub(crate) fn run(&mut self, run: RunId) {
+        self.runs.entry(run).or_default().row = true;
     }
 
-    pub(crate) fn run(&mut self, run: &mut Run) {
-        self.touch(run);
-        run.dirty = true;
+    pub(crate) fn task(&mut self, run: RunId, task: u32) {
+        self.runs.entry(run).or_default().tasks.push(task);
     }
 
-    pub(crate) fn task(&mut self, run: &mut Run, task: u32) {
-        self.touch(run);
-        let subject = &mut run.tasks[task as usize];
-        if !std::mem::replace(&mut subject.dirty, true) {
-            run.dirty_tasks.push(task);
-        }
-    }
-
-    pub(crate) fn edge(&mut self, run: &mut Run, edge: u32) {
-        self.touch(run);
-        let subject = &mut run.edges[edge as usize];
-        if !std::mem::replace(&mut subject.dirty, true) {
-            run.dirty_edges.push(edge);
-        }
+    pub(crate) fn edge(&mut self, run: RunId, edge: u32) {
+        self.runs.entry(run).or_default().edges.push(edge);
     }
 
     pub(crate) fn run_ended(&mut self, run: RunId) {
@@ -72,6 +69,19 @@ impl Changes {
 
     pub(crate) fn take_just_ended(&mut self) -> Vec<RunId> {
         std::mem::take(&mut self.just_ended)
+    }
+
+    /// What readers find here: ended runs that left memory and are not in the tables yet.
+    pub(crate) fn for_readers(&self) -> Self {
+        Self { ended: self.ended.clone(), ..Self::default() }
+    }
+
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
     }
 
     /// Notes the outbox and timer rows that a task no longer has.

@@ -1,21 +1,21 @@
-//! What is remembered of requests, so that the same one is not carried out twice (ADR-034).
+//! Keys of past requests, so that the same request is not carried out twice (ADR-034).
 //!
 //! Both indexes forget by the age of entries relative to the newest event, and by count; never by a clock.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use servo_core::{RunId, Timestamp};
+use servo_core::{Fingerprint, RunId, Timestamp};
 
 use crate::rows::{IdempotencyEntry, RunKeyEntry};
 
-/// Something remembered.
+/// An entry of a deduplication index.
 trait Entry: Copy {
     /// Bits of a cryptographic hash.
     fn key(&self) -> u128;
     fn at(&self) -> Timestamp;
 
-    /// The order in which entries are forgotten: by time, ties by key, so that it does not depend on how they came.
-    fn place(&self) -> (Timestamp, u128) {
+    /// The eviction order of entries: by time, ties by key, so that it does not depend on their arrival.
+    fn sort_key(&self) -> (Timestamp, u128) {
         (self.at(), self.key())
     }
 }
@@ -74,8 +74,8 @@ fn high_bits(key: u128) -> u64 {
 
 impl<E: Entry> Window<E> {
     fn restore(mut entries: Vec<E>) -> Self {
-        if !entries.is_sorted_by_key(Entry::place) {
-            entries.sort_unstable_by_key(Entry::place);
+        if !entries.is_sorted_by_key(Entry::sort_key) {
+            entries.sort_unstable_by_key(Entry::sort_key);
         }
         let mut loaded_index: Vec<(u64, u32)> =
             (0u32..).zip(&entries).map(|(at, entry)| (high_bits(entry.key()), at)).collect();
@@ -98,15 +98,15 @@ impl<E: Entry> Window<E> {
 
     fn insert(&mut self, entry: E) {
         if self.get(entry.key()).is_none() {
-            let place = self.recent_order.partition_point(|known| *known < entry.place());
-            self.recent_order.insert(place, entry.place());
+            let place = self.recent_order.partition_point(|known| *known < entry.sort_key());
+            self.recent_order.insert(place, entry.sort_key());
             self.recent.insert(entry.key(), entry);
         }
     }
 
-    fn forget(&mut self, before: Timestamp, limit: usize) {
+    fn evict(&mut self, before: Timestamp, limit: usize) {
         loop {
-            let loaded = self.loaded.get(self.loaded_from).map(Entry::place);
+            let loaded = self.loaded.get(self.loaded_from).map(Entry::sort_key);
             let recent = self.recent_order.front().copied();
             let Some(oldest) = loaded.into_iter().chain(recent).min() else { return };
             if oldest.0 >= before && self.len() <= limit {
@@ -129,7 +129,7 @@ impl<E: Entry> Window<E> {
     fn entries(&self) -> Vec<E> {
         let mut entries: Vec<E> = self.loaded[self.loaded_from..].to_vec();
         entries.extend(self.recent.values());
-        entries.sort_by_key(Entry::place);
+        entries.sort_by_key(Entry::sort_key);
         entries
     }
 }
@@ -139,17 +139,17 @@ impl<E: Entry> Window<E> {
 pub(crate) struct RunKeyIndex(Window<RunKeyEntry>);
 
 impl RunKeyIndex {
-    /// Prefix of the fingerprint the run was first asked for with.
-    pub(crate) fn get(&self, run: RunId) -> Option<u64> {
-        self.0.get(run.to_u128()).map(|entry| entry.fingerprint_prefix)
+    /// The fingerprint the run was first asked for with.
+    pub(crate) fn get(&self, run: RunId) -> Option<Fingerprint> {
+        self.0.get(run.to_u128()).map(|entry| Fingerprint::from_digest(entry.fingerprint))
     }
 
     pub(crate) fn insert(&mut self, entry: RunKeyEntry) {
         self.0.insert(entry);
     }
 
-    pub(crate) fn forget(&mut self, before: Timestamp, limit: usize) {
-        self.0.forget(before, limit);
+    pub(crate) fn evict(&mut self, before: Timestamp, limit: usize) {
+        self.0.evict(before, limit);
     }
 
     pub(crate) fn restore(entries: Vec<RunKeyEntry>) -> Self {
@@ -174,8 +174,8 @@ impl IdempotencyIndex {
         self.0.insert(entry);
     }
 
-    pub(crate) fn forget(&mut self, before: Timestamp, limit: usize) {
-        self.0.forget(before, limit);
+    pub(crate) fn evict(&mut self, before: Timestamp, limit: usize) {
+        self.0.evict(before, limit);
     }
 
     pub(crate) fn restore(entries: Vec<IdempotencyEntry>) -> Self {
@@ -203,10 +203,10 @@ mod tests {
         window.insert(entry(5, 99));
         assert_eq!(window.get(5), Some(&entry(5, 20)), "the first one counts");
         assert_eq!(window.entries(), [loaded[0], entry(9, 15), loaded[1], loaded[2]]);
-        window.forget(Timestamp::from_millis(16), 100);
+        window.evict(Timestamp::from_millis(16), 100);
         assert_eq!(window.entries(), [loaded[1], loaded[2]]);
         assert_eq!((window.get(7 << 64), window.get(9)), (None, None));
-        window.forget(Timestamp::EPOCH, 1);
+        window.evict(Timestamp::EPOCH, 1);
         assert_eq!(window.entries(), [loaded[2]]);
     }
 }

@@ -1,4 +1,4 @@
-//! What is deployed: the newest deployment, and every asset that ever was (ADR-057).
+//! Deployed definitions: the newest deployment, and every asset that was ever deployed (ADR-057).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -7,6 +7,7 @@ use servo_core::{AssetId, AssetKey, EventId, Timestamp};
 
 use crate::definitions::{AssetDef, Definitions, MANIFEST_VERSION, Manifest, ResourceDef};
 use crate::event::AssetsDeployed;
+use crate::principal::Principal;
 use crate::rows::{AssetDefinitionRow, DeploymentRow, Json};
 
 /// A deployment.
@@ -20,17 +21,17 @@ pub struct Deployment {
     pub time_zones: Arc<str>,
     /// Name of the project.
     pub project: String,
-    /// Who deployed it.
-    pub actor: String,
+    /// The author of the deployment.
+    pub principal: Principal,
     /// When.
     pub deployed_at: Timestamp,
     /// The event.
     pub event_id: EventId,
-    /// How many assets it has.
+    /// Number of assets.
     pub assets: u32,
-    /// How many of them were new or different.
+    /// Number of new or changed assets.
     pub upserted: u32,
-    /// How many assets it removed.
+    /// Number of removed assets.
     pub removed: u32,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Deployed {
     assets: BTreeMap<AssetKey, Defined>,
     /// How many are not removed.
     live: u32,
-    /// The deployed assets with everything that follows from them, once somebody has asked.
+    /// The validated definitions, computed on first use.
     checked: OnceLock<Option<Arc<Definitions>>>,
 }
 
@@ -74,7 +75,7 @@ impl Deployed {
         live.map(|(key, asset)| (key, &asset.definition, asset.id))
     }
 
-    /// What is deployed under a key now.
+    /// The current definition of an asset.
     pub(crate) fn get(&self, key: &AssetKey) -> Option<&Arc<AssetDef>> {
         self.assets.get(key).filter(|asset| asset.removed_at.is_none()).map(|asset| &asset.definition)
     }
@@ -89,7 +90,7 @@ impl Deployed {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
     }
 
-    /// What was deployed, as it was declared. Only the names of resources are known here.
+    /// Reassembles the deployed manifest. Only the names of resources are known here.
     fn manifest(&self) -> Manifest {
         let resources: BTreeSet<&String> =
             self.iter().flat_map(|(_, asset, _)| asset.resources.iter().chain(&asset.io)).collect();
@@ -114,7 +115,7 @@ impl Deployed {
         self.assets.get(key).map(|asset| asset.id)
     }
 
-    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId) {
+    pub(crate) fn deploy(&mut self, payload: &AssetsDeployed, at: Timestamp, by: EventId, who: &Principal) {
         self.checked.take();
         for asset in &payload.upsert {
             let defined = Defined {
@@ -144,7 +145,7 @@ impl Deployed {
             digest: payload.digest.clone(),
             time_zones: payload.time_zones.clone(),
             project: payload.project.clone(),
-            actor: payload.actor.clone(),
+            principal: who.clone(),
             deployed_at: at,
             event_id: by,
             assets: self.live,
@@ -159,7 +160,7 @@ impl Deployed {
             digest: deployment.digest.to_string(),
             time_zones: deployment.time_zones.to_string(),
             project: deployment.project.clone(),
-            actor: deployment.actor.clone(),
+            deployed_by: deployment.principal.clone(),
             assets: deployment.assets,
             assets_upserted: deployment.upserted,
             assets_removed: deployment.removed,
@@ -185,7 +186,7 @@ impl Deployed {
                 digest: row.digest.into(),
                 time_zones: row.time_zones.into(),
                 project: row.project,
-                actor: row.actor,
+                principal: row.deployed_by,
                 deployed_at: row.deployed_at,
                 event_id: row.row_version,
                 assets: row.assets,

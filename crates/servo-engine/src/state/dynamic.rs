@@ -6,6 +6,7 @@ use servo_core::{EventId, Timestamp};
 
 use super::RestoreError;
 use crate::event::DynamicPartitionsChanged;
+use crate::principal::Principal;
 use crate::rows::{DynamicPartitionRow, PartitionSetRow};
 
 /// The keys of every name, sorted, and beside them when each was added.
@@ -18,11 +19,11 @@ pub(crate) struct DynamicPartitions {
     sets: BTreeMap<String, Set>,
 }
 
-/// What is known of a name besides its keys. Stays when the last key is gone, so that change numbers go on.
+/// Metadata of a dynamic partition set. Stays when the last key is removed, so that change numbers continue.
 #[derive(Debug, Clone)]
 struct Set {
     number: u64,
-    actor: String,
+    principal: Principal,
     changed_at: Timestamp,
     version: EventId,
     /// When each key was added, and by which event: as many as there are keys.
@@ -55,18 +56,24 @@ impl DynamicPartitions {
     }
 
     /// Removes and adds keys; one that is there already stays as it was.
-    pub(crate) fn change(&mut self, change: &DynamicPartitionsChanged, at: Timestamp, by: EventId) {
+    pub(crate) fn change(
+        &mut self,
+        change: &DynamicPartitionsChanged,
+        at: Timestamp,
+        by: EventId,
+        who: &Principal,
+    ) {
         let keys = self.keys.entry(change.name.clone()).or_default();
         let set = self.sets.entry(change.name.clone()).or_insert_with(|| Set {
             number: 0,
-            actor: String::new(),
+            principal: who.clone(),
             changed_at: at,
             version: by,
             added_at: Vec::new(),
             added_by: Vec::new(),
         });
         set.number = change.number;
-        set.actor.clone_from(&change.actor);
+        set.principal.clone_from(who);
         set.changed_at = at;
         set.version = set.version.max(by);
 
@@ -116,7 +123,7 @@ impl DynamicPartitions {
             name: name.to_owned(),
             change_number: set.number,
             partitions: self.keys_of(name).len() as u64,
-            actor: set.actor.clone(),
+            changed_by: set.principal.clone(),
             changed_at: set.changed_at,
             row_version: set.version,
         })
@@ -131,7 +138,7 @@ impl DynamicPartitions {
             dynamic.keys.insert(row.name.clone(), Vec::new());
             let set = Set {
                 number: row.change_number,
-                actor: row.actor,
+                principal: row.changed_by,
                 changed_at: row.changed_at,
                 version: row.row_version,
                 added_at: Vec::new(),

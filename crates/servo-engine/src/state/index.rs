@@ -19,7 +19,7 @@ pub struct TaskRef {
     pub task: u32,
 }
 
-/// What a deadline is about.
+/// The subject of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Deadline {
     /// A task.
@@ -51,7 +51,7 @@ pub(crate) struct Keys {
 pub(crate) struct Index {
     /// Ready and not yet on the way to a queue.
     pub(crate) ready: BTreeSet<ReadyKey>,
-    /// What comes due when.
+    /// Deadlines in order of time.
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
@@ -100,7 +100,7 @@ impl Index {
     }
 }
 
-/// Keys of nothing: what a task has before it exists and after it is gone.
+/// The keys of a task that does not exist.
 pub(crate) const NO_KEYS: Keys = Keys { ready: None, deadline: None, unarmed: false, outstanding: false };
 
 pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings) -> Keys {

@@ -1,5 +1,4 @@
-//! What is known of the data of each partition: its newest good materialization, and how the last attempt ended
-//! (ADR-056).
+//! The status of each partition: its newest good materialization, and how the last attempt ended (ADR-056).
 //!
 //! An asset may have a million partitions, so each costs a slot of 80 bytes, an entry of an ordered index and its key.
 //! Code versions are interned: partitions made by the same code share its text.
@@ -67,12 +66,18 @@ impl Materialized {
         self.code_version
     }
 
-    /// The form of its data; none if nobody said.
+    /// The format of its data; none if it was not reported.
     pub fn format(&self) -> Option<DataFormat> {
         self.format
     }
 
-    /// What the worker called it.
+    /// Whether it has data that can be pointed at. A worker that said nothing of its form has stored none that is
+    /// known.
+    pub fn has_data(&self) -> bool {
+        self.format.is_some_and(|format| format != DataFormat::None)
+    }
+
+    /// Its id.
     pub fn id(&self) -> MaterializationId {
         MaterializationId::from_u128(u128::from_be_bytes(self.id))
     }
@@ -115,12 +120,12 @@ pub struct LastAttempt {
     pub event_id: EventId,
 }
 
-/// What is known of one partition, or of an asset without partitions.
+/// The status of one partition, or of an asset without partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PartitionStatus(Known);
+pub struct PartitionStatus(Facts);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Known {
+enum Facts {
     /// Attempted, never materialized.
     Attempted(Box<LastAttempt>),
     /// The last attempt is the materialization.
@@ -133,22 +138,22 @@ impl PartitionStatus {
     /// The newest good materialization.
     pub fn latest(&self) -> Option<&Materialized> {
         match &self.0 {
-            Known::Attempted(_) => None,
-            Known::Materialized(latest) => Some(latest),
-            Known::Since(known) => Some(&known.0),
+            Facts::Attempted(_) => None,
+            Facts::Materialized(latest) => Some(latest),
+            Facts::Since(known) => Some(&known.0),
         }
     }
 
     /// How the last attempt ended.
     pub fn last_attempt(&self) -> LastAttempt {
         match &self.0 {
-            Known::Attempted(last) => **last,
-            Known::Materialized(latest) => latest.attempt(),
-            Known::Since(known) => known.1,
+            Facts::Attempted(last) => **last,
+            Facts::Materialized(latest) => latest.attempt(),
+            Facts::Since(known) => known.1,
         }
     }
 
-    /// What people are shown.
+    /// The status shown to people.
     pub fn status(&self) -> DataStatus {
         match (self.latest(), self.last_attempt().outcome) {
             (None, AttemptOutcome::Succeeded | AttemptOutcome::Failed) => DataStatus::NeverMaterialized,
@@ -167,19 +172,19 @@ impl PartitionStatus {
 
     pub(super) fn of(latest: Option<Materialized>, last: LastAttempt) -> Self {
         Self(match latest {
-            None => Known::Attempted(Box::new(last)),
-            Some(latest) if latest.attempt() == last => Known::Materialized(latest),
-            Some(latest) => Known::Since(Box::new((latest, last))),
+            None => Facts::Attempted(Box::new(last)),
+            Some(latest) if latest.attempt() == last => Facts::Materialized(latest),
+            Some(latest) => Facts::Since(Box::new((latest, last))),
         })
     }
 }
 
-/// How many partitions of an asset are in which state. Partitions that nobody ever attempted are not counted.
+/// Number of partitions of an asset by status. Partitions that were never attempted are not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PartitionCounts {
     /// Attempted, never materialized.
     pub never: u64,
-    /// Materialized, and the last attempt was good.
+    /// Materialized, and the last attempt succeeded.
     pub materialized: u64,
     /// Materialized, and the last attempt failed.
     pub failing: u64,

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use servo_core::{EventId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
 
 use super::Task;
-use crate::event::Trigger;
+use super::shared::{SharedItems, SharedVec};
+use crate::event::RunSource;
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
+use crate::planner::PartitionChoice;
+use crate::principal::Principal;
 use crate::settings::Settings;
 
 /// An edge between two tasks of a run, by position.
@@ -17,27 +20,26 @@ pub struct Edge {
     pub upstream: u32,
     /// The task that waits.
     pub downstream: u32,
-    /// What became of it; set once.
+    /// Its resolution; set once.
     pub resolution: Option<Resolution>,
-    /// When.
+    /// The expiry.
     pub at: Option<Timestamp>,
     /// The upstream's attempt that decided it.
     pub attempt: Option<u32>,
     /// Newest event that changed it.
     pub version: EventId,
-    pub(crate) dirty: bool,
 }
 
-/// Who stopped a run, and why.
+/// The cancellation of a run: by whom, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancel {
-    /// When.
+    /// The expiry.
     pub at: Timestamp,
     /// Who.
-    pub actor: String,
+    pub principal: Principal,
     /// Why.
     pub reason: String,
-    /// Whether the run took too long, rather than somebody asking.
+    /// Whether the run timed out, rather than being cancelled by a user.
     pub timed_out: bool,
 }
 
@@ -82,7 +84,7 @@ pub struct Run {
     pub requested: EventId,
     /// Stable name of the request.
     pub key: Arc<str>,
-    /// What was asked for.
+    /// Hash of the request.
     pub fingerprint: Fingerprint,
     /// The plan it follows.
     pub plan: Option<PlanId>,
@@ -98,8 +100,18 @@ pub struct Run {
     pub state: RunState,
     /// Why it is there.
     pub reason: RunTransitionReason,
-    /// What started it.
-    pub trigger: Trigger,
+    /// What made somebody or something ask.
+    pub source: RunSource,
+    /// The caller.
+    pub requested_by: Principal,
+    /// The caller's own id of the request.
+    pub request_id: Option<Arc<str>>,
+    /// Which assets were asked for, as a selection.
+    pub selection: String,
+    /// Which of their partitions, as they were asked for.
+    pub partitions: PartitionChoice,
+    /// Values of configuration fields as JSON texts.
+    pub config: BTreeMap<String, String>,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
     /// Higher runs first.
@@ -116,25 +128,22 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
     /// Event that ended it.
     pub finished_event: Option<EventId>,
-    /// Who stopped it.
+    /// The cancellation, if there was one.
     pub cancel: Option<Cancel>,
     /// Newest event that changed it.
     pub version: EventId,
     /// Sorted by key.
-    pub tasks: Vec<Task>,
+    pub tasks: SharedItems<Task>,
     /// Sorted by upstream, then downstream.
-    pub edges: Vec<Edge>,
+    pub edges: SharedVec<Edge>,
     /// `edges[out_start[i]..out_start[i + 1]]` leave task `i`.
-    pub(crate) out_start: Vec<u32>,
-    pub(crate) dirty: bool,
-    pub(crate) dirty_tasks: Vec<u32>,
-    pub(crate) dirty_edges: Vec<u32>,
+    pub(crate) out_start: Arc<[u32]>,
 }
 
 impl Run {
     /// Position of a task.
     pub fn position(&self, key: &TaskKey) -> Option<u32> {
-        self.tasks.binary_search_by(|task| task.key.cmp(key)).ok().and_then(|i| u32::try_from(i).ok())
+        self.tasks.find_by(|task| task.key.cmp(key)).and_then(|i| u32::try_from(i).ok())
     }
 
     /// When it has taken too long.
@@ -160,14 +169,17 @@ impl Run {
         self.edges.iter().filter(move |e| e.downstream == task).map(|e| &self.tasks[e.upstream as usize])
     }
 
-    pub(crate) fn index_edges(&mut self) {
-        self.edges.sort_by_key(|e| (e.upstream, e.downstream));
-        self.out_start = vec![0; self.tasks.len() + 1];
-        for edge in &self.edges {
-            self.out_start[edge.upstream as usize + 1] += 1;
+    /// Sets the edges between its tasks, in any order.
+    pub(crate) fn set_edges(&mut self, mut edges: Vec<Edge>) {
+        edges.sort_by_key(|e| (e.upstream, e.downstream));
+        let mut out_start = vec![0; self.tasks.len() + 1];
+        for edge in &edges {
+            out_start[edge.upstream as usize + 1] += 1;
         }
-        for i in 1..self.out_start.len() {
-            self.out_start[i] += self.out_start[i - 1];
+        for i in 1..out_start.len() {
+            out_start[i] += out_start[i - 1];
         }
+        self.edges = edges.into_iter().collect();
+        self.out_start = out_start.into();
     }
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
 
+use super::changes::ChangedRun;
+use super::shared::{SharedItems, SharedVec};
 use super::{Cancel, Counts, RestoreError, Run, Task};
 use crate::event::{Progress, TimerKind};
 use crate::lifecycle::{Resolution, RunTransitionReason};
@@ -26,7 +28,13 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         checks_failed: run.checks_failed,
         state: run.state,
         transition_reason: run.reason,
-        trigger: Json(run.trigger.clone()),
+        source_type: run.source.kind().to_owned(),
+        source: Json(run.source.clone()),
+        requested_by: run.requested_by.clone(),
+        request_id: run.request_id.as_ref().map(ToString::to_string),
+        selection: run.selection.clone(),
+        partitions: Json(run.partitions.clone()),
+        config: Json(run.config.clone()),
         labels: Json(run.labels.clone()),
         priority: run.priority,
         tasks_total: run.tasks.len() as u32,
@@ -39,7 +47,7 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         started_at: run.started_at,
         finished_at: run.finished_at,
         cancel_requested_at: run.cancel.as_ref().map(|c| c.at),
-        cancel_actor: run.cancel.as_ref().map(|c| c.actor.clone()),
+        cancelled_by: run.cancel.as_ref().map(|c| c.principal.clone()),
         cancel_reason: run.cancel.as_ref().map(|c| c.reason.clone()),
         finished_event_id: run.finished_event,
         row_version: run.version,
@@ -165,22 +173,20 @@ impl Run {
 }
 
 /// The rows of a run that changed.
-pub(super) fn add_changed(delta: &mut Delta, run: &mut Run) {
-    if std::mem::take(&mut run.dirty) {
+pub(super) fn add_changed(delta: &mut Delta, run: &Run, mut changed: ChangedRun) {
+    if changed.row {
         delta.runs.push(run_row(run));
     }
-    let mut tasks = std::mem::take(&mut run.dirty_tasks);
-    tasks.sort_unstable();
-    for position in tasks {
-        run.tasks[position as usize].dirty = false;
+    changed.tasks.sort_unstable();
+    changed.tasks.dedup();
+    for position in changed.tasks {
         delta.tasks.push(task_row(run, position));
         delta.outbox.extend(outbox_row(run, position));
         delta.timers.extend(timer_row(run, position));
     }
-    let mut edges = std::mem::take(&mut run.dirty_edges);
-    edges.sort_unstable();
-    for position in edges {
-        run.edges[position as usize].dirty = false;
+    changed.edges.sort_unstable();
+    changed.edges.dedup();
+    for position in changed.edges {
         delta.edges.push(edge_row(run, position as usize));
     }
 }
@@ -218,7 +224,12 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         checks_failed: row.checks_failed,
         state: row.state,
         reason: row.transition_reason,
-        trigger: row.trigger.0,
+        source: row.source.0,
+        requested_by: row.requested_by,
+        request_id: row.request_id.map(Into::into),
+        selection: row.selection,
+        partitions: row.partitions.0,
+        config: row.config.0,
         labels: row.labels.0,
         priority: row.priority,
         counts: Counts {
@@ -234,17 +245,14 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         finished_event: row.finished_event_id,
         cancel: row.cancel_requested_at.map(|at| Cancel {
             at,
-            actor: row.cancel_actor.clone().unwrap_or_default(),
+            principal: row.cancelled_by.clone().unwrap_or_default(),
             reason: row.cancel_reason.clone().unwrap_or_default(),
             timed_out: row.transition_reason == RunTransitionReason::TimedOut,
         }),
         version: row.row_version,
-        tasks: Vec::with_capacity(row.tasks_total as usize),
-        edges: Vec::new(),
-        out_start: Vec::new(),
-        dirty: false,
-        dirty_tasks: Vec::new(),
-        dirty_edges: Vec::new(),
+        tasks: SharedItems::default(),
+        edges: SharedVec::default(),
+        out_start: [0].into(),
     })
 }
 
@@ -283,7 +291,6 @@ pub(super) fn restore_task(row: TaskRow) -> Task {
         outbox: None,
         timer: None,
         version: row.row_version,
-        dirty: false,
         key: row.task_key,
     }
 }

@@ -4,6 +4,7 @@
 //! Each function names every table: one that is forgotten does not compile.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 
@@ -11,9 +12,9 @@ use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, 
 use super::task::Outbox;
 use super::{
     Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer, Run, RunKeyIndex,
-    State, Statuses, TaskRef, index, run_rows,
+    State, Statuses, Task, TaskRef, index, run_rows,
 };
-use crate::rows::{Delta, EndedRows, GoneKeys, HotRows};
+use crate::rows::{Delta, EndedRows, HotRows, RemovedKeys};
 use crate::settings::Settings;
 
 /// Why rows are not a state.
@@ -24,7 +25,7 @@ pub struct RestoreError {
     pub table: &'static str,
     /// Primary key of the row.
     pub key: String,
-    /// What does not fit.
+    /// The inconsistency.
     pub problem: String,
 }
 
@@ -61,7 +62,7 @@ impl State {
         rows
     }
 
-    /// The state that [`State::rows`] came from.
+    /// Restores the state that [`State::rows`] was taken from.
     pub fn from_rows(
         tenant: TenantId,
         workspace: WorkspaceId,
@@ -86,8 +87,8 @@ impl State {
         } = rows;
         let mut state = State::new(tenant, workspace, settings);
         state.head = head;
-        state.definitions = Deployed::restore(deployments, asset_definitions);
-        state.dynamic = DynamicPartitions::restore(partition_sets, dynamic_partitions)?;
+        state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
+        state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
         state.run_keys = RunKeyIndex::restore(run_keys);
         state.idempotency = IdempotencyIndex::restore(idempotency);
         state.statuses = Statuses::restore(partition_status)?;
@@ -98,15 +99,18 @@ impl State {
             runs.insert(run.id, run);
         }
         let mut causes: Vec<(RunId, TaskKey, TaskKey)> = Vec::new();
+        let mut run_tasks: BTreeMap<RunId, Vec<Task>> = BTreeMap::new();
+        let mut run_edges: BTreeMap<RunId, Vec<Edge>> = BTreeMap::new();
         for row in tasks {
             if let Some(cause) = &row.caused_by {
                 causes.push((row.run_id, row.task_key.clone(), cause.clone()));
             }
-            let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?;
-            run.tasks.push(restore_task(row));
+            let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?.id;
+            run_tasks.entry(run).or_default().push(restore_task(row));
         }
-        for run in runs.values_mut() {
-            run.tasks.sort_by(|a, b| a.key.cmp(&b.key));
+        for (run, mut tasks) in run_tasks {
+            tasks.sort_by(|a, b| a.key.cmp(&b.key));
+            owner(&mut runs, "tasks", run, "")?.tasks = tasks.into_iter().collect();
         }
         for (run, task, cause) in causes {
             let run = owner(&mut runs, "tasks", run, task.as_str())?;
@@ -132,14 +136,13 @@ impl State {
                 at: row.satisfied_at,
                 attempt: row.satisfying_attempt,
                 version: row.row_version,
-                dirty: false,
             };
-            run.edges.push(edge);
+            run_edges.entry(run.id).or_default().push(edge);
         }
         for (id, mut run) in runs {
-            run.index_edges();
+            run.set_edges(run_edges.remove(&id).unwrap_or_default());
             if let Some(ended) = run.finished_event {
-                state.recent.insert((ended, id));
+                state.recent.insert((ended, id), ());
                 state.recent_tasks += run.tasks.len();
             }
             for position in 0..run.tasks.len() as u32 {
@@ -148,7 +151,7 @@ impl State {
             }
             let due = run.deadline(&state.settings);
             state.index.replace_deadline(Deadline::Run(id), None, due);
-            state.runs.insert(id, run);
+            state.runs.insert(id, Arc::new(run));
         }
         Ok(state)
     }
@@ -158,6 +161,7 @@ impl State {
 pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
+    state.changes.effects = changes.take_effects();
     let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
     let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
     let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
@@ -177,15 +181,14 @@ pub(super) fn take(state: &mut State) -> Delta {
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
-        gone: GoneKeys {
+        gone: RemovedKeys {
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
-            ..GoneKeys::default()
+            ..RemovedKeys::default()
         },
         ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
         appended: changes.appended,
-        discards: changes.discards,
     };
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {
@@ -199,9 +202,9 @@ pub(super) fn take(state: &mut State) -> Delta {
             None => delta.gone.quarantine.push(key),
         }
     }
-    for id in changes.runs {
-        if let Some(run) = state.runs.get_mut(&id) {
-            run_rows::add_changed(&mut delta, run);
+    for (id, changed) in changes.runs {
+        if let Some(run) = state.runs.get(&id) {
+            run_rows::add_changed(&mut delta, run, changed);
         }
     }
     for run in &changes.ended {

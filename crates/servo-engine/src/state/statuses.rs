@@ -10,21 +10,22 @@ use super::code_versions::CodeVersions;
 use super::partition_status::{
     LastAttempt, Materialization, Materialized, PartitionCounts, PartitionStatus, restore, row,
 };
+use super::shared::{SharedMap, SharedVec};
 use crate::rows::PartitionStatusRow;
 
 /// The partitions of one asset. Nothing is ever removed.
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
-    index: BTreeMap<Box<str>, u32>,
-    statuses: Vec<PartitionStatus>,
+    index: SharedMap<Box<str>, u32>,
+    statuses: SharedVec<PartitionStatus>,
     counts: PartitionCounts,
 }
 
 /// The partitions of all assets, deployed or not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Statuses {
-    assets: BTreeMap<AssetKey, AssetPartitions>,
+    assets: SharedMap<AssetKey, Arc<AssetPartitions>>,
     code_versions: CodeVersions,
 }
 
@@ -66,9 +67,9 @@ impl Statuses {
     ) -> bool {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
         if !self.assets.contains_key(asset) {
-            self.assets.insert(asset.clone(), AssetPartitions::default());
+            self.assets.insert(asset.clone(), Arc::default());
         }
-        let Some(asset) = self.assets.get_mut(asset) else { return false };
+        let Some(asset) = self.assets.get_mut(asset).map(Arc::make_mut) else { return false };
         let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
             asset.push(text(partition), PartitionStatus::of(latest, last));
             return true;
@@ -85,7 +86,7 @@ impl Statuses {
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
         let mut rows = Vec::with_capacity(self.assets.values().map(|asset| asset.statuses.len()).sum());
-        for (key, asset) in &self.assets {
+        for (key, asset) in self.assets.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
                 let partition = canonical(partition)
                     .map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
@@ -104,38 +105,37 @@ impl Statuses {
     }
 
     pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
-        let mut statuses = Self::default();
-        for asset in rows.chunk_by(|a, b| a.asset_key == b.asset_key) {
-            let known = statuses.assets.entry(asset[0].asset_key.clone()).or_default();
-            known.statuses.reserve(asset.len());
-            // Of keys in order the index is built at once, without room for more.
-            let mut index = Vec::with_capacity(asset.len());
-            for row in asset {
-                let status = restore(row, &mut statuses.code_versions)?;
-                *known.counts.of(status.status()) += 1;
-                index.push((Box::from(text(row.partition_key.as_ref())), known.position()));
-                known.statuses.push(status);
+        let mut code_versions = CodeVersions::default();
+        let mut assets =
+            BTreeMap::<AssetKey, (Vec<(Box<str>, u32)>, Vec<PartitionStatus>, PartitionCounts)>::new();
+        for row in rows {
+            if !assets.contains_key(&row.asset_key) {
+                assets.insert(row.asset_key.clone(), Default::default());
             }
-            if known.index.is_empty() {
-                known.index = index.into_iter().collect();
-            } else {
-                known.index.extend(index);
-            }
+            let Some((index, statuses, counts)) = assets.get_mut(&row.asset_key) else { continue };
+            let status = restore(&row, &mut code_versions)?;
+            *counts.of(status.status()) += 1;
+            index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
+            statuses.push(status);
         }
-        Ok(statuses)
+        let asset = |(key, (index, statuses, counts)): (AssetKey, (Vec<_>, Vec<_>, _))| {
+            let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
+            (key, Arc::new(AssetPartitions { index, statuses, counts }))
+        };
+        Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
     }
 }
 
 impl AssetPartitions {
-    fn position(&self) -> u32 {
-        u32::try_from(self.statuses.len()).expect("an asset has fewer than four billion partitions")
-    }
-
     fn push(&mut self, partition: &str, status: PartitionStatus) {
         *self.counts.of(status.status()) += 1;
-        self.index.insert(partition.into(), self.position());
+        self.index.insert(partition.into(), position(self.statuses.len()));
         self.statuses.push(status);
     }
+}
+
+fn position(len: usize) -> u32 {
+    u32::try_from(len).expect("an asset has fewer than four billion partitions")
 }
 
 /// The text by which a partition is found. That of a partition key is never empty.

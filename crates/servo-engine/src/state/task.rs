@@ -42,18 +42,18 @@ pub struct PastAttempt {
     pub attempt_id: AttemptId,
     /// Why it ended.
     pub reason: TransitionReason,
-    /// When a worker began it, if one did.
+    /// Start time, if a worker began it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
     /// When it ended.
     pub ended_at: Timestamp,
-    /// Who ran it.
+    /// The worker that ran it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<Arc<str>>,
-    /// What went wrong.
+    /// The error, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<TaskError>>,
-    /// What it has used.
+    /// Its resource usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
@@ -61,7 +61,7 @@ pub struct PastAttempt {
 /// One task of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// What it does.
+    /// Identity of the task: asset, partition, operation.
     pub key: TaskKey,
     /// How it runs.
     pub options: Arc<TaskOptions>,
@@ -69,7 +69,7 @@ pub struct Task {
     pub state: TaskState,
     /// Why it is there.
     pub reason: TransitionReason,
-    /// Since when it is there.
+    /// When it was created.
     pub transition_at: Timestamp,
     /// Number of the newest attempt; 0 before the first.
     pub attempt: u32,
@@ -77,7 +77,7 @@ pub struct Task {
     pub attempt_id: Option<AttemptId>,
     /// Attempts that count against `max_attempts`.
     pub failures: u32,
-    /// Attempts lost in a row without blame.
+    /// Consecutive attempts that were lost without counting against the limit.
     pub interruptions: u32,
     /// Edges into it.
     pub deps_total: u32,
@@ -95,36 +95,35 @@ pub struct Task {
     pub dispatched_at: Option<Timestamp>,
     /// When a worker began the newest attempt.
     pub started_at: Option<Timestamp>,
-    /// When the worker was last heard of.
+    /// The time of the last heartbeat.
     pub heartbeat_at: Option<Timestamp>,
     /// When it ended for good.
     pub finished_at: Option<Timestamp>,
-    /// When the next attempt may begin.
+    /// Start time of the next attempt.
     pub retry_at: Option<Timestamp>,
-    /// Who runs the newest attempt.
+    /// The worker that runs the newest attempt.
     pub worker: Option<Arc<str>>,
     /// How far the newest attempt is.
     pub progress: Option<Progress>,
     /// Position of the task whose failure this one was skipped for.
     pub caused_by: Option<u32>,
-    /// What went wrong last.
+    /// The last error.
     pub error: Option<Arc<TaskError>>,
-    /// What a worker reported after the task had been cancelled.
+    /// The outcome a worker reported after the task had been cancelled.
     pub late_outcome: Option<Outcome>,
-    /// What it produced.
+    /// The materialization that it produced.
     pub materialization: Option<MaterializationId>,
-    /// What became of each asset in the newest attempt that said so.
+    /// The state of each asset in the newest attempt that reported it.
     pub outputs: Arc<[OutputReport]>,
-    /// What that attempt has used.
+    /// The resource usage of that attempt.
     pub usage: Option<Usage>,
-    /// The attempts that ended without ending it, oldest first: all but the newest one, and that one too while it waits for
-    /// the next.
+    /// The attempts that ended without ending it, oldest first: all but the newest one, and that one too while it waits
+    /// for the next.
     pub past_attempts: Vec<PastAttempt>,
     pub(crate) outbox: Option<Outbox>,
     pub(crate) timer: Option<RetryTimer>,
     /// Newest event that changed it.
     pub version: EventId,
-    pub(crate) dirty: bool,
 }
 
 impl Task {
@@ -168,7 +167,6 @@ impl Task {
             outbox: None,
             timer: None,
             version,
-            dirty: false,
         }
     }
 
@@ -213,8 +211,7 @@ impl Task {
         self.timer
     }
 
-    /// The moment at which, if nothing is heard before, something must be done about it; and what kind of timer
-    /// that is.
+    /// The next timeout of the row, and the kind of its timer.
     pub fn deadline(&self, settings: &Settings) -> Option<(Timestamp, TimerKind)> {
         let (patience, kind) = match self.state {
             TaskState::Ready => (settings.outbox_retry_after, TimerKind::DispatchAck),
@@ -234,7 +231,7 @@ impl Task {
         self.waits_since().map(|since| (since.saturating_add(patience), kind))
     }
 
-    /// What a deadline that follows from the row is counted from: the newest thing that was heard of it.
+    /// The start of the timeout that applies to the row: the time of the last event or heartbeat.
     pub(crate) fn waits_since(&self) -> Option<Timestamp> {
         match self.state {
             TaskState::Ready => {
@@ -310,7 +307,7 @@ impl Task {
         }
     }
 
-    /// What identifies the outbox row and the timer row that belong to it.
+    /// The keys of the outbox row and the timer row that belong to it.
     pub(crate) fn side_rows(&self) -> SideRows {
         SideRows {
             outbox: self.outbox.map(|_| self.attempt),

@@ -1,7 +1,7 @@
 //! Invariants of a state. Pure: they read, and say what is wrong.
 //!
-//! [`check`] looks at every row, [`check_totals`] at the tasks of active runs alone, [`check_at_rest`] at what is left when
-//! there is nothing to do, [`absorbs`] at what two moments of the same workspace have in common.
+//! [`check`] looks at every row, [`check_totals`] at the tasks of active runs alone, [`check_at_rest`] at what is left
+//! when there is nothing to do, [`absorbs`] at what two moments of the same workspace have in common.
 
 mod absorb;
 mod data;
@@ -17,12 +17,12 @@ use std::fmt;
 
 use crate::state::State;
 
-/// Something that must hold and does not.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// What must hold.
+    /// The invariant.
     pub invariant: &'static str,
-    /// What was seen instead.
+    /// The observation that violates it.
     pub seen: String,
 }
 
@@ -49,7 +49,7 @@ fn same<T: PartialEq + fmt::Debug>(
     ensure(found == expected, invariant, || format!("{}: {found:?} instead of {expected:?}", about()))
 }
 
-/// What must be true of the state after every batch, whatever happened.
+/// Checks the invariants that hold after every batch.
 pub fn check(state: &State) -> Result<(), Violation> {
     check_totals(state)?;
     for run in state.runs() {

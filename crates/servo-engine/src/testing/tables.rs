@@ -1,4 +1,4 @@
-//! Tables that are kept up by deltas alone, as whoever writes them must.
+//! Tables that are maintained from deltas alone, as a writer must.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::partitions::{Block, DimMapping, MappingDef, Moment, PartitionSet};
+use servo_core::partitions::{Block, DimMapping, MappingDef, PartitionContext, PartitionSet};
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, PartitionKey, Partitions, Timestamp};
 
@@ -122,7 +122,7 @@ struct Resolver<'a> {
     definitions: Arc<Definitions>,
     /// The assets that it makes.
     positions: Vec<u32>,
-    at: Moment<'a>,
+    at: PartitionContext<'a>,
     partition: Option<PartitionKey>,
     block: Option<Block>,
     window: Option<(Timestamp, Timestamp)>,
@@ -132,7 +132,7 @@ impl<'a> Resolver<'a> {
     /// None if what it makes is not deployed, or has other partitions by now.
     fn new(state: &'a State, run: &Run, task: &'a Task) -> Option<Self> {
         let definitions = state.definitions.checked()?;
-        let at = Moment::new(run.created_at, state.dynamic_partitions());
+        let at = PartitionContext::new(run.created_at, state.dynamic_partitions());
         let positions: Vec<u32> =
             task.assets().map(|asset| definitions.position(&asset)).collect::<Option<_>>()?;
         let asset = definitions.asset(*positions.first()?);

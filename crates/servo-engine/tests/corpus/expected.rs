@@ -1,4 +1,4 @@
-//! What the files of `corpus/v1/` say.
+//! The expected contents of the files in `corpus/v1/`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,14 +10,15 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
 use servo_engine::event::{
     AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, PlanCreated,
-    RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued,
-    TimerFired, TimerKind, TimerRequested,
+    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    TimerEnqueued, TimerFired, TimerKind, TimerRequested,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
+use servo_engine::planner::PartitionChoice;
 use servo_engine::{
     DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Outcome, OutputState, PieceRead,
-    PiecesRead, Progress, Provenance, RetryPolicy, TaskError, TaskOptions, Trigger,
+    PiecesRead, Progress, Provenance, RetryPolicy, RunSource, TaskError, TaskOptions,
 };
 
 use super::AT;
@@ -69,20 +70,34 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
     match kind {
         EventKind::Unknown => vec![],
         EventKind::RunRequested => {
-            let trigger = Trigger::Manual { actor: "zoë@example.org".to_owned() };
             let bare = RunRequested {
                 run_key: "daily:2025-01-15".into(),
                 run_id,
                 request_fingerprint: fingerprint("a"),
-                trigger,
+                source: RunSource::Manual,
+                selection: String::new(),
+                partitions: PartitionChoice::default(),
+                config: BTreeMap::new(),
                 priority: 0,
                 labels: BTreeMap::new(),
+                request_id: None,
             };
             let labels = [("team".to_owned(), "ops \"one\"".to_owned())].into();
-            vec![
-                EventData::RunRequested(bare.clone()),
-                EventData::RunRequested(RunRequested { priority: -5, labels, ..bare }),
-            ]
+            let full = RunRequested {
+                source: RunSource::Schedule { id: "nightly".into(), tick: AT },
+                selection: "+raw.events or tag:größe".to_owned(),
+                partitions: PartitionChoice {
+                    keys: vec!["2025-01-15".to_owned()],
+                    ranges: vec!["2025-01-01..2025-01-07".to_owned()],
+                    latest: true,
+                },
+                config: [("limit".to_owned(), "1.50".to_owned())].into(),
+                priority: -5,
+                labels,
+                request_id: Some("6f1c".into()),
+                ..bare.clone()
+            };
+            vec![EventData::RunRequested(bare), EventData::RunRequested(full)]
         }
         EventKind::PlanCreated => {
             let plan = plan_of(vec![
@@ -107,13 +122,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             }),
         ],
         EventKind::RunCancelRequested => {
-            let bare = RunCancelRequested {
-                run_id,
-                actor: "me".to_owned(),
-                reason: String::new(),
-                force: false,
-                silent_since: None,
-            };
+            let bare = RunCancelRequested { run_id, reason: String::new(), force: false, silent_since: None };
             let reason = "wrong day\nof the week".to_owned();
             let full = RunCancelRequested { reason, force: true, ..bare.clone() };
             vec![EventData::RunCancelRequested(bare), EventData::RunCancelRequested(full)]
@@ -273,7 +282,6 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 digest: "sha256:00ff".into(),
                 time_zones: "2026e".into(),
                 project: "shop".to_owned(),
-                actor: "zoë@example.org".to_owned(),
                 upsert: vec![asset(1, full), asset(2, plain)],
                 removed: vec![],
             };
@@ -292,7 +300,6 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::DynamicPartitionsChanged(DynamicPartitionsChanged {
                     name: "customers".to_owned(),
                     number,
-                    actor: "zoë@example.org".to_owned(),
                     added: added.iter().map(|key| (*key).to_owned()).collect(),
                     removed: removed.iter().map(|key| (*key).to_owned()).collect(),
                 })
@@ -308,7 +315,6 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::MaterializationApproved(MaterializationApproved {
                     asset_key: asset(),
                     materialization_id: materialization_of(attempt_id),
-                    actor: "zoë@example.org".to_owned(),
                     reason: reason.to_owned(),
                 })
             };
@@ -319,11 +325,16 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 EventData::MaterializationRejected(MaterializationRejected {
                     asset_key: asset(),
                     materialization_id: materialization_of(attempt_id),
-                    actor: "zoë@example.org".to_owned(),
                     reason: reason.to_owned(),
                 })
             };
             vec![review(""), review("rows are missing")]
+        }
+        EventKind::MaterializationReleased => {
+            vec![EventData::MaterializationReleased(MaterializationReleased {
+                asset_key: asset(),
+                materialization_id: materialization_of(attempt_id),
+            })]
         }
     }
 }
@@ -332,7 +343,7 @@ fn asset() -> AssetKey {
     AssetKey::new("raw", "events").expect("an asset")
 }
 
-/// What kinds that were there before came to say later, each in a file of its own.
+/// Later additions to existing kinds of events, each in a file of its own.
 pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     let run_id = run();
     let retried = |from_failure| {
@@ -340,9 +351,13 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             run_key: "retry:1".into(),
             run_id,
             request_fingerprint: fingerprint("c"),
-            trigger: Trigger::Retry { actor: "me".to_owned(), of: RunId::from_u128(7), from_failure },
+            source: RunSource::Retry { of: RunId::from_u128(7), from_failure },
+            selection: String::new(),
+            partitions: PartitionChoice::default(),
+            config: BTreeMap::new(),
             priority: 0,
             labels: BTreeMap::new(),
+            request_id: None,
         })
     };
     let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
@@ -356,7 +371,6 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
         run_id,
-        actor: "me".to_owned(),
         reason: "stuck".to_owned(),
         force: true,
         silent_since: Some(AT),

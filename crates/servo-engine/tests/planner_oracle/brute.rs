@@ -1,4 +1,4 @@
-//! What a selection and a request mean, found by looking at every partition again and again until nothing is added.
+//! A brute-force oracle: resolves a selection and a request by visiting every partition until nothing is added.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ pub(crate) enum Select {
     One(usize),
     All,
     Tagged,
-    Reach { up: Option<u32>, down: Option<u32>, of: Box<Select> },
+    Neighbours { up: Option<u32>, down: Option<u32>, of: Box<Select> },
     Not(Box<Select>),
     And(Vec<Select>),
     Or(Vec<Select>),
@@ -26,7 +26,7 @@ impl Select {
             Self::One(asset) => format!("n.{}", name(*asset)),
             Self::All => "*".to_owned(),
             Self::Tagged => "tag:t".to_owned(),
-            Self::Reach { up, down, of } => {
+            Self::Neighbours { up, down, of } => {
                 let up = up.as_ref().map_or_else(String::new, |up| format!("{}+", steps(up)));
                 let down = down.as_ref().map_or_else(String::new, |down| format!("+{}", steps(down)));
                 format!("{up}({}){down}", of.text())
@@ -42,7 +42,9 @@ impl Select {
         let turned = |parts: &[Self]| parts.iter().rev().map(Self::turned).collect();
         match self {
             Self::One(_) | Self::All | Self::Tagged => self.clone(),
-            Self::Reach { up, down, of } => Self::Reach { up: *up, down: *down, of: Box::new(of.turned()) },
+            Self::Neighbours { up, down, of } => {
+                Self::Neighbours { up: *up, down: *down, of: Box::new(of.turned()) }
+            }
             Self::Not(part) => Self::Not(Box::new(part.turned())),
             Self::And(parts) => Self::And(turned(parts)),
             Self::Or(parts) => Self::Or(turned(parts)),
@@ -52,7 +54,7 @@ impl Select {
     fn has_reach(&self) -> bool {
         match self {
             Self::One(_) | Self::All | Self::Tagged | Self::Not(_) => false,
-            Self::Reach { .. } => true,
+            Self::Neighbours { .. } => true,
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::has_reach),
         }
     }
@@ -134,7 +136,7 @@ fn existing(dim: &Dim, slots: Vec<usize>) -> Option<Vec<usize>> {
     (!there.is_empty()).then_some(there)
 }
 
-/// What a text means to an asset; `Err(true)` if it names other dimensions.
+/// The partitions that a text names for an asset; `Err(true)` if it names other dimensions.
 fn read(asset: &Asset, text: &Text) -> Result<Vec<Part>, bool> {
     let timed = asset.dims.iter().position(|dim| dim.offset.is_some());
     let with = |position: usize, slots: Vec<usize>| {
@@ -174,7 +176,7 @@ fn read(asset: &Asset, text: &Text) -> Result<Vec<Part>, bool> {
     }
 }
 
-/// What an asset that lacks the region understands of a date and a region.
+/// The partitions that a date and a region name for an asset without the region.
 fn read_part(asset: &Asset, text: &Text) -> Option<Vec<Part>> {
     let Text::Both(day, _) = text else { return None };
     let [dim] = asset.dims.as_slice() else { return None };
@@ -191,7 +193,7 @@ fn latest(asset: &Asset) -> Vec<Part> {
     product(&asset.dims.iter().map(along).collect::<Vec<_>>())
 }
 
-/// What is meant of an asset: partitions, and whether partitions led there.
+/// The selected partitions of an asset, and whether partitions led there.
 type Meaning = BTreeMap<usize, (BTreeSet<Part>, bool)>;
 
 pub(crate) struct Brute<'w> {
@@ -251,7 +253,7 @@ impl Brute<'_> {
         Some(tasks)
     }
 
-    /// What is made at once with an asset: all outputs of its function, or those that are wanted.
+    /// The outputs made together with an asset: all of its function, or those that are wanted.
     fn outputs(&self, asset: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<usize> {
         let this = &self.assets[asset];
         let others = (0..self.assets.len()).filter(|other| self.assets[*other].function == this.function);
@@ -304,7 +306,7 @@ impl Brute<'_> {
                 let parts: Vec<_> = parts.iter().map(|part| self.matching(part)).collect();
                 all().filter(|asset| parts.iter().all(|part| part.contains(asset))).collect()
             }
-            Select::Reach { up, down, of } => {
+            Select::Neighbours { up, down, of } => {
                 let start = self.matching(of);
                 let reads = |from: usize, to: usize| self.assets[from].deps.iter().any(|dep| dep.of == to);
                 let up = up.map(|steps| self.within(&start, steps, reads)).unwrap_or_default();
@@ -356,7 +358,7 @@ impl Brute<'_> {
                 all.retain(|asset, _| keep.contains(asset));
                 all
             }
-            Select::Reach { up, down, of } => {
+            Select::Neighbours { up, down, of } => {
                 let start = self.meaning(of, asked, spoken_of);
                 let mut all = start.clone();
                 if let Some(steps) = up {

@@ -270,7 +270,7 @@ pub(crate) fn product(lists: &[Vec<usize>]) -> Vec<Part> {
     parts
 }
 
-/// What one partition of `down` reads of `up`, and whether something that it must read does not exist.
+/// The partitions of `up` that one partition of `down` reads, and whether one that it must read does not exist.
 pub(crate) fn reads(map: &Map, down: &Asset, part: &Part, up: &Asset) -> (Vec<Part>, bool) {
     let mut is_missing = false;
     let mut lists = Vec::new();

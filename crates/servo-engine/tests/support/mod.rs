@@ -8,11 +8,13 @@ use servo_core::{
     AssetId, AssetKey, EventId, MaterializationId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::AssetDef;
-use servo_engine::event::{AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected};
+use servo_engine::event::{
+    AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+};
 use servo_engine::{
-    Attempt, CancelRun, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan, Refusal, Reply, Report,
-    Run, RunState, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TriggerRun,
-    Verdict,
+    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan,
+    Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
+    TaskOptions, TaskRequest, TaskState, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -74,10 +76,10 @@ pub(crate) fn event(data: EventData, at: Timestamp, number: u64) -> Event {
         ),
         at,
         source: "test".into(),
+        principal: Principal::user("me"),
         tenant: tenant(),
         workspace: workspace(),
         idempotency_key: data.idempotency_key(),
-        correlation: None,
         causation: None,
         data,
     }
@@ -90,6 +92,8 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     pub(crate) run: RunId,
     pub(crate) log: Vec<Vec<Event>>,
+    /// All that steps have asked for, in order.
+    pub(crate) effects: Vec<Effect>,
 }
 
 impl World {
@@ -99,6 +103,7 @@ impl World {
             now: START,
             run: RunId::from_u128(0),
             log: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
@@ -114,6 +119,7 @@ impl World {
         if !step.events.is_empty() {
             self.log.push(step.events.clone());
         }
+        self.effects.extend(step.effects.iter().cloned());
         step
     }
 
@@ -123,17 +129,22 @@ impl World {
 
     pub(crate) fn trigger(&mut self, command: TriggerRun) -> RunId {
         let reply = self.ask(Input::Trigger(command));
-        let Ok(Reply::Run { run_id, .. }) = reply else { panic!("not triggered: {reply:?}") };
+        let Ok(Reply::Run(RunReply { run_id, .. })) = reply else { panic!("not triggered: {reply:?}") };
         self.run = run_id;
         run_id
     }
 
-    /// Lets time pass; nothing else happens.
+    /// Files to remove that were asked for since the last call.
+    pub(crate) fn discards(&mut self) -> Vec<Discard> {
+        discards(std::mem::take(&mut self.effects))
+    }
+
+    /// Advances the clock without a step.
     pub(crate) fn wait(&mut self, seconds: u64) {
         self.now = self.now.saturating_add(servo_core::Millis::from_secs(seconds));
     }
 
-    /// Lets time pass, then lets the engine look.
+    /// Advances the clock, then steps the engine.
     pub(crate) fn pass(&mut self, seconds: u64) -> Step {
         self.wait(seconds);
         self.step(&[])
@@ -199,7 +210,7 @@ impl World {
     pub(crate) fn cancel(&mut self, force: bool) -> Result<Reply, Refusal> {
         self.ask(Input::Cancel(CancelRun {
             run_id: self.run,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: "enough".to_owned(),
             force,
         }))
@@ -209,6 +220,12 @@ impl World {
     pub(crate) fn events(&self) -> Vec<Event> {
         self.log.iter().flatten().cloned().collect()
     }
+}
+
+/// Files to remove, of all that is asked for.
+pub(crate) fn discards(effects: Vec<Effect>) -> Vec<Discard> {
+    let discard = |effect| if let Effect::Discard(discard) = effect { Some(discard) } else { None };
+    effects.into_iter().filter_map(discard).collect()
 }
 
 /// Folds events one by one into an empty state.
@@ -235,31 +252,36 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
     EventData::DynamicPartitionsChanged(servo_engine::event::DynamicPartitionsChanged {
         name: "customers".to_owned(),
         number,
-        actor: "me".to_owned(),
         added: vec![format!("customer {number}")],
         removed: vec![],
     })
 }
 
-/// The review of something that nobody put aside.
+/// The review of a materialization that is not in quarantine.
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");
     let materialization_id = MaterializationId::from_parts(1, 1);
-    let (actor, reason) = ("me".to_owned(), String::new());
+    let reason = String::new();
     match verdict {
         Verdict::Approve => EventData::MaterializationApproved(MaterializationApproved {
             asset_key,
             materialization_id,
-            actor,
             reason,
         }),
         Verdict::Reject => EventData::MaterializationRejected(MaterializationRejected {
             asset_key,
             materialization_id,
-            actor,
             reason,
         }),
     }
+}
+
+/// The release of something that nobody put aside.
+pub(crate) fn released() -> EventData {
+    EventData::MaterializationReleased(MaterializationReleased {
+        asset_key: AssetKey::new("t", "a").expect("an asset"),
+        materialization_id: MaterializationId::from_parts(1, 1),
+    })
 }
 
 /// An asset of namespace `t`, as a manifest declares it.
@@ -280,7 +302,6 @@ pub(crate) fn deployed(number: u64) -> EventData {
         digest: format!("sha256:{number}").into(),
         time_zones: "2026e".into(),
         project: "tests".to_owned(),
-        actor: "me".to_owned(),
         upsert: vec![DeployedAsset::new(id, definition("a", "1")).expect("a valid key")],
         removed: vec![],
     })

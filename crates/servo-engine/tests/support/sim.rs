@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
-use servo_engine::controllers::dispatcher;
 use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::effect;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode, Event, EventData,
-    Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError,
-    TaskOptions, TaskRequest, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Change, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode,
+    Event, EventData, Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply,
+    RunRequest, Settings, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 
 use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
@@ -23,17 +23,17 @@ use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
 pub(crate) type Graph = Vec<(u16, u8)>;
 
 /// One thing that happens: what, to whom, how much.
-pub(crate) type Act = (u8, u16, u8);
+pub(crate) type Action = (u8, u16, u8);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Story {
+pub(crate) struct History {
     graphs: Vec<Graph>,
-    acts: Vec<Act>,
+    acts: Vec<Action>,
     slots: u32,
     pub(crate) recent_runs: usize,
 }
 
-pub(crate) fn stories() -> impl Strategy<Value = Story> {
+pub(crate) fn stories() -> impl Strategy<Value = History> {
     let graph = prop::collection::vec((any::<u16>(), any::<u8>()), 1..=12);
     (
         prop::collection::vec(graph, 1..=4),
@@ -41,7 +41,7 @@ pub(crate) fn stories() -> impl Strategy<Value = Story> {
         1..6u32,
         0..3usize,
     )
-        .prop_map(|(graphs, acts, slots, recent_runs)| Story { graphs, acts, slots, recent_runs })
+        .prop_map(|(graphs, acts, slots, recent_runs)| History { graphs, acts, slots, recent_runs })
 }
 
 pub(crate) fn plan_for(graph: &Graph) -> Plan {
@@ -82,23 +82,25 @@ pub(crate) struct Sim {
     pub(crate) now: Timestamp,
     plans: Vec<Plan>,
     pub(crate) runs: Vec<RunId>,
-    /// What queues hold, including what was delivered already: they may deliver again.
+    /// Messages in the queues, including delivered ones: they may be delivered again.
     queue: Vec<Attempt>,
-    /// What workers believe they run.
+    /// Attempts that workers believe they run.
     running: Vec<Attempt>,
-    /// Everything sent so far: any of it may come again.
+    /// All inputs sent so far: any of them may be sent again.
     sent: Vec<Input>,
     waiting: Vec<Input>,
     pub(crate) log: Vec<Vec<Event>>,
     pub(crate) deltas: Vec<Delta>,
+    /// On files, in order.
+    pub(crate) effects: Vec<Effect>,
     /// The state as it was some steps ago.
     before: State,
-    /// What happened on the way, by name.
+    /// Names of the cases covered so far.
     pub(crate) seen: BTreeSet<String>,
 }
 
 impl Sim {
-    pub(crate) fn new(story: &Story) -> Self {
+    pub(crate) fn new(story: &History) -> Self {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 3,
@@ -122,12 +124,13 @@ impl Sim {
             waiting: Vec::new(),
             log: Vec::new(),
             deltas: Vec::new(),
+            effects: Vec::new(),
             seen: BTreeSet::new(),
         }
     }
 
-    /// Plays the story, then lets everything go well until nothing is left to do.
-    pub(crate) fn play(story: &Story) -> Self {
+    /// Plays the history, then continues without faults until nothing is left to do.
+    pub(crate) fn play(story: &History) -> Self {
         let mut sim = Self::new(story);
         for act in &story.acts {
             sim.act(*act);
@@ -140,7 +143,7 @@ impl Sim {
         self.engine.state().settings().clone()
     }
 
-    fn act(&mut self, (what, whom, how): Act) {
+    fn act(&mut self, (what, whom, how): Action) {
         let pick = |len: usize| (len > 0).then(|| usize::from(whom) % len);
         let input = match what % 32 {
             0..=2 => pick(self.plans.len()).map(|i| self.request(i, how)),
@@ -175,7 +178,7 @@ impl Sim {
             26 if how % 6 == 0 => pick(self.runs.len()).map(|i| {
                 Input::Cancel(CancelRun {
                     run_id: self.runs[i],
-                    actor: "me".to_owned(),
+                    caller: Caller::user("me"),
                     reason: String::new(),
                     force: how % 4 == 0,
                 })
@@ -221,21 +224,17 @@ impl Sim {
     }
 
     fn request(&self, i: usize, how: u8) -> Input {
-        let trigger = Trigger::Manual { actor: "me".to_owned() };
         // Now and then the same key with another priority: a conflict, unless it comes first.
         let priority = i32::from(how.is_multiple_of(4));
         let timeout = (i % 2 == 1).then_some(Millis::from_minutes(90));
-        Input::Trigger(TriggerRun::with(
-            format!("key-{i}").into(),
+        Input::Trigger(TriggerRun::of_tasks(
+            format!("key-{i}"),
             self.plans[i].clone(),
-            trigger,
-            priority,
-            BTreeMap::new(),
-            timeout,
+            RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
         ))
     }
 
-    /// What waits for review is approved or rejected; now and then something that does not wait.
+    /// Approves or rejects a quarantined materialization; now and then one that is not in quarantine.
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
         let waiting: Vec<_> = self.engine.state().quarantine().collect();
         let row = waiting.get(usize::from(whom) % waiting.len().max(1))?;
@@ -244,7 +243,7 @@ impl Sim {
             asset: row.asset_key.clone(),
             materialization_id: stranger.unwrap_or(row.materialization_id),
             verdict: if how & 32 == 0 { Verdict::Approve } else { Verdict::Reject },
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
         }))
     }
@@ -300,8 +299,21 @@ impl Sim {
             .collect()
     }
 
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
+                Effect::Release(release) => self.waiting.push(Input::Released(release)),
+                Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
+                    self.effects.push(effect)
+                }
+            }
+        }
+    }
+
     fn hand_out(&mut self) {
-        self.queue.extend(dispatcher::outstanding(self.engine.state()).into_iter().map(|d| d.attempt));
+        let effects = effect::unfinished(self.engine.state());
+        self.carry_out(effects);
     }
 
     pub(crate) fn flush(&mut self) {
@@ -310,15 +322,17 @@ impl Sim {
         assert_eq!(step.replies.len(), inputs.len());
         for (input, reply) in inputs.iter().zip(&step.replies) {
             match (input, reply) {
-                (Input::Trigger(_), Ok(Reply::Run { run_id, accepted: Some(_) })) => self.runs.push(*run_id),
-                (Input::Started(attempt, _), Ok(Reply::Accepted { .. })) => {
+                (Input::Trigger(_), Ok(Reply::Run(RunReply { run_id, accepted: Some(_) }))) => {
+                    self.runs.push(*run_id)
+                }
+                (Input::Started(attempt, _), Ok(Reply::Change(Change::Accepted { .. }))) => {
                     self.running.push(attempt.clone());
                 }
                 _ => {}
             }
         }
-        self.queue.extend(step.effects.iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt.clone()));
         self.note(&step);
+        self.carry_out(step.effects);
         if !step.events.is_empty() {
             self.log.push(step.events);
         }
@@ -340,7 +354,9 @@ impl Sim {
         }
         for reply in &step.replies {
             self.seen.insert(match reply {
-                Ok(reply) => format!("{reply:?}").split([' ', '{']).next().unwrap_or_default().to_owned(),
+                Ok(Reply::Run(_)) => "Run".to_owned(),
+                Ok(Reply::Heartbeat(_)) => "Heartbeat".to_owned(),
+                Ok(reply) => format!("{reply:?}").split([' ', ')']).next().unwrap_or_default().to_owned(),
                 Err(refusal) => {
                     format!("{refusal:?}").split([' ', '{']).next().unwrap_or_default().to_owned()
                 }
@@ -372,9 +388,10 @@ impl Sim {
     }
 
     /// Faults are over: queues hold what they should, workers answer, time passes. Everything must end.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_to_rest(&mut self) {
         for _ in 0..600 {
             if self.engine.state().active_runs() == 0 {
+                self.flush();
                 return;
             }
             self.queue.clear();
@@ -415,7 +432,7 @@ fn deploy(whom: u16) -> Input {
         digest: digest.into(),
         project: "sim".to_owned(),
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
@@ -426,7 +443,7 @@ fn change_partitions(whom: u16, how: u8) -> Input {
         name: format!("set {}", whom % 2),
         add: keys(how),
         remove: keys(how >> 4),
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     };
     match whom % 16 {
         0 => change.add.push(String::new()),

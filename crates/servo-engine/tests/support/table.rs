@@ -1,5 +1,7 @@
 //! Aligned text tables for snapshots.
 
+use servo_engine::{Change, Finish, HeartbeatReply, RunReply};
+
 /// One line per row, columns as wide as their widest cell.
 pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -12,7 +14,7 @@ pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What the fold did, in a word: the new state, `applied` where the state stays, or why it was ignored.
+/// The fold's outcome in one word: the new state, `applied` where the state stays, or why it was ignored.
 pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
     applied: servo_engine::Applied,
     before: S,
@@ -39,22 +41,25 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
     }
 }
 
-/// What `step` answered, in a word.
+/// The reply of `step` in one word.
 pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refusal>) -> String {
     use servo_engine::{Refusal, Reply};
     match reply {
-        Ok(Reply::Run { accepted: Some(_), .. }) => "new run".to_owned(),
-        Ok(Reply::Run { accepted: None, .. }) => "same run".to_owned(),
-        Ok(Reply::Accepted { .. }) => "accepted".to_owned(),
-        Ok(Reply::Duplicate) => "duplicate".to_owned(),
-        Ok(Reply::Heartbeat { should_cancel: false }) => "go on".to_owned(),
-        Ok(Reply::Heartbeat { should_cancel: true }) => "should cancel".to_owned(),
-        Ok(Reply::Late) => "late".to_owned(),
+        Ok(Reply::Run(RunReply { accepted: Some(_), .. })) => "new run".to_owned(),
+        Ok(Reply::Run(RunReply { accepted: None, .. })) => "same run".to_owned(),
+        Ok(Reply::Change(Change::Accepted { .. }) | Reply::Finish(Finish::Accepted { .. })) => {
+            "accepted".to_owned()
+        }
+        Ok(Reply::Change(Change::Duplicate) | Reply::Finish(Finish::Duplicate)) => "duplicate".to_owned(),
+        Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: false })) => "go on".to_owned(),
+        Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: true })) => "should cancel".to_owned(),
+        Ok(Reply::Finish(Finish::Late)) => "late".to_owned(),
         Ok(Reply::Done) => "done".to_owned(),
         Err(refusal) => {
             let what = match refusal {
                 Refusal::UnknownRun { .. } => "no run",
                 Refusal::UnknownTask { .. } => "no task",
+                Refusal::StalePlan(_) => "stale plan",
                 Refusal::RunKeyConflict { .. } => "key conflict",
                 Refusal::RunEnded { .. } => "run ended",
                 Refusal::ForceTooSoon { .. } => "too soon",

@@ -1,4 +1,4 @@
-//! Where a rebuild is, so that a killed one goes on.
+//! Checkpoints of a rebuild, so that a killed one can resume.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) const NAME: &str = "rebuild/orchestration.json";
 /// Rows that went to history by table, to compare with what the files say.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-/// Everything a rebuild needs to go on.
+/// The progress of a rebuild, from which it can continue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Checkpoint {
     pub(crate) schema_version: u64,

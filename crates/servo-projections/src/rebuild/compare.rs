@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::files::Files;
+use crate::immutable::{Cursor, history_key};
 use crate::manifest::Manifest;
-use crate::settled::{Cursor, history_key};
 use crate::table::StoredRow;
 
 /// Differing keys shown per table.
@@ -102,7 +102,7 @@ impl Digests {
         // What has been found stays, without its sort key: a second copy is no surprise.
         let mut rows: HashMap<u128, (u128, Option<EventId>)> =
             expected.into_iter().map(|(id, (row, sort_key))| (id, (row, Some(sort_key)))).collect();
-        for file in manifest.settled(R::TABLE) {
+        for file in manifest.immutable(R::TABLE) {
             let mut cursor = Cursor::<R>::open(files, file).await?;
             while let Some(row) = cursor.next().await? {
                 let Some(id) = id(&row) else { continue };

@@ -9,7 +9,7 @@ use servo_store::{Log, Record};
 
 use super::checkpoint::{Checkpoint, Counts};
 use super::report::{Phase, Progress, RebuildReport};
-use super::{RebuildOptions, Workshop, aborted, refused, view};
+use super::{RebuildContext, RebuildOptions, aborted, refused, view};
 use crate::error::Error;
 use crate::manifest::Manifest;
 use crate::table::SCHEMA_VERSION;
@@ -22,7 +22,7 @@ const SAMPLES: usize = 20;
 
 /// A state being folded, and the files of what it let go.
 pub(super) struct Shadow<'a> {
-    workshop: &'a Workshop,
+    context: &'a RebuildContext,
     writer: Writer,
     state: State,
     saved: Checkpoint,
@@ -33,26 +33,26 @@ impl<'a> Shadow<'a> {
     /// From the checkpoint, or from nothing. A checkpoint whose files are live is of a rebuild that was done: its files
     /// are not ours to change.
     pub(super) async fn start(
-        workshop: &'a Workshop,
+        context: &'a RebuildContext,
         old_revision: u64,
         old: Option<&Manifest>,
         options: &RebuildOptions,
     ) -> Result<Self, Error> {
-        let writer = workshop.writer(old.map_or(0, |old| old.epoch));
+        let writer = context.writer(old.map_or(0, |old| old.epoch));
         let is_live =
             |saved: &Checkpoint| old.is_some_and(|old| !old.paths().is_disjoint(&saved.shadow.paths()));
-        let checkpoint = Checkpoint::read(&*workshop.blobs).await?.filter(|saved| !is_live(saved));
-        let (tenant, workspace) = (workshop.layout.tenant().clone(), workshop.layout.workspace().clone());
+        let checkpoint = Checkpoint::read(&*context.blobs).await?.filter(|saved| !is_live(saved));
+        let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
         if let Some(saved) = checkpoint.filter(|_| options.resume) {
             let rows = view(&writer, &saved.shadow).hot_rows().await?;
             let state =
-                State::from_rows(tenant, workspace, workshop.settings.clone(), rows).map_err(|error| {
+                State::from_rows(tenant, workspace, context.settings.clone(), rows).map_err(|error| {
                     refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
                 })?;
-            return Ok(Self { workshop, writer, state, last: saved.through, saved });
+            return Ok(Self { context, writer, state, last: saved.through, saved });
         }
-        let state = State::new(tenant, workspace, workshop.settings.clone());
-        let mut shadow = writer.draft(None, workshop.now());
+        let state = State::new(tenant, workspace, context.settings.clone());
+        let mut shadow = writer.draft(None, context.now());
         // Files carry the first revision that may name them.
         shadow.revision = old_revision + 1;
         let saved = Checkpoint {
@@ -63,7 +63,7 @@ impl<'a> Shadow<'a> {
             counts: Counts::default(),
             shadow,
         };
-        Ok(Self { workshop, writer, state, saved, last: 0 })
+        Ok(Self { context, writer, state, saved, last: 0 })
     }
 
     pub(super) fn through(&self) -> u64 {
@@ -146,9 +146,9 @@ impl<'a> Shadow<'a> {
 
     /// Deletes the shadow files and the checkpoint.
     async fn discard(&mut self) -> Result<(), Error> {
-        Checkpoint::delete(&*self.workshop.blobs).await?;
+        Checkpoint::delete(&*self.context.blobs).await?;
         self.writer.discard_written().await;
-        let manifests = self.workshop.manifests();
+        let manifests = self.context.manifests();
         for path in self.saved.shadow.paths() {
             manifests.delete(path).await?;
         }
@@ -157,7 +157,7 @@ impl<'a> Shadow<'a> {
 
     /// Writes what changed since the last checkpoint, then the checkpoint, then deletes what it no longer needs.
     async fn save(&mut self) -> Result<(), Error> {
-        let now = self.workshop.now();
+        let now = self.context.now();
         let delta = self.state.take_delta();
         let mut shadow = self.saved.shadow.clone();
         let written = async {
@@ -171,9 +171,9 @@ impl<'a> Shadow<'a> {
         count(&mut self.saved.counts, &delta);
         self.saved.through = delta.head.seq;
         let before = std::mem::replace(&mut self.saved.shadow, shadow);
-        self.saved.write(&*self.workshop.blobs).await?;
+        self.saved.write(&*self.context.blobs).await?;
         self.writer.keep_written(&self.saved.shadow).await;
-        let manifests = self.workshop.manifests();
+        let manifests = self.context.manifests();
         for path in before.paths().difference(&self.saved.shadow.paths()) {
             manifests.delete(path).await?;
         }
@@ -188,7 +188,7 @@ impl<'a> Shadow<'a> {
             return Err(refused("its hot rows, read back, are not what was folded; please report this"));
         }
         for (table, expected) in &self.saved.counts {
-            let found: u64 = shadow.settled(table).iter().map(|file| file.rows).sum();
+            let found: u64 = shadow.immutable(table).iter().map(|file| file.rows).sum();
             if found != *expected {
                 return Err(refused(format!(
                     "history of `{table}` has {found} rows, {expected} were folded"
@@ -221,7 +221,7 @@ impl<'a> Shadow<'a> {
 
     /// The shadow is live: the checkpoint must not be resumed.
     pub(super) async fn done(&self) -> Result<(), Error> {
-        Checkpoint::delete(&*self.workshop.blobs).await
+        Checkpoint::delete(&*self.context.blobs).await
     }
 
     pub(super) fn report(

@@ -1,6 +1,6 @@
-//! What rebuild and list tell their caller.
+//! Progress and results of rebuilds and verifications.
 
-/// What a rebuild is at.
+/// The phase of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Folding the log.
@@ -14,7 +14,7 @@ pub enum Phase {
 /// How far a rebuild has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What it is at.
+    /// The current phase.
     pub phase: Phase,
     /// Last batch folded.
     pub through: u64,
@@ -24,14 +24,14 @@ pub struct Progress {
     pub errors: u64,
 }
 
-/// What a rebuild did.
+/// The result of a rebuild.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RebuildReport {
     /// Revision of the manifest that swapped the new tables in.
     pub revision: u64,
     /// Last batch folded.
     pub through: u64,
-    /// Batch from which an earlier rebuild was resumed; 0 if it began anew.
+    /// Batch from which an earlier rebuild was resumed; 0 if it started over.
     pub resumed_from: u64,
     /// Batches that could not be decoded and were skipped.
     pub errors: u64,
@@ -54,7 +54,7 @@ pub struct TableStatus {
     pub base_files: u64,
     /// Files in deltas.
     pub l0_files: u64,
-    /// Files of settled rows, by level.
+    /// Files of immutable rows, by level.
     pub history_files: Vec<(u32, u64)>,
     /// Rows in all of them, tombstones and superseded rows included.
     pub rows: u64,

@@ -1,11 +1,11 @@
-//! The files of a workspace as a whole: what the tables consist of, and what nobody names any more.
+//! The files of a workspace: those that make up the tables, and orphans that no manifest names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_store::{Blobs, Layout};
 
-use super::Workshop;
+use super::RebuildContext;
 use super::checkpoint::Checkpoint;
 use super::report::TableStatus;
 use crate::error::Error;
@@ -23,7 +23,7 @@ pub(crate) fn tables_of(manifest: &Manifest) -> Vec<TableStatus> {
     let status = |table: &str| {
         let count = |files: Option<&Vec<_>>| files.map_or(0, |files| files.len() as u64);
         let mut levels: BTreeMap<u32, u64> = BTreeMap::new();
-        for file in manifest.settled(table) {
+        for file in manifest.immutable(table) {
             *levels.entry(file.level).or_default() += 1;
         }
         let files = || manifest.files().filter(|(name, _)| *name == table).map(|(_, file)| file);
@@ -44,17 +44,17 @@ pub(crate) fn tables_of(manifest: &Manifest) -> Vec<TableStatus> {
 ///
 /// A file's name carries the first revision that may name it. Once that revision is published by somebody, a file
 /// that it does not name will never be named; files of later revisions may belong to a writer at work.
-pub async fn sweep(workshop: &Workshop) -> Result<u64, Error> {
-    let orphans = orphans(workshop).await?;
-    let manifests = workshop.manifests();
+pub async fn sweep(context: &RebuildContext) -> Result<u64, Error> {
+    let orphans = orphans(context).await?;
+    let manifests = context.manifests();
     for path in &orphans {
         manifests.delete(path).await?;
     }
     Ok(orphans.len() as u64)
 }
 
-pub(super) async fn orphans(workshop: &Workshop) -> Result<Vec<String>, Error> {
-    let manifests = workshop.manifests();
+pub(super) async fn orphans(context: &RebuildContext) -> Result<Vec<String>, Error> {
+    let manifests = context.manifests();
     let Some(newest) = manifests.newest_by_number().await? else { return Ok(Vec::new()) };
     let mut named: BTreeSet<String> = BTreeSet::new();
     for revision in newest.pruned_through + 1..=newest.revision {
@@ -62,11 +62,11 @@ pub(super) async fn orphans(workshop: &Workshop) -> Result<Vec<String>, Error> {
             named.extend(manifest.paths().into_iter().map(str::to_owned));
         }
     }
-    if let Some(checkpoint) = Checkpoint::read(&*workshop.blobs).await? {
+    if let Some(checkpoint) = Checkpoint::read(&*context.blobs).await? {
         named.extend(checkpoint.shadow.paths().into_iter().map(str::to_owned));
     }
-    let dir = workshop.layout.state_dir();
-    let listed = workshop.blobs.list(dir).await;
+    let dir = context.layout.state_dir();
+    let listed = context.blobs.list(dir).await;
     let listed = listed.map_err(|source| Error::store("listing", dir, source))?;
     let paths = listed.into_iter().map(|(path, _)| path);
     let dead =

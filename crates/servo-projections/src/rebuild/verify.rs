@@ -6,14 +6,14 @@ use servo_engine::{HotRows, State};
 use servo_store::Log;
 
 use super::compare::{Digests, TableCheck, compare_hot};
-use super::{Workshop, sweep::orphans, whole_log};
+use super::{RebuildContext, sweep::orphans, whole_log};
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::manifest::Manifest;
 use crate::projection::Projection;
 use crate::request_keys::oldest_kept;
 
-/// What a verification found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     /// Revision of the manifest that was checked; 0 if there is none.
@@ -28,7 +28,7 @@ pub struct VerifyReport {
     pub orphans: Vec<String>,
     /// Batches that could not be decoded, with the reason.
     pub undecodable: Vec<String>,
-    /// Each table, hot and settled rows apart.
+    /// Each table, hot and immutable rows apart.
     pub tables: Vec<TableCheck>,
 }
 
@@ -42,16 +42,16 @@ impl VerifyReport {
 /// Replays the log up to where the newest manifest is and compares every row. Changes nothing.
 ///
 /// Holds 48 bytes per row of history in memory.
-pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, Error> {
+pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyReport, Error> {
     whole_log(log, "verification").await?;
-    let Some(manifest) = workshop.manifests().newest_by_number().await? else {
+    let Some(manifest) = context.manifests().newest_by_number().await? else {
         return Ok(VerifyReport::default());
     };
-    let files = Files { blobs: workshop.blobs.clone(), cache: MetadataCache::default().into() };
+    let files = Files { blobs: context.blobs.clone(), cache: MetadataCache::default().into() };
     let mut report = VerifyReport {
         revision: manifest.revision,
         through: manifest.watermarks.last_seq,
-        orphans: orphans(workshop).await?,
+        orphans: orphans(context).await?,
         ..VerifyReport::default()
     };
     for (_, file) in manifest.files() {
@@ -62,7 +62,7 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
             Err(error) => return Err(error),
         }
     }
-    let (hot, history) = replay(log, workshop, &manifest, &mut report).await?;
+    let (hot, history) = replay(log, context, &manifest, &mut report).await?;
     if report.damaged.is_empty() {
         let found = Projection { files: files.clone(), manifest: manifest.clone().into() }.hot_rows().await?;
         report.tables = compare_hot(&hot, &found);
@@ -71,15 +71,15 @@ pub async fn verify(log: &dyn Log, workshop: &Workshop) -> Result<VerifyReport, 
     Ok(report)
 }
 
-/// What the tables should hold: hot rows, and digests of those in history.
+/// The expected tables: hot rows, and digests of those in history.
 async fn replay(
     log: &dyn Log,
-    workshop: &Workshop,
+    context: &RebuildContext,
     manifest: &Manifest,
     report: &mut VerifyReport,
 ) -> Result<(HotRows, Digests), Error> {
-    let (tenant, workspace) = (workshop.layout.tenant().clone(), workshop.layout.workspace().clone());
-    let mut state = State::new(tenant, workspace, workshop.settings.clone());
+    let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
+    let mut state = State::new(tenant, workspace, context.settings.clone());
     let oldest = oldest_kept(manifest);
     let mut history = Digests::default();
     let mut batches = log.read(1);

@@ -176,8 +176,8 @@ async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
     assert_eq!(ids, [4, 5, 6], "those of the last hour");
     let hashes: Vec<u128> = rows.idempotency.iter().map(|entry| entry.key_hash).collect();
     assert_eq!(hashes, [51, 60, 61], "at most three");
-    assert_eq!(projection.manifest().settled(RunKeyRow::TABLE).len(), 3);
-    assert_eq!(projection.manifest().settled(IdempotencyRow::TABLE).len(), 3);
+    assert_eq!(projection.manifest().immutable(RunKeyRow::TABLE).len(), 3);
+    assert_eq!(projection.manifest().immutable(IdempotencyRow::TABLE).len(), 3);
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else
     }
     let projection = latest(&blobs).await;
     projection.hot_rows().await.unwrap();
-    let page = projection.runs_before(None, 100, &Default::default()).await.unwrap();
+    let page = projection.runs_after(None, 100, &Default::default()).await.unwrap();
     assert_eq!(page.len(), 60);
     let newest = projection.manifest().revision;
     let manifests = blobs.list(layout().manifest_dir()).await.unwrap();
@@ -214,5 +214,5 @@ async fn files_and_manifests_behind_the_kept_window_are_deleted_and_nothing_else
         named += manifest.paths().len();
     }
     assert!(files.len() <= named, "{} files, {named} named", files.len());
-    assert!(projection.manifest().settled(RunRow::TABLE).len() < 10);
+    assert!(projection.manifest().immutable(RunRow::TABLE).len() < 10);
 }

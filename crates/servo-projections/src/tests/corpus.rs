@@ -20,11 +20,11 @@ fn directory(version: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/corpus/v{version}"))
 }
 
-/// Everything that can be read of a workspace, as text.
+/// The readable contents of a workspace, as text.
 async fn contents(blobs: Arc<dyn Blobs>) -> String {
     let projection = Projection::open_latest(blobs, layout()).await.unwrap().unwrap();
     let mut text = format!("{:#?}\n", projection.hot_rows().await.unwrap());
-    for run in projection.runs_before(None, 1_000, &RunFilter::default()).await.unwrap() {
+    for run in projection.runs_after(None, 1_000, &RunFilter::default()).await.unwrap() {
         assert_eq!(projection.run(run.run_id).await.unwrap().as_ref(), Some(&run));
         write!(text, "{run:#?}\n{:#?}\n", projection.tasks_of(&run).await.unwrap()).unwrap();
         writeln!(text, "{:#?}", projection.edges_of(&run).await.unwrap()).unwrap();

@@ -85,14 +85,14 @@ async fn every_flipped_byte_of_a_hot_file_is_noticed() {
 async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
     let directory = workspace().await;
     let manifest = latest(&directory.blobs).await.manifest().clone();
-    let name = manifest.settled(RunRow::TABLE)[1].path.clone();
+    let name = manifest.immutable(RunRow::TABLE)[1].path.clone();
     let bytes = fs::read(directory.path(&name)).unwrap();
     // The first four bytes are a magic number that is not read.
     for at in (4..bytes.len()).step_by(61) {
         let mut bad = bytes.clone();
         bad[at] ^= 0x10;
         fs::write(directory.path(&name), bad).unwrap();
-        let page = latest(&directory.blobs).await.runs_before(None, 30, &RunFilter::default()).await;
+        let page = latest(&directory.blobs).await.runs_after(None, 30, &RunFilter::default()).await;
         let (file, problem) = damaged(page);
         assert_eq!(file, name);
         assert!(problem.contains("checksum"), "{problem}");
@@ -103,7 +103,7 @@ async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
 async fn a_missing_file_is_named() {
     let directory = workspace().await;
     let manifest = latest(&directory.blobs).await.manifest().clone();
-    let name = manifest.settled(RunKeyRow::TABLE)[0].path.clone();
+    let name = manifest.immutable(RunKeyRow::TABLE)[0].path.clone();
     fs::remove_file(directory.path(&name)).unwrap();
     let (file, problem) = damaged(latest(&directory.blobs).await.hot_rows().await);
     assert_eq!(file, name);

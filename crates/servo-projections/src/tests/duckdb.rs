@@ -68,11 +68,11 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
 
     let hot = projection.hot_rows().await.unwrap();
     let live = |table: &str| seen[table]["rows"].as_array().unwrap().len() as u64;
-    let settled = |table: &str| manifest.settled(table).iter().map(|file| file.rows).sum::<u64>();
+    let immutable = |table: &str| manifest.immutable(table).iter().map(|file| file.rows).sum::<u64>();
     for_each_hot_table!(R => {
-        assert_eq!(live(R::TABLE), R::hot(&hot).len() as u64 + settled(R::TABLE), "{}", R::TABLE);
+        assert_eq!(live(R::TABLE), R::hot(&hot).len() as u64 + immutable(R::TABLE), "{}", R::TABLE);
     });
-    for_each_append_only_table!(R => assert_eq!(live(R::TABLE), settled(R::TABLE), "{}", R::TABLE));
+    for_each_append_only_table!(R => assert_eq!(live(R::TABLE), immutable(R::TABLE), "{}", R::TABLE));
     let rows = seen["runs"]["rows"].as_array().unwrap();
     for run in hot.runs {
         let (id, version) = (run.run_id.to_string(), run.row_version.to_string());
@@ -85,6 +85,11 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
         assert_eq!(row["tasks_total"], run.tasks_total);
         assert_eq!(row["created_at"], run.created_at.as_millis());
         assert_eq!(row["finished_at"].as_i64(), run.finished_at.map(|at| at.as_millis()));
-        assert_eq!(row["cancel_actor"].as_str(), run.cancel_actor.as_deref());
+        assert_eq!(
+            row["cancelled_by"].as_str(),
+            run.cancelled_by.as_ref().map(ToString::to_string).as_deref()
+        );
+        assert_eq!(row["selection"].as_str(), Some(run.selection.as_str()));
+        assert_eq!(row["source_type"].as_str(), Some(run.source.kind()));
     }
 }

@@ -97,7 +97,7 @@ async fn a_writer_that_knows_less_of_the_log_than_the_tables_show_does_not_turn_
     let mut behind = open(&blobs, 2, 2, Limits::default()).await;
     let manifest = behind.flush(one_run(2), now()).await.unwrap();
     assert_eq!((manifest.revision, manifest.watermarks.last_seq), (3, 3));
-    assert!(behind.met_others());
+    assert!(behind.lost_publish_race());
     let manifest = behind.flush(one_run(4), now()).await.unwrap();
     assert_eq!((manifest.revision, manifest.watermarks.last_seq), (4, 4));
     assert_eq!(run_ids(&blobs).await, [1, 2, 3, 4]);

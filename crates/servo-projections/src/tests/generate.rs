@@ -7,17 +7,18 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, MaterializationId, Millis, PartitionKey, PlanId, RunId, TaskKey,
-    Timestamp,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
+    RunId, TaskKey, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::TimerKind;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
+use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
     AttemptOutcome, DataFormat, DataStatus, ErrorCode, ExpectedCheck, GatingDecision, OutboxStatus, Outcome,
-    OutputState, PastAttempt, Provenance, Resolution, RetryPolicy, RunState, RunTransitionReason, TaskError,
-    TaskOptions, TaskState, TimerState, TransitionReason, Trigger,
+    OutputState, PastAttempt, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
+    RunTransitionReason, TaskError, TaskOptions, TaskState, TimerState, TransitionReason,
 };
 
 use super::support::event;
@@ -207,10 +208,20 @@ made! {
     Severity: |from| {
         from.pick(&[Severity::Info, Severity::Warning, Severity::Error, Severity::Critical])
     };
-    Trigger: |from| match from.below(2) {
-        0 => Trigger::Manual { actor: from.make() },
-        _ => Trigger::Retry { actor: from.make(), of: from.make(), from_failure: from.make() },
+    RunSource: |from| match from.below(4) {
+        0 => RunSource::Manual,
+        1 => RunSource::Retry { of: from.make(), from_failure: from.make() },
+        2 => RunSource::Schedule { id: String::make(from).into(), tick: from.make() },
+        _ => serde_json::from_str(r#"{"type":"webhook", "url":"größe"}"#).unwrap(),
     };
+    Principal: |from| match from.below(3) {
+        0 => Principal::system(),
+        1 => Principal::user("zoë@example.org"),
+        _ => Principal::parse(&String::make(from)),
+    };
+    PartitionChoice: |from| PartitionChoice { keys: from.make(), ranges: from.make(), latest: from.make() };
+    Fingerprint: |from| Fingerprint::from_digest(from.make());
+    [u8; 32]: |from| [from.below(256) as u8; 32];
     TaskOptions: |from| TaskOptions {
         priority: from.make(),
         retry: Option::<bool>::make(from).map(|_| RetryPolicy { retry_on: from.make(), ..RetryPolicy::default() }),

@@ -11,11 +11,11 @@ use servo_store::{Blobs, CountingPutIds, Layout, Log};
 use super::support::{layout, memory, now};
 use super::workload::{Workload, settings};
 use crate::rebuild::checkpoint::NAME as CHECKPOINT;
-use crate::rebuild::{Mode, Phase, RebuildOptions, Workshop, list, rebuild, sweep, verify};
+use crate::rebuild::{Mode, Phase, RebuildContext, RebuildOptions, list, rebuild, sweep, verify};
 use crate::{Compactor, Error, Limits, Projection, RunFilter, TABLES};
 
-fn workshop(blobs: &Arc<dyn Blobs>, writer: u64) -> Workshop {
-    Workshop {
+fn rebuild_context(blobs: &Arc<dyn Blobs>, writer: u64) -> RebuildContext {
+    RebuildContext {
         blobs: Arc::clone(blobs),
         layout: layout(),
         settings: settings(),
@@ -61,7 +61,7 @@ async fn recovery_gives_the_state_that_was_flushed() {
     let (work, blobs, _) = workspace(30).await;
     let projection = latest(&blobs, layout()).await;
     for table in [MaterializationRow::TABLE, CheckResultRow::TABLE] {
-        assert!(!projection.manifest().settled(table).is_empty(), "{table} has rows");
+        assert!(!projection.manifest().immutable(table).is_empty(), "{table} has rows");
     }
     let rows = projection.hot_rows().await.unwrap();
     assert!(!rows.quarantine.is_empty(), "something waits for review");
@@ -69,23 +69,24 @@ async fn recovery_gives_the_state_that_was_flushed() {
     let (tenant, workspace) = (layout().tenant().clone(), layout().workspace().clone());
     let state = State::from_rows(tenant, workspace, settings(), rows).unwrap();
     assert_eq!(state.rows(), work.engine.state().rows());
-    assert!(verify(&*work.log, &workshop(&blobs, 9)).await.unwrap().is_ok());
+    assert!(verify(&*work.log, &rebuild_context(&blobs, 9)).await.unwrap().is_ok());
 }
 
 #[tokio::test]
 async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     let (work, blobs, _) = workspace(25).await;
     let before = latest(&blobs, layout()).await;
-    let all = before.runs_before(None, 1_000, &RunFilter::default()).await.unwrap();
+    let all = before.runs_after(None, 1_000, &RunFilter::default()).await.unwrap();
     assert_eq!(all.len(), 22, "three of 25 stay in memory");
 
-    let report =
-        rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut |_| {}).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 2), &RebuildOptions::default(), &mut |_| {})
+        .await
+        .unwrap();
     let after = latest(&blobs, layout()).await;
     assert_eq!(report.revision, before.manifest().revision + 1);
     assert_eq!(after.manifest().revision, report.revision);
     assert_eq!(after.hot_rows().await.unwrap(), work.engine.state().rows());
-    assert_eq!(after.runs_before(None, 1_000, &RunFilter::default()).await.unwrap(), all);
+    assert_eq!(after.runs_after(None, 1_000, &RunFilter::default()).await.unwrap(), all);
     for run in &all {
         assert_eq!(after.tasks_of(run).await.unwrap(), before.tasks_of(run).await.unwrap());
         assert_eq!(after.tasks_of(run).await.unwrap().len(), 3);
@@ -93,7 +94,7 @@ async fn a_rebuild_makes_the_same_tables_from_the_log_alone() {
     }
     let old = before.manifest().paths();
     assert!(after.manifest().paths().is_disjoint(&old), "nothing of the old tables is reused");
-    assert!(verify(&*work.log, &workshop(&blobs, 3)).await.unwrap().is_ok());
+    assert!(verify(&*work.log, &rebuild_context(&blobs, 3)).await.unwrap().is_ok());
 }
 
 #[tokio::test]
@@ -102,8 +103,9 @@ async fn a_workspace_whose_files_and_manifests_are_lost_is_rebuilt() {
     for (path, _) in blobs.list("").await.unwrap() {
         blobs.delete(&path).await.unwrap();
     }
-    let report =
-        rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut |_| {}).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 2), &RebuildOptions::default(), &mut |_| {})
+        .await
+        .unwrap();
     assert_eq!((report.revision, report.resumed_from), (1, 0));
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
 }
@@ -117,8 +119,9 @@ async fn a_damaged_newest_manifest_is_replaced_by_a_rebuild() {
         Projection::open_latest(Arc::clone(&blobs), layout()).await,
         Err(Error::Damaged { .. })
     ));
-    let report =
-        rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut |_| {}).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 2), &RebuildOptions::default(), &mut |_| {})
+        .await
+        .unwrap();
     assert_eq!(report.revision, newest + 1);
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
     // And the next writer carries on.
@@ -145,7 +148,8 @@ async fn an_aborted_rebuild_changes_nothing_and_is_resumed() {
             abort.store(true, Ordering::Relaxed);
         }
     };
-    let stopped = rebuild(&*work.log, &workshop(&blobs, 2), &options, &mut stop_at_60).await.unwrap_err();
+    let stopped =
+        rebuild(&*work.log, &rebuild_context(&blobs, 2), &options, &mut stop_at_60).await.unwrap_err();
     assert!(stopped.to_string().contains("aborted after batch 60"), "{stopped}");
     assert_eq!(latest(&blobs, layout()).await.manifest(), before.manifest(), "nothing visible has changed");
 
@@ -156,11 +160,11 @@ async fn an_aborted_rebuild_changes_nothing_and_is_resumed() {
             first.get_or_insert(progress.through);
         }
     };
-    let report = rebuild(&*work.log, &workshop(&blobs, 3), &options, &mut note).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 3), &options, &mut note).await.unwrap();
     assert_eq!(report.resumed_from, 60);
     assert_eq!(first, Some(70), "it went on where it was");
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
-    assert!(verify(&*work.log, &workshop(&blobs, 4)).await.unwrap().is_ok());
+    assert!(verify(&*work.log, &rebuild_context(&blobs, 4)).await.unwrap().is_ok());
 }
 
 #[tokio::test]
@@ -172,17 +176,17 @@ async fn a_checkpoint_that_outlived_its_rebuild_does_not_touch_live_files() {
             checkpoint = Some(futures::executor::block_on(blobs.get(CHECKPOINT)).unwrap());
         }
     };
-    rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut keep).await.unwrap();
+    rebuild(&*work.log, &rebuild_context(&blobs, 2), &RebuildOptions::default(), &mut keep).await.unwrap();
     // The process died before it was deleted, or the power went right after.
     blobs.put(CHECKPOINT, checkpoint.unwrap()).await.unwrap();
 
     work.append(b"[{\"event\":\"nonsense\"}]".to_vec()).await;
     let strict = RebuildOptions::default();
-    rebuild(&*work.log, &workshop(&blobs, 3), &strict, &mut |_| {}).await.unwrap_err();
+    rebuild(&*work.log, &rebuild_context(&blobs, 3), &strict, &mut |_| {}).await.unwrap_err();
     let rows = latest(&blobs, layout()).await.hot_rows().await.unwrap();
     assert_eq!(rows, work.engine.state().rows(), "the stopped rebuild deleted only what was its own");
     let lenient = RebuildOptions { max_errors_ppm: 100_000, ..RebuildOptions::default() };
-    let report = rebuild(&*work.log, &workshop(&blobs, 4), &lenient, &mut |_| {}).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 4), &lenient, &mut |_| {}).await.unwrap();
     assert_eq!(report.resumed_from, 0);
 }
 
@@ -192,18 +196,18 @@ async fn too_many_undecodable_batches_stop_a_rebuild_and_a_few_may_be_allowed() 
     let before = latest(&blobs, layout()).await;
     work.append(b"[{\"event\":\"nonsense\"}]".to_vec()).await;
     let strict = RebuildOptions::default();
-    let stopped = rebuild(&*work.log, &workshop(&blobs, 2), &strict, &mut |_| {}).await.unwrap_err();
+    let stopped = rebuild(&*work.log, &rebuild_context(&blobs, 2), &strict, &mut |_| {}).await.unwrap_err();
     let message = stopped.to_string();
     assert!(
         message.contains("1 of") && message.contains("batch ") && message.contains("nothing visible"),
         "{message}"
     );
     assert_eq!(latest(&blobs, layout()).await.manifest(), before.manifest());
-    let left = sweep(&workshop(&blobs, 8)).await.unwrap();
+    let left = sweep(&rebuild_context(&blobs, 8)).await.unwrap();
     assert_eq!(left, 0, "a stopped rebuild cleans up");
 
     let lenient = RebuildOptions { max_errors_ppm: 100_000, ..RebuildOptions::default() };
-    let report = rebuild(&*work.log, &workshop(&blobs, 3), &lenient, &mut |_| {}).await.unwrap();
+    let report = rebuild(&*work.log, &rebuild_context(&blobs, 3), &lenient, &mut |_| {}).await.unwrap();
     assert_eq!((report.errors, report.error_samples.len()), (1, 1));
     assert_eq!(
         latest(&blobs, layout()).await.hot_rows().await.unwrap().runs,
@@ -221,7 +225,7 @@ async fn an_online_rebuild_catches_up_with_the_live_writer_which_builds_upon_it(
     let delta = work.engine.state_mut().take_delta();
     let log = Arc::clone(&work.log);
     let online = RebuildOptions { mode: Mode::Online, ..RebuildOptions::default() };
-    let report = rebuild(&*log, &workshop(&blobs, 2), &online, &mut |_| {}).await.unwrap();
+    let report = rebuild(&*log, &rebuild_context(&blobs, 2), &online, &mut |_| {}).await.unwrap();
     assert_eq!(report.through + 1, log.next_seq().await.unwrap());
 
     let manifest = compactor.flush(delta, work.clock).await.unwrap();
@@ -229,7 +233,7 @@ async fn an_online_rebuild_catches_up_with_the_live_writer_which_builds_upon_it(
     work.run(15).await;
     compactor.flush(work.engine.state_mut().take_delta(), work.clock).await.unwrap();
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
-    let verified = verify(&*log, &workshop(&blobs, 3)).await.unwrap();
+    let verified = verify(&*log, &rebuild_context(&blobs, 3)).await.unwrap();
     assert!(verified.is_ok(), "{verified:?}");
 }
 
@@ -248,7 +252,8 @@ async fn an_offline_rebuild_refuses_to_swap_over_a_live_writer() {
         }
     };
     let offline = RebuildOptions::default();
-    let refused = rebuild(&*work.log, &workshop(&blobs, 2), &offline, &mut interfere).await.unwrap_err();
+    let refused =
+        rebuild(&*work.log, &rebuild_context(&blobs, 2), &offline, &mut interfere).await.unwrap_err();
     assert!(refused.to_string().contains("online"), "{refused}");
     assert_eq!(latest(&blobs, layout()).await.hot_rows().await.unwrap(), work.engine.state().rows());
 }
@@ -258,8 +263,10 @@ async fn a_log_without_its_beginning_is_refused() {
     let (work, blobs, _) = workspace(5).await;
     work.log.truncate_before(10).await.unwrap();
     for refused in [
-        rebuild(&*work.log, &workshop(&blobs, 2), &RebuildOptions::default(), &mut |_| {}).await.unwrap_err(),
-        verify(&*work.log, &workshop(&blobs, 2)).await.unwrap_err(),
+        rebuild(&*work.log, &rebuild_context(&blobs, 2), &RebuildOptions::default(), &mut |_| {})
+            .await
+            .unwrap_err(),
+        verify(&*work.log, &rebuild_context(&blobs, 2)).await.unwrap_err(),
     ] {
         assert!(refused.to_string().contains("batches before 10 have been deleted"), "{refused}");
     }
@@ -270,7 +277,7 @@ async fn verify_finds_planted_differences() {
     let (work, blobs, mut compactor) = workspace(12).await;
     // A row in memory and a row of history that the log does not make.
     let rows = work.engine.state().rows();
-    let ended = latest(&blobs, layout()).await.runs_before(None, 1, &RunFilter::default()).await.unwrap();
+    let ended = latest(&blobs, layout()).await.runs_after(None, 1, &RunFilter::default()).await.unwrap();
     let mut delta = super::support::empty_delta(rows.head.seq);
     delta.head = rows.head;
     delta.runs = vec![RunRow { priority: 99, ..rows.runs[0].clone() }];
@@ -278,7 +285,7 @@ async fn verify_finds_planted_differences() {
     delta.gone.tasks = vec![(rows.tasks[0].run_id, rows.tasks[0].task_key.clone())];
     compactor.flush(delta, work.clock).await.unwrap();
 
-    let report = verify(&*work.log, &workshop(&blobs, 9)).await.unwrap();
+    let report = verify(&*work.log, &rebuild_context(&blobs, 9)).await.unwrap();
     assert!(!report.is_ok());
     let check = |name: &str| report.tables.iter().find(|table| table.table == name).unwrap();
     let runs = check("runs (hot)");
@@ -294,19 +301,19 @@ async fn verify_finds_planted_differences() {
 async fn verify_names_damaged_files_and_orphans() {
     let (work, blobs, _) = workspace(12).await;
     let manifest = latest(&blobs, layout()).await.manifest().clone();
-    let victim = manifest.settled(TaskRow::TABLE)[0].path.clone();
+    let victim = manifest.immutable(TaskRow::TABLE)[0].path.clone();
     let mut bytes = blobs.get(&victim).await.unwrap().to_vec();
     bytes[50] ^= 1;
     blobs.put(&victim, bytes.into()).await.unwrap();
     let orphan = "state/orchestration/runs/l0-00000000000000000002-01JHMVFXZV0000000000000007.parquet";
     blobs.put(orphan, "x".into()).await.unwrap();
 
-    let report = verify(&*work.log, &workshop(&blobs, 9)).await.unwrap();
+    let report = verify(&*work.log, &rebuild_context(&blobs, 9)).await.unwrap();
     assert!(!report.is_ok());
     assert_eq!(report.damaged.len(), 1);
     assert!(report.damaged[0].starts_with(&victim), "{:?}", report.damaged);
     assert_eq!(report.orphans, [orphan]);
-    assert_eq!(sweep(&workshop(&blobs, 9)).await.unwrap(), 1);
+    assert_eq!(sweep(&rebuild_context(&blobs, 9)).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -53,7 +53,7 @@ fn columns_are_the_fields_of_the_rows_in_snake_case() {
     let expected = [
         "run_id",
         "key_hash",
-        "fingerprint_prefix",
+        "fingerprint_digest",
         "created_at",
         "run_key",
         "request_fingerprint",

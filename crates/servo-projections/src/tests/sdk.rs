@@ -1,4 +1,4 @@
-//! What `servo sql` of the SDK knows of the tables, and that it sees the rows that the engine sees.
+//! The tables that `servo sql` of the SDK knows: they match, and it sees the rows that the engine sees.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ fn sql_type(data_type: &DataType) -> &'static str {
     found.unwrap_or_else(|| panic!("say here what SQL calls {data_type}")).1
 }
 
-/// What the SDK is told of a table. Rows that never change are not merged by their key.
+/// The SDK's description of a table. Rows that never change are not merged by their key.
 fn described<R: StoredRow>(is_hot: bool) -> String {
-    let schema = schema::<R>(Shape::Settled);
+    let schema = schema::<R>(Shape::Immutable);
     let columns: Vec<String> = schema
         .fields()
         .iter()

@@ -79,7 +79,7 @@ pub(super) fn head(seq: u64) -> Head {
     Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 }
 }
 
-/// What the tables should hold.
+/// The expected contents of the tables.
 pub(super) struct Model(pub(super) HotRows);
 
 impl Default for Model {
@@ -93,7 +93,7 @@ impl Model {
         tables::apply(&mut self.0, delta);
         self.0.run_keys.extend(delta.appended.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
-            fingerprint_prefix: row.fingerprint_prefix,
+            fingerprint: row.fingerprint_digest,
             created_at: row.created_at,
         }));
         self.0.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));
@@ -141,7 +141,7 @@ fn change<R: HotRow + ReadFrom<Generator>>(generator: &Generator, delta: &mut De
     R::changed_mut(delta).extend(rows.into_values());
 }
 
-/// Compares a file that is made from the tables with what they are now, or writes it anew.
+/// Compares a generated file with the current tables, or writes it again.
 pub(super) fn check_generated(path: &Path, expected: &str) {
     if std::env::var_os("SERVO_UPDATE").is_some() {
         std::fs::write(path, expected).unwrap();

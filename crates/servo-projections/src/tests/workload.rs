@@ -1,4 +1,4 @@
-//! A real engine at work, its batches in a real log.
+//! A real engine whose batches go to a real log.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use servo_engine::definitions::{AssetDef, CheckKind, Severity};
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{
-    Attempt, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input, OutputState,
-    Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest, TimerState,
-    TriggerRun, Verdict,
+    Attempt, Caller, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input,
+    OutputState, Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest,
+    TimerState, TriggerRun, Verdict,
 };
 use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
 
@@ -26,6 +26,7 @@ pub(super) struct Workload {
     pub(super) log: Arc<MemoryLog>,
     put_ids: CountingPutIds,
     pub(super) clock: Timestamp,
+    released: Vec<Input>,
 }
 
 impl Workload {
@@ -36,6 +37,7 @@ impl Workload {
             log: Arc::new(MemoryLog::new()),
             put_ids: CountingPutIds::new(77),
             clock: now(),
+            released: Vec::new(),
         }
     }
 
@@ -45,7 +47,7 @@ impl Workload {
         self.log.append(record).await.unwrap();
     }
 
-    async fn step(&mut self, inputs: &[Input]) -> Vec<Effect> {
+    async fn step(&mut self, inputs: &[Input]) -> Vec<Dispatch> {
         self.clock = self.clock.saturating_add(Millis::new(700));
         let step = self.engine.step(inputs, self.clock);
         if !step.events.is_empty() {
@@ -54,7 +56,13 @@ impl Workload {
             self.append(payload).await;
             assert_eq!(self.engine.state().head().seq + 1, self.log.next_seq().await.unwrap());
         }
-        step.effects
+        let dispatches = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
+        let releases = step.effects.into_iter().filter_map(|effect| match effect {
+            Effect::Release(release) => Some(Input::Released(release)),
+            _ => None,
+        });
+        self.released.extend(releases);
+        dispatches
     }
 
     /// A run of three tasks in a row; the second fails for good in every fifth run, and in some runs at first.
@@ -62,7 +70,7 @@ impl Workload {
         let mut waiting = self.start(n).await;
         loop {
             match waiting.pop_front() {
-                Some(Effect::Enqueue(dispatch)) => waiting.extend(self.carry_out(dispatch, n).await),
+                Some(dispatch) => waiting.extend(self.carry_out(dispatch, n).await),
                 None if self.retries() => {
                     self.clock = self.clock.max(self.engine.state().next_deadline().unwrap());
                     waiting.extend(self.step(&[]).await);
@@ -73,7 +81,7 @@ impl Workload {
     }
 
     /// As far as its second task's first attempt.
-    pub(super) async fn start(&mut self, n: u64) -> VecDeque<Effect> {
+    pub(super) async fn start(&mut self, n: u64) -> VecDeque<Dispatch> {
         let key = |name: &str| key(name, n);
         let retry = RetryPolicy { max_attempts: 2, ..RetryPolicy::default() };
         let task = |name: &str, upstream: Vec<TaskKey>| TaskRequest {
@@ -94,7 +102,7 @@ impl Workload {
             name: "customers".to_owned(),
             add: vec![customer(n * 3), customer(n)],
             remove: vec![customer(n * 3 + 1)],
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
         });
         // Each asset is there in most deployments, in one of three versions.
         let declared = |name: &str, at: u64| AssetDef {
@@ -108,18 +116,21 @@ impl Workload {
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),
             assets: assets.map(|(name, at)| Arc::new(declared(name, at))).collect(),
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
         });
-        let mut waiting: VecDeque<Effect> = self.step(&[deploy, change, trigger]).await.into();
+        // What was approved is released with the next run.
+        let mut inputs = std::mem::take(&mut self.released);
+        inputs.extend([deploy, change, trigger]);
+        let mut waiting: VecDeque<Dispatch> = self.step(&inputs).await.into();
         for _ in 0..2 {
-            if let Some(Effect::Enqueue(dispatch)) = waiting.pop_front() {
+            if let Some(dispatch) = waiting.pop_front() {
                 waiting.extend(self.carry_out(dispatch, n).await);
             }
         }
         waiting
     }
 
-    async fn carry_out(&mut self, dispatch: Dispatch, n: u64) -> Vec<Effect> {
+    async fn carry_out(&mut self, dispatch: Dispatch, n: u64) -> Vec<Dispatch> {
         let attempt = dispatch.attempt;
         let mut effects = self.step(&[Input::Enqueued(attempt.clone())]).await;
         effects.extend(self.step(&[Input::Started(attempt.clone(), "worker/1".into())]).await);
@@ -142,8 +153,8 @@ impl Workload {
         effects
     }
 
-    /// Of what waits for review some is approved, some is rejected, and some goes on waiting.
-    async fn review(&mut self, n: u64) -> Vec<Effect> {
+    /// Approves some quarantined materializations, rejects some, and leaves the rest.
+    async fn review(&mut self, n: u64) -> Vec<Dispatch> {
         let verdict = match n % 3 {
             0 => Verdict::Approve,
             1 => Verdict::Reject,
@@ -154,7 +165,7 @@ impl Workload {
             asset: row.asset_key,
             materialization_id: row.materialization_id,
             verdict,
-            actor: "test".to_owned(),
+            caller: Caller::user("test"),
             reason: String::new(),
         };
         self.step(&[Input::Review(review)]).await

@@ -1,4 +1,4 @@
-//! Merging: deltas into a new base, small files of settled rows into larger ones.
+//! Merging: deltas into a new base, small files of immutable rows into larger ones.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use super::Writer;
 use crate::encode::{FileWriter, Grouping};
 use crate::error::Error;
 use crate::hot::{Changes, merged};
+use crate::immutable::{ChainCursor, MergeCursor, Roll, Rows};
 use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles};
-use crate::settled::{ChainCursor, MergeCursor, Roll, Rows};
 use crate::table::{Shape, StoredRow};
 use crate::tiers::next_merge;
 
@@ -28,7 +28,7 @@ impl Writer {
             merged = true;
         }
         for_each_history_table!(R => merged |= self.merge_history::<R>(draft).await?);
-        for_each_append_only_table!(R => merged |= self.merge_settled::<R>(draft).await?);
+        for_each_append_only_table!(R => merged |= self.merge_immutable::<R>(draft).await?);
         Ok(merged)
     }
 
@@ -117,26 +117,25 @@ impl Writer {
         draft: &mut Manifest,
     ) -> Result<bool, Error> {
         let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(R::TABLE), &self.limits) {
-            let rows = MergeCursor::<R>::open(&self.files, &draft.settled(R::TABLE)[range.clone()]).await?;
+        while let Some(range) = next_merge(draft.immutable(R::TABLE), &self.limits) {
+            let rows = MergeCursor::<R>::open(&self.files, &draft.immutable(R::TABLE)[range.clone()]).await?;
             self.replace::<R>(draft, range, rows, Grouping::Paged).await?;
             merged = true;
         }
         Ok(merged)
     }
 
-    async fn merge_settled<R: StoredRow>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
+    async fn merge_immutable<R: StoredRow>(&mut self, draft: &mut Manifest) -> Result<bool, Error> {
         let mut merged = false;
-        while let Some(range) = next_merge(draft.settled(R::TABLE), &self.limits) {
-            let rows = ChainCursor::<R>::open(&self.files, &draft.settled(R::TABLE)[range.clone()]);
+        while let Some(range) = next_merge(draft.immutable(R::TABLE), &self.limits) {
+            let rows = ChainCursor::<R>::open(&self.files, &draft.immutable(R::TABLE)[range.clone()]);
             self.replace::<R>(draft, range, rows, Grouping::Large).await?;
             merged = true;
         }
         Ok(merged)
     }
 
-    /// Puts files with these rows in the place of others. Each is stored as soon as it is full, so that memory holds
-    /// one.
+    /// Replaces files by ones with these rows. Each is stored as soon as it is full, so that memory holds one.
     async fn replace<R: StoredRow>(
         &mut self,
         draft: &mut Manifest,
@@ -144,7 +143,7 @@ impl Writer {
         mut rows: impl Rows<R>,
         grouping: Grouping,
     ) -> Result<(), Error> {
-        let level = draft.settled(R::TABLE)[range.start].level + 1;
+        let level = draft.immutable(R::TABLE)[range.start].level + 1;
         let mut roll = Roll::<R>::new(&self.owner, &self.limits, grouping, level);
         let mut stored = Vec::new();
         while let Some(row) = rows.next().await? {

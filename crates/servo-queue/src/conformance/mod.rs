@@ -1,6 +1,7 @@
-//! What every queue must do, whatever it is made of. One suite, run for each.
+//! The conformance suite of every queue implementation.
 //!
-//! A test file says how to make a fresh queue, and gets one test per rule: [`queue_conformance!`](crate::queue_conformance).
+//! A test file says how to make a fresh queue, and gets one test per rule:
+//! [`queue_conformance!`](crate::queue_conformance).
 
 mod rules;
 mod timers;

@@ -50,7 +50,7 @@ pub async fn a_message_that_is_not_settled_is_delivered_again<F: QueueFixture>(f
     fixture.nothing("default").await;
 }
 
-/// Whoever was slow may have done it all the same.
+/// A slow consumer may have completed the message all the same.
 pub async fn an_older_delivery_can_be_acknowledged<F: QueueFixture>(fixture: Arc<F>) {
     fixture.enqueue("default", "d_1").await.expect("enqueue");
     let slow = fixture.next("default").await;
@@ -141,7 +141,7 @@ pub async fn a_receiver_gets_what_is_in_its_queues<F: QueueFixture>(fixture: Arc
     assert_eq!(fixture.next("c").await.envelope.signature, "c1");
 }
 
-/// Those that wait for another queue do not stand in the way.
+/// Receivers that wait for another queue do not block it.
 pub async fn a_waiting_receiver_gets_what_comes<F: QueueFixture>(fixture: Arc<F>) {
     let wait = |queue: &'static str| {
         let fixture = fixture.clone();

@@ -17,7 +17,7 @@ pub(super) type Due = (Duration, u64);
 pub(super) struct Lane {
     by_due: BTreeMap<Due, Waiting>,
     by_number: BTreeMap<u64, Duration>,
-    /// Something may be due earlier than receivers think.
+    /// Notified when a message may be due earlier than receivers assume.
     pub(super) news: Arc<Notify>,
 }
 
@@ -105,7 +105,8 @@ impl Lane {
         }
     }
 
-    /// One receiver is enough for a message that it can have; all of them have to know of one that they cannot have yet.
+    /// One receiver is enough for a message that it can have; all of them have to know of one that they cannot have
+    /// yet.
     fn tell(&self, is_due: bool) {
         if is_due { self.news.notify_one() } else { self.news.notify_waiters() }
     }

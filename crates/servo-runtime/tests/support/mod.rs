@@ -1,4 +1,4 @@
-//! A stage for tests: a workspace, its queue, and an executor whose tasks do as they are told.
+//! A harness for tests: a workspace, its queue, and an executor whose tasks do as they are told.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use servo_engine::{
     ErrorCode, HotRows, Plan, Progress, Report, RetryPolicy, Settings, State, TaskError, TaskOptions,
     TaskRequest, TriggerRun,
 };
-use servo_projections::rebuild::{VerifyReport, Workshop, verify};
+use servo_projections::rebuild::{RebuildContext, VerifyReport, verify};
 use servo_queue::{
     CallbackError, Callbacks, Envelope, FinishedReply, HeartbeatReply, Keyring, LocalQueue, SignedEnvelope,
     StartedReply, TaskSource,
@@ -51,7 +51,7 @@ pub fn secret() -> Arc<[u8]> {
     Arc::from(*b"a secret for tests")
 }
 
-/// What a task does when it runs. A task that is not mentioned succeeds.
+/// The behaviour of a task when it runs. A task that is not mentioned succeeds.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     Succeed,
@@ -65,7 +65,7 @@ pub enum Behaviour {
     Gate(Arc<tokio::sync::Semaphore>),
 }
 
-/// What tasks do, and what they did.
+/// The scripted behaviour of tasks, and a record of their runs.
 #[derive(Debug, Default)]
 pub struct Script {
     behaviours: Mutex<BTreeMap<TaskKey, Behaviour>>,
@@ -155,7 +155,7 @@ impl TaskFunction for Actor {
     }
 }
 
-/// What the workspace has acknowledged to workers.
+/// Events that the workspace has acknowledged to workers.
 #[derive(Debug, Default)]
 pub struct Acknowledged(Mutex<BTreeSet<EventId>>);
 
@@ -234,7 +234,7 @@ pub fn config(queue: &Arc<LocalQueue>) -> Config {
 }
 
 /// A workspace at work, with an executor.
-pub struct Stage {
+pub struct Harness {
     pub workspace: Workspace,
     pub stores: Stores,
     pub settings: Settings,
@@ -244,7 +244,7 @@ pub struct Stage {
     slots: Slots,
 }
 
-impl Stage {
+impl Harness {
     /// On a directory, with defaults.
     pub async fn on(root: &Path) -> Self {
         Self::open(directory(root), |_| {}).await.unwrap()
@@ -303,11 +303,11 @@ impl Stage {
     }
 
     pub async fn trigger(&self, key: &str, plan: Plan) -> RunId {
-        let (run, accepted) = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
-        if let Some(event) = accepted {
+        let reply = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
+        if let Some(event) = reply.accepted {
             self.acknowledged.add(event);
         }
-        run
+        reply.run_id
     }
 
     /// Waits until the run has ended, wherever it is kept by then.
@@ -338,7 +338,7 @@ impl Stage {
 
     /// The state in memory, as rows. All of it is durable.
     pub async fn rows(&self) -> HotRows {
-        self.workspace.read(State::rows).await.unwrap()
+        self.workspace.inspect(State::rows).await.unwrap()
     }
 
     /// The state in memory equals the fold of the log, byte for byte.
@@ -498,8 +498,8 @@ pub fn assert_same_rows(left: &HotRows, right: &HotRows) {
     assert_eq!(format!("{left:?}").into_bytes(), format!("{right:?}").into_bytes());
 }
 
-pub fn workshop(stores: &Stores, settings: &Settings) -> Workshop {
-    Workshop {
+pub fn rebuild_context(stores: &Stores, settings: &Settings) -> RebuildContext {
+    RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
         settings: settings.clone(),
@@ -510,7 +510,7 @@ pub fn workshop(stores: &Stores, settings: &Settings) -> Workshop {
 
 /// The tables are what the log says, row by row.
 pub async fn assert_tables_verify(stores: &Stores, settings: &Settings) -> VerifyReport {
-    let report = verify(stores.log.as_ref(), &workshop(stores, settings)).await.unwrap();
+    let report = verify(stores.log.as_ref(), &rebuild_context(stores, settings)).await.unwrap();
     assert!(report.is_ok(), "{report:#?}");
     assert!(report.undecodable.is_empty(), "{report:#?}");
     report

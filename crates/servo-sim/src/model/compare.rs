@@ -1,4 +1,4 @@
-//! Where the real thing differs from the model, in words.
+//! Compares states and tables with the model and describes the differences.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -37,7 +37,7 @@ fn text(value: Option<impl ToString>) -> Option<String> {
 }
 
 impl Model {
-    /// Where a state differs.
+    /// The differences of a state.
     pub fn compare_state(&self, state: &State) -> Vec<String> {
         let mut found = self.compare_rows(&state.rows());
         let (open, counted) = (self.open_attempts(), state.outstanding() as usize);
@@ -47,7 +47,7 @@ impl Model {
         found
     }
 
-    /// Where tables differ: memory's and those of history.
+    /// The differences of tables: hot ones and history.
     pub fn compare_tables(&self, tables: &Tables) -> Vec<String> {
         let mut found = Differences(self.compare_rows(&tables.hot));
         let names = |run: &Run| (run.requested, run.id.clone());
@@ -81,7 +81,7 @@ impl Model {
         found.0
     }
 
-    /// Where rows of memory differ.
+    /// The differences of hot rows.
     pub fn compare_rows(&self, rows: &HotRows) -> Vec<String> {
         let mut found = Differences::default();
         let head = || "the head".to_owned();
@@ -121,6 +121,19 @@ impl Model {
         found.compare(&about, "its state", row.state.name(), run.is.name());
         found.compare(&about, "its key", row.run_key.as_str(), &run.key);
         found.compare(&about, "its request", row.requested_event_id, run.requested);
+        found.compare(&about, "who asked", row.requested_by.to_string(), run.asked_by.clone());
+        found.compare(&about, "its fingerprint", row.request_fingerprint.as_str(), &run.fingerprint);
+        let asked = |name: &str, otherwise: &str| {
+            let otherwise = || serde_json::from_str(otherwise).unwrap_or_default();
+            run.asked.get(name).cloned().unwrap_or_else(otherwise)
+        };
+        let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
+        found.compare(&about, "its source", json(row.source.to_text()), asked("source", "null"));
+        found.compare(&about, "its selection", row.selection.as_str().into(), asked("selection", "\"\""));
+        found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
+        found.compare(&about, "its configuration", json(row.config.to_text()), asked("config", "{}"));
+        found.compare(&about, "its labels", json(row.labels.to_text()), asked("labels", "{}"));
+        found.compare(&about, "its request id", row.request_id.clone().into(), asked("request_id", "null"));
         found.compare(&about, "its plan", text(row.plan_id), run.plan.clone());
         found.compare(&about, "its start", row.started_at, run.started_at);
         found.compare(&about, "its end", row.finished_at, run.finished_at);
@@ -159,7 +172,11 @@ impl Model {
         let expected = self.data.quarantine.iter().map(|((asset, partition), waiting)| {
             (asset.clone(), partition.clone(), waiting.id.clone(), waiting.run.clone(), waiting.event)
         });
-        found.same_keys("quarantine", &waiting.collect(), &expected.collect());
+        let approved = self.data.approved.iter().map(|((asset, id), approved)| {
+            let partition = approved.place.1.clone();
+            (asset.clone(), partition, id.clone(), approved.run.clone(), approved.event)
+        });
+        found.same_keys("quarantine", &waiting.collect(), &expected.chain(approved).collect());
     }
 
     fn compare_definitions(&self, found: &mut Differences, rows: &HotRows) {

@@ -1,17 +1,18 @@
-//! What a dispatch records of its attempt, and what the clock does to it (ADR-086, ADR-087, ADR-088).
+//! The provenance that a dispatch records of its attempt, and the effect of clock steps on it (ADR-086, ADR-087,
+//! ADR-088).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use servo_core::Timestamp;
 
-use super::follow::{Judged, No, only_if};
+use super::follow::{Judged, Rejection, only_if};
 use super::log::{list, number, text};
 use super::run::Dispatched;
 use super::{Event, Model, Task};
 
 impl Model {
-    /// What an attempt must be dispatched with. A record that says otherwise is a fault.
+    /// The expected provenance of an attempt. A record that differs is a violation.
     pub(super) fn provenance(&self, event: &Event, task: &Task) -> Result<Dispatched, String> {
         let nothing = Value::Null;
         let told = event.payload.get("provenance").unwrap_or(&nothing);
@@ -62,7 +63,7 @@ impl Model {
         only_if(!self.memory.knows(&event.key), "duplicate")?;
         self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
         let by = event.payload.get("by_ms").and_then(Value::as_i64);
-        let by = by.ok_or_else(|| No::Unreadable("by_ms is no number".to_owned()))?;
+        let by = by.ok_or_else(|| Rejection::Unreadable("by_ms is no number".to_owned()))?;
         let moved = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_add(by));
         for run in self.runs.iter_mut().filter(|run| run.is_in_memory && !run.is.has_ended()) {
             run.started_at = run.started_at.map(moved);

@@ -1,4 +1,4 @@
-//! One event after the other.
+//! Applies events to the model, one after the other.
 
 use super::log::{number, text, texts};
 use super::{Deployed, Event, Model, Verdict};
@@ -6,9 +6,9 @@ use super::{Deployed, Event, Model, Verdict};
 /// The newest version of an event that is understood.
 const VERSION: u64 = 1;
 
-/// Why an event does not count, or cannot be read.
-pub(super) enum No {
-    /// It is noted, and comes too late to count.
+/// The reason why an event is not applied, or cannot be read.
+pub(super) enum Rejection {
+    /// It is recorded, but too late to count.
     Late,
     /// It changes nothing.
     Ignored(&'static str),
@@ -16,30 +16,30 @@ pub(super) enum No {
     Unreadable(String),
 }
 
-impl From<String> for No {
+impl From<String> for Rejection {
     fn from(problem: String) -> Self {
-        No::Unreadable(problem)
+        Rejection::Unreadable(problem)
     }
 }
 
-/// Whether an event counts.
-pub(super) type Judged = Result<(), No>;
+/// Whether an event is applied.
+pub(super) type Judged = Result<(), Rejection>;
 
 /// Ignores the event unless `holds`.
 pub(super) fn only_if(holds: bool, otherwise: &'static str) -> Judged {
-    if holds { Ok(()) } else { Err(No::Ignored(otherwise)) }
+    if holds { Ok(()) } else { Err(Rejection::Ignored(otherwise)) }
 }
 
 impl Model {
-    /// Takes the next event of the log.
+    /// Applies the next event of the log.
     pub fn follow(&mut self, event: &Event) -> Result<Verdict, String> {
         self.last_event = self.last_event.max(event.id);
         self.last_event_at = self.last_event_at.max(event.at);
         let verdict = match self.judge(event) {
             Ok(()) => Verdict::Accepted,
-            Err(No::Late) => Verdict::Late,
-            Err(No::Ignored(why)) => Verdict::Ignored(why),
-            Err(No::Unreadable(problem)) => {
+            Err(Rejection::Late) => Verdict::Late,
+            Err(Rejection::Ignored(why)) => Verdict::Ignored(why),
+            Err(Rejection::Unreadable(problem)) => {
                 return Err(format!("event {} ({}): {problem}", event.id, event.kind));
             }
         };
@@ -67,9 +67,10 @@ impl Model {
             "DynamicPartitionsChanged" => self.partitions_changed(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
+            "MaterializationReleased" => self.data.released(event),
             _ => {
                 self.unknown_events += 1;
-                Err(No::Ignored("unknown event"))
+                Err(Rejection::Ignored("unknown event"))
             }
         }
     }
@@ -79,7 +80,7 @@ impl Model {
         let before = self.deployed.take().unwrap_or_default();
         if deployment <= before.number {
             self.deployed = Some(before);
-            return Err(No::Ignored("duplicate"));
+            return Err(Rejection::Ignored("duplicate"));
         }
         let digest = text(&event.payload, "digest")?.to_owned();
         let mut deployed =

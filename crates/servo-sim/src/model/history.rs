@@ -1,4 +1,4 @@
-//! What a log must never hold, whatever the fold makes of it.
+//! Rules that every log must satisfy, independent of the fold.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use servo_core::EventId;
 use super::log::text;
 use super::{Batch, Event, Model, Rules, Run, TaskIs, Verdict};
 
-/// What a log is to be.
+/// The expectations of a log.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Expected<'a> {
@@ -18,12 +18,12 @@ pub struct Expected<'a> {
     pub leased: bool,
 }
 
-/// What is wrong with a log; nothing, if all is well.
+/// The violations of a log; empty if there are none.
 pub fn check(batches: &[Batch], expected: Expected<'_>) -> Vec<String> {
     follow(batches, expected).map_or_else(|problem| vec![problem], |(_, problems)| problems)
 }
 
-/// What a log amounts to, and what is wrong with it.
+/// The model of a log, and the log's violations.
 pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<String>), String> {
     let mut checks = Checks {
         expected,
@@ -55,13 +55,13 @@ struct Checks<'a> {
     /// The run that each idempotency key had its effect in, by the event that asked for it.
     effects: BTreeMap<&'a str, EventId>,
     run_of_key: BTreeMap<String, String>,
-    /// What was made: request of the run, asset, partition.
+    /// Materialized partitions: request of the run, asset, partition.
     made: BTreeSet<(EventId, String, Option<String>)>,
     first_of_batch: EventId,
 }
 
 impl<'a> Checks<'a> {
-    fn complain(&mut self, event: &Event, problem: impl std::fmt::Display) {
+    fn report(&mut self, event: &Event, problem: impl std::fmt::Display) {
         self.problems.push(format!("{} {}: {problem}", event.kind, event.id));
     }
 
@@ -95,10 +95,10 @@ impl<'a> Checks<'a> {
     fn event(&mut self, event: &'a Event) -> Result<(), String> {
         let last = self.model.last_event;
         if event.id <= last {
-            self.complain(event, format_args!("its id is not greater than {last}"));
+            self.report(event, format_args!("its id is not greater than {last}"));
         }
         if (&*event.tenant, &*event.workspace) != (self.expected.tenant, self.expected.workspace) {
-            self.complain(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
+            self.report(event, format_args!("it is of {}/{}", event.tenant, event.workspace));
         }
         self.before(event);
         let promoted = self.model.data.promotions.len();
@@ -108,7 +108,7 @@ impl<'a> Checks<'a> {
         Ok(())
     }
 
-    /// What must hold when something is begun.
+    /// Checks the preconditions of an event.
     fn before(&mut self, event: &Event) {
         if !matches!(event.kind.as_str(), "DispatchRequested" | "TaskStarted") {
             return;
@@ -122,7 +122,7 @@ impl<'a> Checks<'a> {
             task.upstream.iter().map(|up| &run.tasks[*up]).find(|task| task.is != TaskIs::Succeeded);
         if let Some(missing) = missing {
             let (key, is) = (missing.key.clone(), missing.is.name());
-            self.complain(event, format_args!("it begins before {key}, which is {is}"));
+            self.report(event, format_args!("it begins before {key}, which is {is}"));
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Checks<'a> {
             Verdict::Accepted => self.effect(event),
             Verdict::Late => {}
             // An engine that knows the whole log does not write these.
-            Verdict::Ignored("not due") => self.complain(event, "it fires before it is due"),
+            Verdict::Ignored("not due") => self.report(event, "it fires before it is due"),
             Verdict::Ignored(why) => self.ignored(event, why),
         }
     }
@@ -141,16 +141,16 @@ impl<'a> Checks<'a> {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
         if self.effects.insert(&event.key, requested) == Some(requested) {
-            self.complain(event, format_args!("{} has a second effect", event.key));
+            self.report(event, format_args!("{} has a second effect", event.key));
         }
         if event.kind == "TaskStarted" && stopped.is_some() {
-            self.complain(event, "it begins in a run that was stopped");
+            self.report(event, "it begins in a run that was stopped");
         }
         if event.kind == "RunRequested"
             && let (Ok(key), Ok(id)) = (text(&event.payload, "run_key"), text(&event.payload, "run_id"))
             && self.run_of_key.insert(key.to_owned(), id.to_owned()).is_some_and(|known| known != id)
         {
-            self.complain(event, format_args!("run key {key} has a second run"));
+            self.report(event, format_args!("run key {key} has a second run"));
         }
     }
 
@@ -158,12 +158,12 @@ impl<'a> Checks<'a> {
     fn ignored(&mut self, event: &Event, why: &'static str) {
         match event.kind.as_str() {
             "PlanCreated" | "RunTriggered" => {
-                self.complain(event, format_args!("a second run was begun: {why}"))
+                self.report(event, format_args!("a second run was begun: {why}"))
             }
             "DispatchRequested" => {
                 let stopped = self.run_of(event).and_then(|run| run.stopped);
                 if stopped.is_none_or(|(by, _)| by < self.first_of_batch) {
-                    self.complain(event, format_args!("an attempt too many: {why}"));
+                    self.report(event, format_args!("an attempt too many: {why}"));
                 }
             }
             _ => {}
@@ -177,7 +177,7 @@ impl<'a> Checks<'a> {
             let requested = self.run_of(event).map_or(EventId::NIL, |run| run.requested);
             let (asset, partition) = promotion.place;
             if !self.made.insert((requested, asset.clone(), partition.clone())) {
-                self.complain(event, format_args!("{asset} {partition:?} is made twice by one run"));
+                self.report(event, format_args!("{asset} {partition:?} is made twice by one run"));
             }
         }
     }

@@ -18,6 +18,8 @@ pub struct Event {
     pub key: String,
     pub tenant: Arc<str>,
     pub workspace: Arc<str>,
+    /// Who is responsible; none if the payload says it.
+    pub principal: Option<String>,
     pub payload: Value,
 }
 
@@ -75,6 +77,7 @@ fn read_events(payload: &[u8]) -> Result<Vec<Event>, String> {
             key: words(envelope, "idempotency_key")?,
             tenant,
             workspace,
+            principal: envelope.get("principal").map(|_| words(envelope, "principal")).transpose()?,
             payload: serde_json::from_str(field(envelope, "payload")?).map_err(|error| error.to_string())?,
         });
     }

@@ -1,4 +1,4 @@
-//! What is remembered for a while: keys of requests, and ended runs (ADR-034, ADR-039).
+//! Bounded memory: keys of requests, and ended runs (ADR-034, ADR-039).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,7 +6,7 @@ use servo_core::{RunId, Timestamp, sha256_hex};
 
 use super::Rules;
 
-/// Keys, forgotten by age and by number.
+/// Keys, evicted by age and by number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
     known: BTreeMap<String, (Timestamp, String)>,
@@ -14,7 +14,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// What was noted with a key.
+    /// The note kept with a key.
     pub(super) fn note(&self, key: &str) -> Option<&str> {
         self.known.get(key).map(|(_, note)| note.as_str())
     }
@@ -24,12 +24,12 @@ impl Keys {
         self.order.insert((at, key.to_owned()));
     }
 
-    /// In order.
+    /// All keys, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
     }
 
-    fn forget(&mut self, before: Timestamp, most: usize) {
+    fn evict(&mut self, before: Timestamp, most: usize) {
         while let Some((at, _)) = self.order.first()
             && (*at < before || self.order.len() > most)
         {
@@ -39,7 +39,7 @@ impl Keys {
     }
 }
 
-/// All that is remembered.
+/// Everything remembered for deduplication.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     /// Bits of run ids, with the fingerprints that they were asked for with.
@@ -51,14 +51,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What is kept of an idempotency key: 128 bits.
+    /// Hash of an idempotency key: 128 bits.
     pub(super) fn hash(key: &str) -> String {
         let mut hash = sha256_hex(key.as_bytes());
         hash.truncate(32);
         hash
     }
 
-    /// What is kept of a run id: its bits, which order as keys are forgotten.
+    /// The bits of a run id, which order as keys are evicted.
     pub(super) fn bits(run: &str) -> Result<String, String> {
         let run: RunId = run.parse().map_err(|error| format!("{error}"))?;
         Ok(format!("{:032x}", run.to_u128()))
@@ -72,14 +72,14 @@ impl Memory {
     pub(super) fn remember(&mut self, key: &str, at: Timestamp, newest: Timestamp, rules: &Rules) {
         if !self.knows(key) {
             self.requests.insert(&Self::hash(key), at, "");
-            self.forget(newest, rules);
+            self.evict(newest, rules);
         }
     }
 
-    pub(super) fn forget(&mut self, newest: Timestamp, rules: &Rules) {
+    pub(super) fn evict(&mut self, newest: Timestamp, rules: &Rules) {
         let before = newest.saturating_sub(rules.dedup_window);
-        self.runs.forget(before, rules.dedup_entries);
-        self.requests.forget(before, rules.dedup_entries);
+        self.runs.evict(before, rules.dedup_entries);
+        self.requests.evict(before, rules.dedup_entries);
     }
 
     /// A run has ended; gives those that leave memory for it. The newest always stays.

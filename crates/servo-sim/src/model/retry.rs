@@ -5,7 +5,7 @@ use servo_core::{AttemptId, Millis};
 
 use super::log::texts;
 
-/// Failures that are nobody's fault: without a policy, only these are tried again.
+/// Failures of the infrastructure: without a policy, only these are retried.
 const SOFT: [&str; 11] = [
     "NETWORK_ERROR",
     "RATE_LIMITED",
@@ -20,7 +20,7 @@ const SOFT: [&str; 11] = [
     "INTERNAL_ERROR",
 ];
 
-/// What went wrong: its code, and the type of the exception.
+/// A failure: its code, and the type of the exception.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Failure<'a> {
     pub(super) code: &'a str,
@@ -32,7 +32,7 @@ impl<'a> Failure<'a> {
         Self { code, exception: None }
     }
 
-    /// What a worker reports; without a word about it, it is the fault of the user's code.
+    /// The failure a worker reports; without an error it counts as a failure of the user's code.
     pub(super) fn reported(error: Option<&'a Value>) -> Self {
         let field = |name| error.and_then(|error| error.get(name)).and_then(Value::as_str);
         Self { code: field("code").unwrap_or("USER_CODE_EXCEPTION"), exception: field("error_type") }

@@ -1,9 +1,9 @@
-//! The figures by which a workspace works, in plain numbers.
+//! Settings of an engine as plain numbers.
 
 use servo_core::Millis;
 use servo_engine::Settings;
 
-/// What a log alone does not say.
+/// Settings of an engine that its log does not contain.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct Rules {

@@ -25,7 +25,7 @@ macro_rules! states {
 }
 
 states! {
-    /// Where a run is.
+    /// The state of a run.
     RunIs {
         Pending = "PENDING",
         Running = "RUNNING",
@@ -38,7 +38,7 @@ states! {
 }
 
 states! {
-    /// Where a task is.
+    /// The state of a task.
     TaskIs {
         Planned = "PLANNED",
         Blocked = "BLOCKED",
@@ -54,19 +54,19 @@ states! {
 }
 
 impl RunIs {
-    /// Whether it stays so.
+    /// Whether the state is final.
     pub fn has_ended(self) -> bool {
         matches!(self, RunIs::Cancelled | RunIs::TimedOut | RunIs::Failed | RunIs::Succeeded)
     }
 }
 
 impl TaskIs {
-    /// Whether it stays so.
+    /// Whether the state is final.
     pub fn has_ended(self) -> bool {
         matches!(self, TaskIs::Skipped | TaskIs::Cancelled | TaskIs::Failed | TaskIs::Succeeded)
     }
 
-    /// Whether it has not begun and waits for others.
+    /// Whether it has not begun and waits for other tasks.
     pub fn waits(self) -> bool {
         matches!(self, TaskIs::Planned | TaskIs::Blocked)
     }
@@ -79,6 +79,9 @@ pub struct Run {
     pub id: String,
     pub key: String,
     pub fingerprint: String,
+    /// The request, as the log has it.
+    pub asked: Value,
+    pub asked_by: String,
     pub requested: EventId,
     pub plan: Option<String>,
     pub is: RunIs,
@@ -86,7 +89,7 @@ pub struct Run {
     pub finished_at: Option<Timestamp>,
     pub ended_by: Option<EventId>,
     pub timeout: Option<Millis>,
-    /// The event that told it to stop, and whether that was its own time limit.
+    /// The event that stopped it, and whether that was its timeout.
     pub stopped: Option<(EventId, bool)>,
     pub tasks: Vec<Task>,
     /// Whether an engine still holds it.
@@ -105,19 +108,19 @@ pub struct Task {
     /// The assets it makes, that of its key first.
     pub assets: Vec<String>,
     pub is: TaskIs,
-    /// Since when it is there.
+    /// When it was created.
     pub since: Timestamp,
     pub attempt: u64,
     pub attempt_id: String,
     pub failures: u64,
     pub interruptions: u64,
-    /// Since when the newest attempt is on its way to a queue.
+    /// When the newest attempt was requested, until a queue has it.
     pub pending_since: Option<Timestamp>,
     pub dispatched_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub heard_at: Option<Timestamp>,
     pub retry_at: Option<Timestamp>,
-    /// Whether the wait has a timer, and whether that was handed to somebody.
+    /// Whether the wait has a timer, and whether a queue has it.
     pub timer: Option<bool>,
     /// Position of the smallest failed task before it.
     pub caused_by: Option<usize>,
@@ -125,7 +128,7 @@ pub struct Task {
     /// The outcome of a report that came too late.
     pub late: Option<String>,
     pub materialization: Option<String>,
-    /// What the newest attempt was dispatched with.
+    /// The provenance of the newest attempt.
     pub dispatched: Dispatched,
 }
 
@@ -192,7 +195,7 @@ impl Task {
         self.attempt == attempt && self.attempt_id == id && attempt > 0
     }
 
-    /// What comes due when, if nothing is heard before.
+    /// The next timeout, if no report arrives before it.
     pub(super) fn due(&self, rules: &Rules) -> Option<(Timestamp, &'static str)> {
         let (patience, timer) = match self.is {
             TaskIs::Ready => (rules.outbox_retry_after, "DISPATCH_ACK"),
@@ -212,7 +215,7 @@ impl Task {
         self.waits_since().map(|since| (since.saturating_add(patience), timer))
     }
 
-    /// What the patience with an open attempt is counted from.
+    /// The start of the timeout of an open attempt.
     pub(super) fn waits_since(&self) -> Option<Timestamp> {
         match self.is {
             TaskIs::Ready => self.pending_since,
@@ -228,7 +231,7 @@ impl Task {
         }
     }
 
-    /// When its worker was last heard of.
+    /// The time of its worker's last sign of life.
     pub(super) fn heard(&self) -> Timestamp {
         self.heard_at.or(self.started_at).unwrap_or(self.since)
     }

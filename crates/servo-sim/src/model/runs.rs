@@ -3,17 +3,17 @@
 use serde_json::Value;
 use servo_core::{Millis, Timestamp};
 
-use super::follow::{Judged, No, only_if};
+use super::follow::{Judged, Rejection, only_if};
 use super::log::{list, text, time};
 use super::memory::Memory;
-use super::tasks::told;
+use super::tasks::timer_times;
 use super::{Event, Model, Run, RunIs, Task, TaskIs};
 
 impl Model {
-    /// Where the run of an event is, if it is held in memory.
-    pub(super) fn held_run(&self, payload: &Value) -> Result<usize, No> {
+    /// The index of an event's run, if it is held in memory.
+    pub(super) fn held_run(&self, payload: &Value) -> Result<usize, Rejection> {
         let found = self.newest.get(text(payload, "run_id")?).copied();
-        found.filter(|index| self.runs[*index].is_in_memory).ok_or(No::Ignored("unknown run"))
+        found.filter(|index| self.runs[*index].is_in_memory).ok_or(Rejection::Ignored("unknown run"))
     }
 
     pub(super) fn run_requested(&mut self, event: &Event) -> Judged {
@@ -24,15 +24,17 @@ impl Model {
         if let Some(known) = self.memory.runs.note(&bits).or(held) {
             only_if(known != fingerprint && !self.memory.knows(&event.key), "duplicate")?;
             self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
-            return Err(No::Ignored("run key conflict"));
+            return Err(Rejection::Ignored("run key conflict"));
         }
         self.memory.runs.insert(&bits, event.at, fingerprint);
-        self.memory.forget(self.last_event_at, &self.rules);
+        self.memory.evict(self.last_event_at, &self.rules);
         self.newest.insert(id.to_owned(), self.runs.len());
         self.runs.push(Run {
             id: id.to_owned(),
             key: text(&event.payload, "run_key")?.to_owned(),
             fingerprint: fingerprint.to_owned(),
+            asked: event.payload.clone(),
+            asked_by: event.principal.clone().unwrap_or_else(|| "system".to_owned()),
             requested: event.id,
             plan: None,
             is: RunIs::Pending,
@@ -90,15 +92,15 @@ impl Model {
         let index = self.held_run(&event.payload)?;
         let run = &self.runs[index];
         only_if(!run.is.has_ended() && run.stopped.is_none(), "not in that state")?;
-        let Some(started) = run.started_at else { return Err(No::Ignored("not in that state")) };
+        let Some(started) = run.started_at else { return Err(Rejection::Ignored("not in that state")) };
         let limit = run.timeout.unwrap_or(self.rules.max_run_duration).min(self.rules.max_run_duration);
-        let due = told(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
+        let due = timer_times(&event.payload)?.map_or(started.saturating_add(limit), |(_, due)| due);
         only_if(event.at >= due, "not due")?;
         self.stop(index, event, true, None);
         Ok(())
     }
 
-    /// What nobody has begun is cancelled at once; what somebody holds, only if it is forced and silent (ADR-052).
+    /// Cancels tasks that no worker holds at once, and held ones only if forced and silent (ADR-052).
     fn stop(&mut self, index: usize, event: &Event, timed_out: bool, silent_since: Option<Timestamp>) {
         let run = &mut self.runs[index];
         run.is = RunIs::Cancelling;
@@ -117,7 +119,7 @@ impl Model {
         self.settle(index, event);
     }
 
-    /// A task of a run has ended: what it means for the others, and for the run.
+    /// Applies the end of a task to the other tasks, and to the run.
     pub(super) fn settle(&mut self, index: usize, event: &Event) {
         let run = &mut self.runs[index];
         run.spread(event.at);
@@ -140,8 +142,8 @@ impl Model {
 }
 
 impl Run {
-    /// Looks at every task again until nothing changes: behind a failure everything is skipped, behind a success what
-    /// waits for nothing else is ready (ADR-022, ADR-042).
+    /// Re-evaluates every task until nothing changes: downstream of a failure tasks are skipped, downstream of a
+    /// success they become ready (ADR-022, ADR-042).
     fn spread(&mut self, at: Timestamp) {
         loop {
             let mut changed = false;

@@ -7,14 +7,14 @@ use servo_projections::{Error, Projection, RunFilter};
 /// Runs read at once.
 const PAGE: usize = 1_000;
 
-/// What the Parquet files say, up to the batch that their manifest names.
+/// The rows of the Parquet files, up to the batch that their manifest names.
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Tables {
     pub hot: HotRows,
     /// Runs that have left memory, newest first, with their tasks.
     pub history: Vec<(RunRow, Vec<TaskRow>)>,
-    /// Everything that ever came to count, oldest first.
+    /// All materializations that ever became current, oldest first.
     pub materializations: Vec<MaterializationRow>,
 }
 
@@ -24,7 +24,7 @@ impl Tables {
         let mut history = Vec::new();
         loop {
             let before = history.last().map(|(row, _): &(RunRow, _)| row.requested_event_id);
-            let page = projection.runs_before(before, PAGE, &RunFilter::default()).await?;
+            let page = projection.runs_after(before, PAGE, &RunFilter::default()).await?;
             let is_last = page.len() < PAGE;
             for row in page {
                 let tasks = projection.tasks_of(&row).await?;

@@ -6,7 +6,7 @@ use servo_core::Timestamp;
 
 use super::data::name_of;
 use super::dispatched::refused;
-use super::follow::{Judged, No, only_if};
+use super::follow::{Judged, Rejection, only_if};
 use super::log::{number, text, time};
 use super::retry::{Failure, wait};
 use super::{Event, Model, Task, TaskIs};
@@ -15,19 +15,19 @@ use super::{Event, Model, Task, TaskIs};
 enum End<'a> {
     Succeeded(Option<String>),
     Failed(Failure<'a>),
-    /// Its worker went away.
+    /// Its worker was lost.
     Lost,
-    /// Nobody took it.
+    /// No worker took it.
     Untaken,
 }
 
-/// Which attempt an event is about.
+/// The attempt that an event is about.
 fn attempt(payload: &Value) -> Result<(u64, &str), String> {
     Ok((number(payload, "attempt")?, text(payload, "attempt_id")?))
 }
 
-/// What a timer was counted from and when it was due, if it says so.
-pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, String> {
+/// The start and the due time of a timer, if the event has them.
+pub(super) fn timer_times(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, String> {
     if payload.get("since").is_none() {
         return Ok(None);
     }
@@ -35,11 +35,11 @@ pub(super) fn told(payload: &Value) -> Result<Option<(Timestamp, Timestamp)>, St
 }
 
 impl Model {
-    /// Where the task of an event is: its run, its position.
-    fn subject(&self, payload: &Value) -> Result<(usize, usize), No> {
+    /// The run index and position of an event's task.
+    fn subject(&self, payload: &Value) -> Result<(usize, usize), Rejection> {
         let (run, key) = (self.held_run(payload)?, text(payload, "task_key")?);
         let position = self.runs[run].tasks.iter().position(|task| task.key.as_str() == key);
-        position.map(|position| (run, position)).ok_or(No::Ignored("unknown task"))
+        position.map(|position| (run, position)).ok_or(Rejection::Ignored("unknown task"))
     }
 
     fn task(&mut self, (run, position): (usize, usize)) -> &mut Task {
@@ -119,17 +119,17 @@ impl Model {
         let kind = text(&event.payload, "timer_type")?;
         match (event.payload.get("task_key").is_some(), kind == "RUN_TIMEOUT") {
             (false, true) => return self.run_timed_out(event),
-            (true, true) | (false, false) => return Err(No::Ignored("unknown task")),
+            (true, true) | (false, false) => return Err(Rejection::Ignored("unknown task")),
             (true, false) => {}
         }
         let (subject, number) = (self.subject(&event.payload)?, number(&event.payload, "attempt")?);
         let due = self.runs[subject.0].tasks[subject.1].due(&self.rules);
         let task = self.task(subject);
         only_if(task.attempt == number, "stale attempt")?;
-        let Some((due, wanted)) = due else { return Err(No::Ignored("not in that state")) };
+        let Some((due, wanted)) = due else { return Err(Rejection::Ignored("not in that state")) };
         only_if(kind == wanted, "not in that state")?;
         // How patient the writer was, the event says; that nothing was heard meanwhile, the task says.
-        let told = told(&event.payload)?;
+        let told = timer_times(&event.payload)?;
         let is_silent = told.is_none_or(|(since, _)| task.waits_since() <= Some(since));
         only_if(event.at >= told.map_or(due, |(_, due)| due) && is_silent, "not due")?;
         match wanted {
@@ -148,13 +148,13 @@ impl Model {
         let task = self.task(subject);
         if !task.is_newest(number, id) {
             self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
-            return Err(No::Ignored("stale attempt"));
+            return Err(Rejection::Ignored("stale attempt"));
         }
         if !task.is_open() {
             let is_news = task.is == TaskIs::Cancelled && task.late.is_none() && outcome != "CANCELLED";
             only_if(is_news && !is_known, "duplicate")?;
             task.late = Some(outcome.to_owned());
-            return Err(No::Late);
+            return Err(Rejection::Late);
         }
         let (key, assets) = (task.key.clone(), task.assets.clone());
         let (refused, dispatched) = (refused(&event.payload, task), task.dispatched.clone());
@@ -175,7 +175,7 @@ impl Model {
             "TIMED_OUT" => End::Failed(Failure::reported(error)),
             "CANCELLED" => End::Failed(Failure::code("CANCELLED")),
             "INTERRUPTED" => End::Lost,
-            other => return Err(No::Unreadable(format!("an attempt ends as {other}"))),
+            other => return Err(Rejection::Unreadable(format!("an attempt ends as {other}"))),
         };
         self.end(subject, event, end);
         if !self.task(subject).is.has_ended() {

@@ -1,6 +1,5 @@
-//! Random stories: an engine, and everything that may happen to it.
+//! Random histories: an engine, and everything that may happen to it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -9,27 +8,27 @@ use servo_engine::definitions::AssetDef;
 use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
-    Attempt, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input, Outcome,
-    OutputState, Plan, Reply, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions,
-    TaskRequest, Trigger, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
+    Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, Settings, State,
+    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 use servo_sim::model::Log;
 
-/// What happens, to whom, how.
-pub(crate) type Act = (u8, u16, u8);
+/// An action: its kind, its target, its variant.
+pub(crate) type Action = (u8, u16, u8);
 
 #[derive(Debug, Clone)]
-pub(crate) struct Story {
-    acts: Vec<Act>,
+pub(crate) struct History {
+    acts: Vec<Action>,
     slots: u32,
     recent_runs: usize,
     dedup_entries: usize,
 }
 
-pub(crate) fn stories() -> impl Strategy<Value = Story> {
+pub(crate) fn stories() -> impl Strategy<Value = History> {
     let acts = prop::collection::vec((any::<u8>(), any::<u16>(), any::<u8>()), 0..400);
     let dedup_entries = prop_oneof![Just(2_usize), Just(1_000)];
-    (acts, 1..5u32, 0..4usize, dedup_entries).prop_map(|(acts, slots, recent_runs, dedup_entries)| Story {
+    (acts, 1..5u32, 0..4usize, dedup_entries).prop_map(|(acts, slots, recent_runs, dedup_entries)| History {
         acts,
         slots,
         recent_runs,
@@ -79,7 +78,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn play(story: &Story) -> Self {
+    pub(crate) fn play(story: &History) -> Self {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 4,
@@ -111,25 +110,34 @@ impl World {
         self.engine.state().settings().clone()
     }
 
-    /// The log as bytes say it.
+    /// The log as read from bytes.
     pub(crate) fn log(&self) -> Log {
         log_of(&self.log)
     }
 
     fn step(&mut self, inputs: &[Input]) {
         let step = self.engine.step(inputs, self.now);
-        let attempts = step.effects.into_iter().map(|Effect::Enqueue(dispatch)| dispatch.attempt);
+        let attempts =
+            step.effects.iter().filter_map(Effect::dispatch).map(|dispatch| dispatch.attempt.clone());
         self.attempts.extend(attempts);
+        let releases = step.effects.iter().filter_map(|effect| match effect {
+            Effect::Release(release) => Some(Input::Released(release.clone())),
+            _ => None,
+        });
+        let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
-            Ok(Reply::Run { run_id, .. }) => Some(*run_id),
+            Ok(Reply::Run(RunReply { run_id, .. })) => Some(*run_id),
             _ => None,
         }));
         if !step.events.is_empty() {
             self.log.push(step.events);
         }
+        if !releases.is_empty() {
+            self.step(&releases);
+        }
     }
 
-    fn act(&mut self, (what, whom, how): Act) -> Option<Input> {
+    fn act(&mut self, (what, whom, how): Action) -> Option<Input> {
         // Mostly the newest attempts; now and then one of long ago.
         let among = if how.is_multiple_of(16) { self.attempts.len() } else { self.attempts.len().min(6) };
         let attempt = self.attempts.iter().rev().nth(usize::from(whom) % among.max(1)).cloned();
@@ -165,7 +173,7 @@ impl World {
         None
     }
 
-    /// The process ends, and another goes on from the rows.
+    /// The process ends, and another continues from the rows.
     fn restart(&mut self) {
         let (tenant, workspace) = owner();
         self.deltas.push(self.engine.state_mut().take_delta());
@@ -176,7 +184,7 @@ impl World {
 
     fn cancel(&self, whom: u16, force: bool) -> Option<Input> {
         let run_id = *self.runs.iter().rev().nth(usize::from(whom) % 3)?;
-        Some(Input::Cancel(CancelRun { run_id, actor: "me".to_owned(), reason: String::new(), force }))
+        Some(Input::Cancel(CancelRun { run_id, caller: Caller::user("me"), reason: String::new(), force }))
     }
 
     fn review(&self, whom: u16, how: u8) -> Option<Input> {
@@ -188,7 +196,7 @@ impl World {
             asset,
             materialization_id,
             verdict,
-            actor: "me".to_owned(),
+            caller: Caller::user("me"),
             reason: String::new(),
         }))
     }
@@ -235,9 +243,12 @@ fn trigger(whom: u16, how: u8) -> Input {
     let (priority, timeout) =
         (i32::from(how.is_multiple_of(8)), how.is_multiple_of(4).then_some(Millis::from_minutes(30)));
     let key = format!("key {}", graph % 7);
-    let actor = Trigger::Manual { actor: "me".to_owned() };
     let plan = plan(if how.is_multiple_of(16) { graph } else { graph % 7 * 571 });
-    Input::Trigger(TriggerRun::with(key.into(), plan, actor, priority, BTreeMap::new(), timeout))
+    Input::Trigger(TriggerRun::of_tasks(
+        key,
+        plan,
+        RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+    ))
 }
 
 fn deploy(whom: u16) -> Input {
@@ -249,12 +260,17 @@ fn deploy(whom: u16) -> Input {
         digest,
         project: "sim".to_owned(),
         assets,
-        actor: "me".to_owned(),
+        caller: Caller::user("me"),
     })
 }
 
 fn partitions(whom: u16) -> Input {
     let keys = |bits: u16| (0..4).filter(|bit| bits >> bit & 1 == 1).map(|bit| format!("k{bit}")).collect();
     let (add, remove) = (keys(whom & !(whom >> 4)), keys(whom >> 4));
-    Input::ChangePartitions(ChangePartitions { name: "set".to_owned(), add, remove, actor: "me".to_owned() })
+    Input::ChangePartitions(ChangePartitions {
+        name: "set".to_owned(),
+        add,
+        remove,
+        caller: Caller::user("me"),
+    })
 }

@@ -77,8 +77,8 @@ pub async fn old_lease_records_are_deleted(blobs: Arc<dyn Blobs>) {
     assert_eq!(a.acquire(at(161)).await.expect("acquire"), None);
 }
 
-/// A number that is free because its record was deleted is not the next one: whoever slept, or whose clock is wrong, does
-/// not hold a second lease beside the newest.
+/// A number that is free because its record was deleted is not the next one: whoever slept, or whose clock is wrong,
+/// does not hold a second lease beside the newest.
 pub async fn a_holder_of_long_ago_does_not_go_on_behind_the_newest(blobs: Arc<dyn Blobs>) {
     let (a, b) = (party(&blobs, "a"), party(&blobs, "b"));
     a.acquire(at(0)).await.expect("acquire").expect("free");

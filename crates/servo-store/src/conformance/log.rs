@@ -129,7 +129,7 @@ pub async fn a_bad_payload_is_refused(storage: &dyn Storage) {
     log.append(batch(1, 1)).await.expect("append");
 }
 
-/// Everything acknowledged is there after a restart, and writing goes on behind it.
+/// Every acknowledged record is there after a restart, and appending continues after it.
 pub async fn reopening_shows_what_was_acknowledged(storage: &dyn Storage) {
     let log = storage.writer().await;
     fill(&*log, 20).await;
@@ -168,7 +168,7 @@ pub async fn a_big_batch_is_kept(storage: &dyn Storage) {
     assert_eq!(read[1], batch(2, 1));
 }
 
-/// What is below the boundary cannot be read, before and after a restart; moving it down does nothing.
+/// Records below the boundary cannot be read, before and after a restart; moving it down does nothing.
 pub async fn the_boundary_survives_and_only_moves_up(storage: &dyn Storage) {
     let log = storage.writer().await;
     fill(&*log, 10).await;

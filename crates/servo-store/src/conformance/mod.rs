@@ -1,4 +1,4 @@
-//! What every log, blob store and lease must do, whatever it is made of. One suite, run for each.
+//! The conformance suite of every log, blob store and lease implementation.
 //!
 //! A test file says how to make a fresh storage, and gets one test per rule:
 //! [`log_conformance!`](crate::log_conformance), [`blob_conformance!`](crate::blob_conformance).

@@ -19,7 +19,7 @@ use self::segment::{Lines, Records, Snapshot, Tail};
 use self::writer::Writer;
 use crate::files::{FileLock, FileSystem, LockOutcome, OsFiles, create_dirs};
 use crate::layout::batch_name;
-use crate::log::settle;
+use crate::log::resolve_append;
 use crate::{AppendError, Damage, Layout, Log, OpenError, ReadError, Record, Seq, line};
 
 /// Settings of a [`FileLog`].
@@ -44,15 +44,15 @@ pub struct FileLog {
     dir: PathBuf,
     boundary_file: PathBuf,
     options: FileLogOptions,
-    /// Nothing when opened for reading only.
+    /// None when opened read-only.
     writer: Option<Mutex<Writer>>,
-    /// What readers may see. Never held during I/O, so that reading does not wait for an fsync.
-    shown: Mutex<Shown>,
+    /// The part that readers may see. Never locked during I/O, so that reading does not wait for an fsync.
+    visible: Mutex<Visible>,
     _lock: Option<Box<dyn FileLock>>,
 }
 
 #[derive(Debug, Clone)]
-struct Shown {
+struct Visible {
     segments: Vec<Seq>,
     last_end: u64,
     next: Seq,
@@ -97,14 +97,14 @@ impl FileLog {
                 ReadError::corrupt(file, 1, writer.len(), Damage::Missing { seq: writer.next() }).into()
             );
         }
-        let shown = Shown { segments, last_end: writer.len(), next: writer.next(), boundary };
+        let visible = Visible { segments, last_end: writer.len(), next: writer.next(), boundary };
         let log = Self {
             files,
             dir,
             boundary_file,
             options,
             writer: Some(Mutex::new(writer)),
-            shown: Mutex::new(shown),
+            visible: Mutex::new(visible),
             _lock: Some(lock),
         };
         log.delete_below_boundary()?;
@@ -133,7 +133,7 @@ impl FileLog {
             boundary_file: home.join(layout.ledger_boundary()),
             options: FileLogOptions::default(),
             writer: None,
-            shown: Mutex::new(Shown { segments: Vec::new(), last_end: 0, next: 1, boundary: 1 }),
+            visible: Mutex::new(Visible { segments: Vec::new(), last_end: 0, next: 1, boundary: 1 }),
             _lock: None,
         };
         let segments = segment::list(log.files.as_ref(), &log.dir)?;
@@ -141,8 +141,8 @@ impl FileLog {
         Ok(log)
     }
 
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn visible(&self) -> MutexGuard<'_, Visible> {
+        self.visible.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn location(&self) -> String {
@@ -151,14 +151,14 @@ impl FileLog {
 
     fn lowest(&self) -> Result<Seq, ReadError> {
         if self.writer.is_some() {
-            return Ok(self.shown().boundary);
+            return Ok(self.visible().boundary);
         }
         boundary::load(self.files.as_ref(), &self.boundary_file)
     }
 
     fn snapshot(&self) -> Result<Snapshot, ReadError> {
         if self.writer.is_some() {
-            let Shown { segments, last_end, .. } = self.shown().clone();
+            let Visible { segments, last_end, .. } = self.visible().clone();
             return Ok(Snapshot { segments, last_end, last_tail: Tail::Acknowledged });
         }
         let segments = segment::list(self.files.as_ref(), &self.dir)?;
@@ -198,12 +198,12 @@ impl FileLog {
     }
 
     /// The number is taken: by this very record, or by whom?
-    fn settle(&self, record: &Record) -> Result<(), AppendError> {
+    fn resolve_append(&self, record: &Record) -> Result<(), AppendError> {
         let existing = self
             .records(record.seq)
             .and_then(|mut records| records.next().transpose())
             .map_err(|error| AppendError::read("reading back a batch", error))?;
-        settle(record, existing.as_ref(), self.location())
+        resolve_append(record, existing.as_ref(), self.location())
     }
 
     fn append_blocking(&self, record: &Record) -> Result<(), AppendError> {
@@ -212,13 +212,13 @@ impl FileLog {
         if let Some(reason) = line::refuse_payload(&record.payload) {
             return Err(AppendError::Invalid { seq, location: location(), reason: reason.into() });
         }
-        let (next, boundary) = (writer.next(), self.shown().boundary);
+        let (next, boundary) = (writer.next(), self.visible().boundary);
         if seq < boundary {
             let reason = format!("the log begins at {boundary}");
             return Err(AppendError::Fenced { seq, location: location(), reason });
         }
         if seq < next {
-            return self.settle(record);
+            return self.resolve_append(record);
         }
         if seq > next {
             let reason = format!("the next batch is {next}");
@@ -227,14 +227,14 @@ impl FileLog {
         writer.clean_up()?;
         if writer.len() >= self.options.segment_bytes {
             *writer = Writer::create(Arc::clone(&self.files), &self.dir, next)?;
-            let mut shown = self.shown();
-            shown.segments.push(next);
-            shown.last_end = 0;
+            let mut visible = self.visible();
+            visible.segments.push(next);
+            visible.last_end = 0;
         }
         writer.append(&line::encode(record))?;
-        let mut shown = self.shown();
-        shown.last_end = writer.len();
-        shown.next = writer.next();
+        let mut visible = self.visible();
+        visible.last_end = writer.len();
+        visible.next = writer.next();
         Ok(())
     }
 
@@ -253,16 +253,16 @@ impl FileLog {
             let reason = format!("cannot delete before it, the next batch is {}", writer.next());
             return Err(AppendError::Invalid { seq, location: self.location(), reason });
         }
-        if seq > self.shown().boundary {
+        if seq > self.visible().boundary {
             boundary::store(self.files.as_ref(), &self.boundary_file, seq)?;
-            self.shown().boundary = seq;
+            self.visible().boundary = seq;
         }
         self.delete_below_boundary()
     }
 
     /// Deletes the segments of which every batch is below the boundary, oldest first.
     fn delete_below_boundary(&self) -> Result<(), AppendError> {
-        let Shown { segments, boundary, .. } = self.shown().clone();
+        let Visible { segments, boundary, .. } = self.visible().clone();
         let dead = segments.iter().skip(1).take_while(|second| **second <= boundary).count();
         for first in &segments[..dead] {
             let path = self.dir.join(batch_name(*first));
@@ -272,7 +272,7 @@ impl FileLog {
                 }
                 Ok(()) | Err(_) => {}
             }
-            self.shown().segments.retain(|segment| segment != first);
+            self.visible().segments.retain(|segment| segment != first);
         }
         if dead > 0 {
             let synced = self.files.sync_dir(&self.dir);
@@ -299,7 +299,7 @@ impl Log for FileLog {
 
     async fn next_seq(&self) -> Result<Seq, ReadError> {
         if self.writer.is_some() {
-            return Ok(self.shown().next);
+            return Ok(self.visible().next);
         }
         let Snapshot { segments, last_end, last_tail } = self.snapshot()?;
         let Some(first) = segments.last() else { return self.lowest() };
@@ -333,7 +333,7 @@ fn take_lock(files: &dyn FileSystem, path: &Path) -> Result<Box<dyn FileLock>, O
     }
 }
 
-/// Told from the names alone: is the segment that holds the boundary there?
+/// Checks by the names alone that the segment that holds the boundary exists.
 fn refuse_missing(dir: &Path, segments: &[Seq], boundary: Seq) -> Result<(), ReadError> {
     let lost = match segments.first() {
         Some(first) => *first > boundary,

@@ -28,10 +28,10 @@ pub(super) struct Torn {
     pub(super) damage: Damage,
 }
 
-/// What a bad last line means.
+/// The meaning of a bad last line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
-    /// Everything here was acknowledged: damage.
+    /// All of it was acknowledged: a bad line is damage.
     Acknowledged,
     /// A crash may have cut the last line short: it is left out.
     MayBeTorn,
@@ -166,13 +166,13 @@ impl Lines {
     }
 }
 
-/// What is to be read, fixed at one moment.
+/// The segments to read, fixed at one moment.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     pub(super) segments: Vec<Seq>,
     /// Where to stop in the last segment.
     pub(super) last_end: u64,
-    /// What a bad line at the end of the last segment means.
+    /// The meaning of a bad line at the end of the last segment.
     pub(super) last_tail: Tail,
 }
 

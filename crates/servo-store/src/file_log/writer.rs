@@ -15,16 +15,16 @@ pub(super) struct Writer {
     dir: PathBuf,
     first: Seq,
     file: Box<dyn OpenFile>,
-    /// Everything up to here is durable and acknowledged.
+    /// Length of the durable and acknowledged part.
     len: u64,
     next: Seq,
     end: End,
 }
 
-/// What lies behind `len` in the file.
+/// The content of the file after `len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Nothing.
+    /// Empty.
     Clean,
     /// Perhaps some bytes of an append that failed.
     Dirty,
@@ -104,7 +104,7 @@ impl Writer {
                 self.verify()?;
             }
         }
-        tracing::info!(file = %self.path().display(), offset = self.len, "removed what a failed append left behind");
+        tracing::info!(file = %self.path().display(), offset = self.len, "removed the rest of a failed append");
         self.end = End::Clean;
         Ok(())
     }

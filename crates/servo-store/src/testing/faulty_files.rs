@@ -20,7 +20,7 @@ pub struct FileCall<'a> {
     pub path: &'a Path,
 }
 
-/// What goes wrong.
+/// The fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// "No space left on device"; nothing is done.
@@ -105,7 +105,7 @@ impl FaultyFiles {
         self.on_call(move |call| operations.contains(&call.operation).then_some(fault));
     }
 
-    /// Nothing fails any more.
+    /// Stops injecting faults.
     pub fn heal(&self) {
         *self.faults.hook.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

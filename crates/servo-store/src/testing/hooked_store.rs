@@ -24,7 +24,7 @@ pub struct Request<'a> {
     pub is_delete: bool,
 }
 
-/// What becomes of a request.
+/// The decision of a hook about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestVerdict {
     /// It is done.
@@ -156,7 +156,7 @@ impl HookedStore {
     }
 }
 
-/// An error that nobody takes for a passing one.
+/// An error that is not transient.
 fn dead(path: &Path) -> Error {
     Error::PermissionDenied { path: path.to_string(), source: "the client is dead".into() }
 }

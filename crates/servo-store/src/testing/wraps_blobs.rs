@@ -12,7 +12,7 @@ use crate::{BlobError, Blobs, PutOutcome};
 #[async_trait]
 #[allow(missing_docs)] // As in [`Blobs`].
 pub trait WrapsBlobs: Send + Sync + 'static {
-    /// Those inside.
+    /// The wrapped blob store.
     fn inside(&self) -> &Arc<dyn Blobs>;
 
     async fn put_if_absent(&self, name: &str, bytes: Bytes) -> Result<PutOutcome, BlobError> {

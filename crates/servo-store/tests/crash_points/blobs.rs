@@ -11,7 +11,7 @@ use servo_store::conformance::layout;
 use servo_store::testing::MemoryFiles;
 use servo_store::{BlobError, Blobs, FileBlobs, PutOutcome};
 
-use crate::deaths::{Client, Crash, Undisturbed, survive_all};
+use crate::crashes::{Client, Crash, CrashFreeRun, survive_all};
 
 #[derive(Debug, Clone, Copy)]
 enum Step {
@@ -37,7 +37,7 @@ const SCRIPT: [Step; 11] = [
     Replace("manifests/3", 40),
 ];
 
-/// What a power loss may bring back.
+/// Deleted names that a power loss may bring back.
 const DELETED: [&str; 2] = ["manifests/1", "manifests/2"];
 
 impl Step {
@@ -74,14 +74,14 @@ fn value(len: usize) -> Bytes {
     vec![b'x'; len].into()
 }
 
-/// Somebody who stores blobs.
+/// A client that stores blobs.
 #[derive(Default)]
-struct Keeper {
+struct BlobClient {
     /// How many steps were acknowledged.
     done: usize,
 }
 
-impl Client for Keeper {
+impl Client for BlobClient {
     fn run(&mut self, files: &MemoryFiles) -> Result<(), Box<dyn Error>> {
         let blobs = FileBlobs::with_files(Arc::new(files.clone()), "/state", &layout());
         block_on(async {
@@ -95,7 +95,7 @@ impl Client for Keeper {
     }
 }
 
-impl Keeper {
+impl BlobClient {
     /// Every name has the value that was acknowledged last, or that of the step that was not. A power loss may have
     /// undone a deletion.
     async fn check(&self, blobs: &FileBlobs) {
@@ -121,12 +121,12 @@ impl Keeper {
     }
 }
 
-fn survive(cases: impl Fn(&Undisturbed) -> Vec<Vec<Crash>>) -> usize {
-    let undisturbed = Undisturbed::run::<Keeper>();
+fn survive(cases: impl Fn(&CrashFreeRun) -> Vec<Vec<Crash>>) -> usize {
+    let undisturbed = CrashFreeRun::run::<BlobClient>();
     let expected = kept(undisturbed.disk.durable());
     let cases = cases(&undisturbed);
     let has_power = cases.iter().flatten().all(|crash| crash.power.is_none());
-    survive_all::<Keeper>(cases, |disk| {
+    survive_all::<BlobClient>(cases, |disk| {
         let mut left = kept(disk.durable());
         if !has_power {
             left.retain(|path, _| {
@@ -145,7 +145,7 @@ fn kept(mut files: BTreeMap<PathBuf, Vec<u8>>) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn a_process_dies_at_every_write() {
-    let points = survive(Undisturbed::once) + survive(Undisturbed::twice);
+    let points = survive(CrashFreeRun::once) + survive(CrashFreeRun::twice);
     eprintln!("blobs: {points} deaths and pairs of deaths");
     assert!(points >= 1_000, "{points}");
 }
@@ -153,7 +153,7 @@ fn a_process_dies_at_every_write() {
 #[test]
 fn the_power_goes_at_every_write() {
     let points =
-        survive(|undisturbed| undisturbed.once_with_power(6)) + survive(Undisturbed::twice_with_power);
+        survive(|undisturbed| undisturbed.once_with_power(6)) + survive(CrashFreeRun::twice_with_power);
     eprintln!("blobs: {points} losses of power");
     assert!(points >= 2_000, "{points}");
 }

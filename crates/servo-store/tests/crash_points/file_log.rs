@@ -10,7 +10,7 @@ use servo_store::conformance::layout;
 use servo_store::testing::{MemoryDisk, MemoryFiles};
 use servo_store::{FileLog, FileLogOptions};
 
-use crate::deaths::{Client, Crash, Undisturbed, survive_all};
+use crate::crashes::{Client, Crash, CrashFreeRun, survive_all};
 use crate::script::Writer;
 
 const ROOT: &str = "/state";
@@ -29,15 +29,15 @@ impl Client for Writer {
     }
 }
 
-/// What is left in the end if the power goes, without what does not matter.
+/// The files left after a power loss, without those that do not matter.
 fn durable(disk: &MemoryDisk) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = disk.durable();
     files.retain(|path, _| !path.ends_with(".lock") && path.extension() != Some("tmp".as_ref()));
     files
 }
 
-fn survive(cases: impl Fn(&Undisturbed) -> Vec<Vec<Crash>>) -> usize {
-    let undisturbed = Undisturbed::run::<Writer>();
+fn survive(cases: impl Fn(&CrashFreeRun) -> Vec<Vec<Crash>>) -> usize {
+    let undisturbed = CrashFreeRun::run::<Writer>();
     let expected = durable(&undisturbed.disk);
     survive_all::<Writer>(cases(&undisturbed), |disk| {
         assert!(durable(disk) == expected, "other files are left than without dying");
@@ -46,14 +46,14 @@ fn survive(cases: impl Fn(&Undisturbed) -> Vec<Vec<Crash>>) -> usize {
 
 #[test]
 fn a_process_dies_at_every_write() {
-    let points = survive(Undisturbed::once);
+    let points = survive(CrashFreeRun::once);
     eprintln!("log of files: {points} deaths");
     assert!(points >= 400, "{points}");
 }
 
 #[test]
 fn a_process_dies_at_every_write_and_the_next_one_at_every_write_of_its_recovery() {
-    let points = survive(Undisturbed::twice);
+    let points = survive(CrashFreeRun::twice);
     eprintln!("log of files: {points} pairs of deaths");
     assert!(points >= 2_400, "{points}");
 }
@@ -67,7 +67,7 @@ fn the_power_goes_at_every_write() {
 
 #[test]
 fn the_power_goes_while_a_process_recovers() {
-    let points = survive(Undisturbed::twice_with_power);
+    let points = survive(CrashFreeRun::twice_with_power);
     eprintln!("log of files: {points} losses of power after a death");
     assert!(points >= 2_400, "{points}");
 }

@@ -9,19 +9,19 @@ use servo_store::conformance::layout;
 use servo_store::testing::MemoryFiles;
 use servo_store::{FileBlobs, Lease, Leases};
 
-use crate::deaths::{Client, Undisturbed, survive_all};
+use crate::crashes::{Client, CrashFreeRun, survive_all};
 
 const TTL: Millis = Millis::from_secs(10);
 /// So many that old records are deleted.
 const RENEWALS: u32 = 22;
 
-/// Whoever is alive takes the lease, renews it often and gives it up, then another does so once more.
+/// Two holders: the live one takes the lease, renews it often and releases it, then the other does so once more.
 #[derive(Default)]
 struct Holders {
     /// How many processes there have been; each is a holder of its own.
     processes: u64,
     now: i64,
-    /// The last lease that somebody was told to have.
+    /// The last acknowledged lease.
     told: Option<Lease>,
     /// Whether the one who had it may have given it up.
     released: bool,
@@ -79,7 +79,7 @@ impl Client for Holders {
 
 #[test]
 fn a_lease_is_respected_and_passed_on_wherever_its_holder_dies() {
-    let undisturbed = Undisturbed::run::<Holders>();
+    let undisturbed = CrashFreeRun::run::<Holders>();
     let mut cases = undisturbed.once();
     cases.extend(undisturbed.once_with_power(0));
     let points = survive_all::<Holders>(cases, |_| {});

@@ -3,7 +3,7 @@
 //! doubled or torn.
 
 mod blobs;
-mod deaths;
+mod crashes;
 mod file_log;
 mod leases;
 mod object_log;

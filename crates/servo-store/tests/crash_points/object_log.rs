@@ -12,7 +12,7 @@ use servo_store::conformance::layout;
 use servo_store::testing::{HookedStore, RequestVerdict};
 use servo_store::{ObjectLog, ObjectLogOptions};
 
-use crate::deaths::named;
+use crate::crashes::named;
 use crate::script::Writer;
 
 /// How many writes of the one who starts again are interrupted too.

@@ -1,4 +1,4 @@
-//! What a writer of a log does, and what it may rely on when it starts again.
+//! The actions of a log's writer, and its expectations after a restart.
 
 use std::error::Error;
 
@@ -46,7 +46,7 @@ const SCRIPT: [Step; 26] = [
     DeleteBefore(16),
 ];
 
-/// A writer and what it was told. It outlives the process that it runs in.
+/// A writer and its acknowledgements. It outlives the process that it runs in.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     /// How many steps were acknowledged.
@@ -54,8 +54,8 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Goes through what is left of the script, until it is done or the process has died. Every time the log was opened,
-    /// what was acknowledged must be there.
+    /// Goes through what is left of the script, until it is done or the process has died. Every time the log was
+    /// opened, what was acknowledged must be there.
     pub(crate) async fn go_on<L: Log>(
         &mut self,
         open: impl Fn() -> Result<L, Box<dyn Error>>,
@@ -76,7 +76,7 @@ impl Writer {
         }
     }
 
-    /// The last batch of which it was told that it is durable.
+    /// The last acknowledged batch.
     fn acknowledged(&self) -> Seq {
         SCRIPT[..self.done].iter().map(|step| Seq::from(matches!(step, Append(_)))).sum()
     }
@@ -98,7 +98,7 @@ impl Writer {
         Record { seq, epoch: 1, put_id: PutId::from_parts(7, u128::from(seq)), payload }
     }
 
-    /// What was acknowledged is there, at most one batch more, and nothing else.
+    /// Checks that every acknowledged batch is there, at most one more, and nothing else.
     async fn check(&self, log: &dyn Log) {
         let (acknowledged, next) = (self.acknowledged(), log.next_seq().await.expect("the end is found"));
         let in_flight = matches!(SCRIPT.get(self.done), Some(Append(_)));

@@ -7,26 +7,26 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::{AtWork, Executor, STOP_LIMIT};
+use super::{ActiveAttempts, Executor, STOP_LIMIT};
 
-/// How long the last reports may take to be heard.
+/// How long the last reports may take to be acknowledged.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Tasks being taken and run. Dropped, those at work are stopped, and nobody is told.
+/// Running slots of an executor. Dropping it stops running tasks without reports.
 #[derive(Debug)]
 pub struct Slots {
     tasks: JoinSet<()>,
     phase: watch::Sender<Phase>,
 }
 
-/// What slots still do.
+/// The phase of a pool of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Phase {
-    /// Everything.
+    /// Slots take tasks and run them.
     Open,
-    /// They end their task and take no other.
+    /// Slots finish their task and take no other.
     Draining,
-    /// They stop their task.
+    /// Slots stop their task.
     Stopping,
 }
 
@@ -42,27 +42,27 @@ impl Phase {
 impl Slots {
     pub(super) fn start(executor: Executor) -> Self {
         let phase = watch::Sender::new(Phase::Open);
-        let (executor, at_work) = (Arc::new(executor), AtWork::default());
+        let (executor, active) = (Arc::new(executor), ActiveAttempts::default());
         let mut tasks = JoinSet::new();
         for _ in 0..executor.slots {
-            tasks.spawn(executor.clone().serve(at_work.clone(), phase.subscribe()));
+            tasks.spawn(executor.clone().serve(active.clone(), phase.subscribe()));
         }
         Self { tasks, phase }
     }
 
-    /// Takes no more tasks, gives those at work time to end, then stops them: they are interrupted, and will be tried again
-    /// without having used up an attempt.
+    /// Takes no more tasks, gives running ones time to end, then interrupts them: they will be retried without having
+    /// used up an attempt.
     pub async fn shutdown(mut self, drain: Duration) {
         self.phase.send_replace(Phase::Draining);
         if timeout(drain, self.ended()).await.is_err() {
             self.phase.send_replace(Phase::Stopping);
             if timeout(STOP_LIMIT + LAST_WORDS, self.ended()).await.is_err() {
-                tracing::warn!("the control plane was not told what became of the last tasks");
+                tracing::warn!("the outcome of the last tasks could not be reported to the control plane");
             }
         }
     }
 
-    /// Ends at once and reports nothing, as if this process had ended.
+    /// Stops at once and reports nothing, as if this process had ended.
     pub async fn abort(mut self) {
         self.tasks.shutdown().await;
     }

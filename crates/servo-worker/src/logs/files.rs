@@ -27,26 +27,26 @@ pub struct LogFiles {
     watched: Mutex<BTreeMap<LogName, watch::Sender<LogState>>>,
 }
 
-/// What is there of a log.
+/// The state of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogState {
     /// Bytes that can be read.
     pub len: u64,
-    /// No more will come.
+    /// Whether no more lines will come.
     pub ended: bool,
 }
 
 /// A part of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogChunk {
-    /// Whole lines of JSON.
+    /// Complete lines of JSON.
     pub bytes: Vec<u8>,
-    /// Where the next part begins.
+    /// The offset of the next part.
     pub next: u64,
 }
 
 impl LogChunk {
-    /// The lines; what is not one is left out.
+    /// The lines; malformed ones are left out.
     pub fn lines(&self) -> impl Iterator<Item = LogLine> + '_ {
         self.bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
     }
@@ -65,8 +65,8 @@ impl LogFiles {
         self.directory.join(self.layout.prefix()).join(file)
     }
 
-    /// Reads whole lines from an offset that begins one: at most `max_bytes`, but always one if there is any. A log that
-    /// is not there is empty.
+    /// Reads whole lines from an offset that begins one: at most `max_bytes`, but always one if there is any. A log
+    /// that is not there is empty.
     pub async fn read(&self, name: &LogName, from: u64, max_bytes: usize) -> io::Result<LogChunk> {
         let path = self.path(name);
         blocking(move || match File::open(path) {
@@ -79,8 +79,8 @@ impl LogFiles {
         .await
     }
 
-    /// Tells of every append and of the end. Only an attempt that is still at work comes to an end: watch first, then ask
-    /// the control plane whether it is.
+    /// Notifies of every append and of the end. Only a running attempt comes to an end: watch first, then ask the
+    /// control plane whether it runs.
     pub fn watch(&self, name: &LogName) -> watch::Receiver<LogState> {
         let mut watched = self.lock();
         // Those that nobody watches any more, of attempts whose worker never came back to say that it was all.
@@ -104,7 +104,7 @@ impl LogFiles {
         Ok(())
     }
 
-    /// Tells those who watch that no more will come.
+    /// Notifies watchers that no more lines will come.
     pub fn end(&self, name: &LogName) {
         if let Some(sender) = self.lock().remove(name) {
             sender.send_modify(|state| state.ended = true);
@@ -162,7 +162,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 
-/// Cuts off half a line at the end, which a process left that was killed, and gives the length.
+/// Cuts off a torn line at the end, which a killed process left, and returns the length.
 fn whole_lines(file: &File) -> io::Result<u64> {
     let len = file.metadata()?.len();
     let mut end = len;

@@ -1,4 +1,4 @@
-//! Writes the log of one attempt behind its back: printing never waits for a disk.
+//! Writes the log of one attempt in the background: printing never waits for a disk.
 
 use std::io;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{LogLevel, LogLine, LogSink, LogStream, LogTarget};
 
-/// How long lines are gathered into one write.
+/// How long lines are batched into one write.
 const GATHER: Duration = Duration::from_millis(10);
-/// What is written at once, and a little more.
+/// Bytes to write at once; the last line may exceed it.
 const BATCH: usize = 1 << 20;
-/// What may wait in memory before whoever prints has to.
+/// Bytes buffered in memory before printing blocks.
 const MAX_WAITING: usize = 64 << 20;
-/// How long a sink may take. It is counted as failed then.
+/// Timeout of a sink; a slower write counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The log of an attempt that is at work. Nothing is started until there is a line.
+/// The log of a running attempt. Nothing is started until there is a line.
 pub(crate) struct LogWriter {
     sink: Arc<dyn LogSink>,
     target: Arc<LogTarget>,
@@ -30,7 +30,7 @@ pub(crate) struct LogWriter {
 
 struct Queue {
     lines: mpsc::UnboundedSender<Vec<LogLine>>,
-    /// Bytes that wait.
+    /// Bytes buffered.
     waiting: Arc<watch::Sender<usize>>,
     task: JoinHandle<()>,
 }
@@ -40,7 +40,7 @@ impl LogWriter {
         Self { sink, target: Arc::new(target), clock, queue: None }
     }
 
-    /// Takes lines. If too much waits, gives what to wait for before the next ones are read.
+    /// Takes lines. If too much is buffered, returns what to wait for before the next ones are read.
     pub(crate) fn push(&mut self, lines: Vec<LogLine>) -> Option<watch::Receiver<usize>> {
         if lines.is_empty() {
             return None;
@@ -63,7 +63,7 @@ impl LogWriter {
         (*queue.waiting.borrow() > MAX_WAITING).then(|| queue.waiting.subscribe())
     }
 
-    /// Writes what waits, and says that it was all.
+    /// Flushes the buffer, and ends the log.
     pub(crate) async fn end(self) {
         if let Some(queue) = self.queue {
             drop(queue.lines);
@@ -88,7 +88,7 @@ struct Writing {
     target: Arc<LogTarget>,
     clock: Arc<dyn Clock>,
     waiting: Arc<watch::Sender<usize>>,
-    /// How many lines could not be written since the last that could, and why.
+    /// Number of lines lost since the last successful write, and why.
     lost: Option<(usize, String)>,
 }
 
@@ -112,7 +112,7 @@ impl Writing {
         }
     }
 
-    /// Writes lines, after one that says what is missing before them.
+    /// Writes lines, after one that says how many are missing before them.
     async fn write(&mut self, mut lines: Vec<LogLine>) {
         let count = lines.len();
         if let Some((lost, why)) = &self.lost {

@@ -11,8 +11,8 @@ use super::Project;
 pub struct NoInterpreter(String);
 
 impl Project {
-    /// The interpreter of the project. In order: `SERVO_PYTHON`, `python` in `servo.toml`, the active virtual environment,
-    /// `.venv` in the project or above it, `python3` on the path.
+    /// The interpreter of the project. In order: `SERVO_PYTHON`, `python` in `servo.toml`, the active virtual
+    /// environment, `.venv` in the project or above it, `python3` on the path.
     pub fn interpreter(&self) -> Result<PathBuf, NoInterpreter> {
         interpreter(&self.root, self.python.as_deref())
     }

@@ -1,4 +1,4 @@
-//! Asks a project what it declares: `python -m servo.scan`, whose answer is the manifest or what is broken.
+//! Scans a project: `python -m servo.scan`, which prints the manifest or the errors.
 
 use std::fmt;
 use std::path::Path;
@@ -12,16 +12,18 @@ use servo_engine::definitions::Manifest;
 use super::Project;
 use super::start::StartError;
 
-/// What a project declares.
+/// The declarations of a project.
 #[derive(Debug, Clone)]
 pub struct Scanned {
     /// The manifest.
     pub manifest: Manifest,
+    /// The manifest as the SDK wrote it, for whoever deploys it elsewhere.
+    pub text: Box<RawValue>,
     /// `sha256:` and the hash of its canonical text.
     pub digest: String,
 }
 
-/// Why it is not known what a project declares.
+/// Reasons why a scan failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
     /// The interpreter does not start.
@@ -30,10 +32,10 @@ pub enum ScanError {
     /// Modules of the project cannot be imported.
     #[error("{}", modules(.0))]
     Broken(Vec<BrokenModule>),
-    /// The answer makes no sense.
+    /// The answer is malformed.
     #[error("the scan of the project failed: {message}")]
     Failed {
-        /// What was seen.
+        /// The output of the scan.
         message: String,
     },
 }
@@ -105,7 +107,7 @@ fn modules(broken: &[BrokenModule]) -> String {
     text
 }
 
-/// What a scan says: the manifest, or what is broken.
+/// The answer of a scan: the manifest, or the errors.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Answer {
     #[serde(default)]
@@ -117,7 +119,8 @@ pub(crate) struct Answer {
 }
 
 impl Project {
-    /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to stderr.
+    /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to
+    /// stderr.
     pub fn scan(&self) -> Result<Scanned, ScanError> {
         let interpreter = self.interpreter().map_err(StartError::from)?;
         let python = interpreter.display().to_string();
@@ -160,7 +163,7 @@ impl Answer {
             .map_err(|error| ScanError::Failed { message: format!("its answer is not JSON: {error}") })
     }
 
-    /// The manifest, if it is whole and of this release.
+    /// The manifest, if it is complete and of this release.
     pub(crate) fn understand(self) -> Result<Scanned, ScanError> {
         let failed = |message: String| ScanError::Failed { message };
         if !self.errors.is_empty() {
@@ -173,10 +176,11 @@ impl Answer {
         if found != digest {
             return Err(failed(format!("the manifest has digest {found}, not {digest}")));
         }
-        let manifest = serde_json::from_str(manifest.get()).map_err(|error| {
+        let text = manifest;
+        let manifest = serde_json::from_str(text.get()).map_err(|error| {
             let advice = "install the same release of the SDK and of servo";
             failed(format!("its manifest is not understood: {error}; {advice}"))
         })?;
-        Ok(Scanned { manifest, digest })
+        Ok(Scanned { manifest, text, digest })
     }
 }

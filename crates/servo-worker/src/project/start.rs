@@ -1,4 +1,4 @@
-//! Why the interpreter of a project does not do what it should.
+//! Errors of starting the interpreter of a project.
 
 use servo_engine::TaskError;
 
@@ -7,7 +7,7 @@ use super::interpreter::NoInterpreter;
 /// Python, or Servo in it, does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is nothing to run.
+    /// No interpreter was found.
     #[error(transparent)]
     NoInterpreter(#[from] NoInterpreter),
     /// The interpreter does not start.
@@ -24,7 +24,7 @@ pub enum StartError {
         /// The interpreter.
         python: String,
     },
-    /// The SDK is of another time.
+    /// The SDK speaks another version of the protocol.
     #[error(
         "the SDK speaks version {found} of the runner's protocol, this servo {expected}; install the same release of both"
     )]
@@ -34,7 +34,7 @@ pub enum StartError {
         /// The version of this build.
         expected: u32,
     },
-    /// It ended while it imported the project.
+    /// The interpreter ended while it imported the project.
     #[error("{}", .0.message)]
     Crashed(Box<TaskError>),
 }

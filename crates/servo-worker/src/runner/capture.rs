@@ -1,4 +1,4 @@
-//! What a runner prints, given to the attempt that it belongs to.
+//! Captures the output of a runner and assigns it to attempts.
 //!
 //! Streams are read all the time, in full. When both marks of an attempt have come, everything that it printed has been
 //! read: no line is lost and none is taken for a line of the next one.
@@ -22,9 +22,9 @@ use crate::logs::{LogLine, LogStream, LogWriter, room};
 const CHUNK: usize = 64 << 10;
 /// A read of less than this is followed by a pause in which more can gather.
 const MUCH: usize = 16 << 10;
-/// How long that is.
+/// The length of that pause.
 const PAUSE: Duration = Duration::from_millis(2);
-/// How long a stream may be silent that a mark or an end is expected of.
+/// How long a stream may be silent while a mark or its end is expected.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How often that is repeated while there is something to read.
 const MOST: u32 = 60;
@@ -53,7 +53,7 @@ pub(super) struct Capture {
     state: Mutex<State>,
     /// The last mark of each stream.
     marks: [watch::Sender<Mark>; 2],
-    /// Somebody waits for a mark or for the end.
+    /// Set while a caller waits for a mark or for the end.
     hurry: watch::Sender<bool>,
     /// How often something was read.
     reads: AtomicU64,
@@ -63,15 +63,15 @@ pub(super) struct Capture {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mark {
-    /// None came yet.
+    /// No mark yet.
     Nothing,
-    /// Of an attempt.
+    /// The mark of an attempt.
     Of(String),
     /// The stream has ended.
     End,
 }
 
-/// What came of one read: bytes, or none at the end of the stream.
+/// The result of one read: bytes, or none at the end of the stream.
 struct Read {
     stream: Stream,
     at: Timestamp,
@@ -82,9 +82,9 @@ struct Read {
 struct State {
     log: Option<LogWriter>,
     splitters: [Splitter; 2],
-    /// Everything that was secret while this process lives: a thread of an attempt may print after its end.
+    /// All secrets seen by this process: a thread of an attempt may print after its end.
     mask: Mask,
-    /// What was read before it is known what is secret.
+    /// Output read before the secrets are known.
     held: Option<Vec<Read>>,
     last_of_stderr: VecDeque<String>,
 }
@@ -102,7 +102,7 @@ impl Capture {
         })
     }
 
-    /// From now on lines belong to an attempt. If it has secrets, nothing is shown until they are known.
+    /// Assigns lines to an attempt from now on. If it has secrets, nothing is written until they are known.
     pub(super) fn begin(&self, log: LogWriter, has_secrets: bool) {
         self.hurry.send_replace(false);
         let mut state = self.lock();
@@ -111,7 +111,7 @@ impl Capture {
         state.last_of_stderr.clear();
     }
 
-    /// Replaces these values from now on.
+    /// Masks these values from now on.
     pub(super) fn mask(&self, values: Vec<String>) {
         let mut state = self.lock();
         state.mask.add(values);
@@ -126,7 +126,7 @@ impl Capture {
         }
     }
 
-    /// Waits until all that an attempt printed has been read, as far as it can be known.
+    /// Waits until all output of an attempt has been read, as far as that can be known.
     pub(super) async fn marked(&self, attempt: &str) {
         self.while_it_reads(self.both_marked(attempt)).await;
     }
@@ -136,8 +136,8 @@ impl Capture {
         self.while_it_reads(self.both_ended()).await;
     }
 
-    /// Waits for something as long as there is something to read: whoever was left behind may keep the streams open for
-    /// ever, and who closed them leaves no mark.
+    /// Waits for a mark as long as there is output to read: a process left behind may keep the streams open for ever,
+    /// and one that closed them leaves no mark.
     async fn while_it_reads(&self, wanted: impl Future<Output = ()>) {
         let mut wanted = pin!(wanted);
         self.hurry.send_replace(true);
@@ -172,7 +172,7 @@ impl Capture {
         }
     }
 
-    /// Lines belong to nobody again; gives the log to be ended.
+    /// Ends the assignment; returns the log to be ended.
     pub(super) fn end(&self) -> Option<LogWriter> {
         let mut state = self.lock();
         self.release(&mut state);
@@ -220,7 +220,7 @@ impl Capture {
         }
     }
 
-    /// Shows what was held back.
+    /// Writes the output that was held back.
     fn release(&self, state: &mut State) {
         for read in state.held.take().unwrap_or_default() {
             self.give(state, read);

@@ -1,4 +1,4 @@
-//! Why a process has ended that should not have.
+//! Explains why a process ended unexpectedly.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -44,7 +44,7 @@ impl Exit {
     }
 }
 
-/// What the end of a process says about its task.
+/// The error of a task whose process ended.
 pub(super) fn crash(exit: Exit, out_of_memory: bool, last_of_stderr: &str) -> TaskError {
     let (code, what) = match exit {
         exit if exit.is_kill() && out_of_memory => (ErrorCode::OutOfMemory, OUT_OF_MEMORY.to_owned()),
@@ -61,7 +61,7 @@ pub(super) fn crash(exit: Exit, out_of_memory: bool, last_of_stderr: &str) -> Ta
     TaskError::new(code, with_stderr(what, last_of_stderr))
 }
 
-/// What a runner says about the process of a task, which does not know why the system killed it.
+/// Explains a failure that the runner reported about the process of a task: it does not know why the system killed it.
 pub(super) fn explain(failure: &mut Failure, out_of_memory: impl FnOnce() -> bool) {
     if failure.exit.is_some_and(Exit::is_kill) && out_of_memory() {
         (failure.code, failure.message) = (ErrorCode::OutOfMemory, OUT_OF_MEMORY.to_owned());
@@ -105,8 +105,8 @@ fn signal_name(number: i32) -> String {
 
 /// Tells whether the kernel has killed a process for want of memory lately.
 ///
-/// The counter is that of the control group, else that of the machine: who else was killed is not known, so it is looked
-/// at from shortly before a task begins.
+/// The counter is that of the control group, else that of the machine: who else was killed is not known, so it is
+/// looked at from shortly before a task begins.
 #[derive(Debug)]
 pub(super) struct OomKills {
     file: PathBuf,
@@ -114,7 +114,7 @@ pub(super) struct OomKills {
     read_at: Instant,
 }
 
-/// How old a reading may be when a task begins; reading it for every task would be felt.
+/// How old a reading may be when a task begins; reading it for every task would be too slow.
 const FRESH: Duration = Duration::from_secs(1);
 
 impl OomKills {
@@ -123,7 +123,7 @@ impl OomKills {
         Self { before: count_in(&file), file, read_at: Instant::now() }
     }
 
-    /// Looks from now on.
+    /// Starts counting from now.
     pub(super) fn begin(&mut self) {
         if self.read_at.elapsed() > FRESH {
             *self = Self {
@@ -134,7 +134,7 @@ impl OomKills {
         }
     }
 
-    /// Whether there was one.
+    /// Whether there was an out-of-memory kill since.
     pub(super) fn happened(&self) -> bool {
         self.before.zip(count_in(&self.file)).is_some_and(|(before, now)| now > before)
     }

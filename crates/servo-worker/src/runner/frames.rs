@@ -10,19 +10,19 @@ const HEADER: usize = 4;
 /// Room for most frames.
 const READ: usize = 8 << 10;
 
-/// Why there is no frame.
+/// Reasons why there is no frame.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FrameError {
-    /// The other side hung up, or the system did.
+    /// The connection was closed, or failed.
     #[error("the connection ended: {0}")]
     Io(#[from] std::io::Error),
-    /// The other side does not keep to the protocol.
+    /// The frame exceeds the limit.
     #[error("a frame of {len} bytes, and {MAX_FRAME} are allowed")]
     TooLong { len: usize },
-    /// This side would not.
+    /// The message to send exceeds the limit.
     #[error("a message of {len} bytes, and a runner takes {MAX_FRAME}")]
     CannotSend { len: usize },
-    /// What came is not a message.
+    /// The frame is not a valid message.
     #[error("a frame that is not a message: {0}")]
     Malformed(#[from] serde_json::Error),
 }
@@ -31,9 +31,9 @@ pub(super) enum FrameError {
 #[derive(Debug)]
 pub(super) struct Frames<S = UnixStream> {
     socket: S,
-    /// What was read and is not yet a frame.
+    /// Bytes read that are not yet a whole frame.
     read: Vec<u8>,
-    /// Length of the frame at its start that was given away already.
+    /// Length of the first frame, which was returned already.
     given: usize,
 }
 
@@ -42,7 +42,7 @@ impl<S: AsyncRead + Unpin> Frames<S> {
         Self { socket, read: Vec::new(), given: 0 }
     }
 
-    /// Reads the next frame. If it is dropped before, nothing is lost.
+    /// Reads the next frame. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<&[u8], FrameError> {
         self.read.drain(..std::mem::take(&mut self.given));
         loop {

@@ -7,12 +7,12 @@ use super::mask::Mask;
 /// A longer line comes in pieces.
 pub(super) const MAX_LINE: usize = 64 << 10;
 
-/// What a mark begins with; the id of the attempt follows.
+/// Prefix of a mark; the id of the attempt follows.
 const MARK: &[u8] = b"\x01servo end ";
 /// Length of the id of an attempt.
 const ID: usize = 26;
 
-/// Part of what was printed.
+/// A part of printed output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A line, or a piece of a long one, without secrets.
@@ -21,15 +21,15 @@ pub(super) enum Part {
     Mark(String),
 }
 
-/// Takes apart what is read from one stream.
+/// Splits the output of one stream.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    /// A line whose end was not seen yet.
+    /// A line without its end so far.
     begun: Vec<u8>,
 }
 
 impl Splitter {
-    /// Takes what was read, gives what it completes.
+    /// Takes bytes, returns the parts that they complete.
     pub(super) fn push(&mut self, chunk: &[u8], mask: &Mask) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut rest = chunk;
@@ -47,7 +47,7 @@ impl Splitter {
         parts
     }
 
-    /// Gives what is left: no more is coming.
+    /// Returns the rest at the end of the stream.
     pub(super) fn finish(&mut self, mask: &Mask) -> Vec<Part> {
         let mut parts = Vec::new();
         if !self.begun.is_empty() {

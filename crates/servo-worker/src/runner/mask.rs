@@ -7,7 +7,7 @@ use aho_corasick::AhoCorasick;
 
 const MASK: &[u8] = b"***";
 
-/// Replaces every value it has ever been told of.
+/// Masks every value that was ever added.
 #[derive(Debug, Default)]
 pub(super) struct Mask {
     values: BTreeSet<String>,
@@ -52,8 +52,8 @@ impl Mask {
         masked
     }
 
-    /// Where a text may be cut, near `at`, so that no value is cut in two. What follows `at`, as long as the longest value,
-    /// must be there.
+    /// Where a text may be cut, near `at`, so that no value is cut in two. What follows `at`, as long as the longest
+    /// value, must be there.
     pub(super) fn cut(&self, text: &[u8], at: usize) -> usize {
         let inside = |range: &Range<usize>| range.start < at && at < range.end;
         match self.find(text).into_iter().find(inside) {

@@ -1,4 +1,4 @@
-//! A pipe that user code prints into, and that is in nobody's way.
+//! A pipe for the output of user code that never blocks it longer than needed.
 //!
 //! It holds as much as the system allows, and nobody is woken by what is printed unless somebody waits for it: whoever
 //! prints neither waits for a turn of this process nor pays for waking it with every line.
@@ -9,14 +9,14 @@ use std::os::fd::OwnedFd;
 
 use tokio::net::unix::pipe::Receiver;
 
-/// What it holds if the system allows it: the most that it allows by default.
+/// Requested capacity of the pipe: the most that the system allows by default.
 #[cfg(target_os = "linux")]
 const ROOM: usize = 1 << 20;
 
 /// The end to read from.
 #[derive(Debug)]
 pub(super) struct Pipe {
-    /// None only while it is waited for.
+    /// None only while it is awaited.
     file: Option<File>,
 }
 

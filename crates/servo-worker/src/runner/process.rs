@@ -29,7 +29,7 @@ pub(super) struct Process {
     _lifeline: PipeWriter,
 }
 
-/// What connects a process with its supervisor.
+/// The connections between a process and its supervisor.
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) socket: UnixStream,
@@ -109,7 +109,7 @@ impl Process {
         let _status = self.exited().await;
     }
 
-    /// To the group, and to the process itself, which may have left it. An error means that nobody is left.
+    /// Signals the group, and the process itself, which may have left it. An error means that no process is left.
     fn signal(&self, signal: Signal) {
         let _gone = kill_process(self.group, signal);
         let _gone = kill_process_group(self.group, signal);

@@ -1,4 +1,4 @@
-//! What supervisor and runner say to each other (`docs/runner.md`). Fields that are not known are not read.
+//! Messages between supervisor and runner (`docs/runner.md`). Unknown fields are ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use crate::project::{Answer, BrokenModule};
 /// The version that this build speaks.
 pub(super) const PROTOCOL: u32 = 1;
 
-/// What the supervisor says.
+/// A message of the supervisor.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Request<'a> {
     /// Import a project.
     Load { project: &'a str },
-    /// Say what it declares.
+    /// Scan the project.
     Scan,
     /// Run a task.
     Run {
@@ -35,7 +35,7 @@ pub(super) enum Request<'a> {
         /// Write a mark to both streams at the end.
         mark: bool,
     },
-    /// End.
+    /// Exit.
     Exit,
 }
 
@@ -64,14 +64,14 @@ pub(crate) struct Partition {
     pub(crate) window: Option<(Timestamp, Timestamp)>,
 }
 
-/// What a parameter receives.
+/// The input of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Input {
     pub(crate) parameter: String,
     pub(crate) asset: AssetKey,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) io: Option<String>,
-    /// Exactly one piece is wanted.
+    /// Whether exactly one piece is expected.
     pub(crate) single: bool,
     pub(crate) pieces: Vec<Piece>,
 }
@@ -82,14 +82,14 @@ pub(crate) struct Piece {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) partition: Option<String>,
     pub(crate) uri: String,
-    /// Absent: to be found there.
+    /// Absent if it must be detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<DataFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) materialization_id: Option<MaterializationId>,
 }
 
-/// An asset to make, and where.
+/// An asset to make, and its location.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Output {
     pub(crate) asset: AssetKey,
@@ -105,30 +105,30 @@ pub(crate) struct Output {
     pub(crate) previous: Option<Previous>,
 }
 
-/// The good materialization before.
+/// The previous good materialization.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Previous {
     pub(crate) uri: String,
 }
 
-/// What a runner says.
+/// A message of a runner.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// It started.
+    /// The runner has started.
     Hello(Hello),
-    /// It imported the project, as far as it could.
+    /// The runner has imported the project, as far as it could.
     Loaded(Loaded),
-    /// What the project declares, or why that is not known.
+    /// The declarations of the project, or the errors of the scan.
     Scanned(Answer),
-    /// What to replace in everything that is captured.
+    /// Secrets to replace in captured output.
     Mask(MaskValues),
-    /// How far a task is.
+    /// Progress of a task.
     Progress(Progress),
-    /// What a task has to say.
-    Log(Said),
+    /// A log record of the task.
+    Log(LogMessage),
     /// The end of a task.
     Finished(Finished),
-    /// Something that a newer runner says.
+    /// A message of a newer runner.
     Unknown,
 }
 
@@ -149,14 +149,14 @@ pub(super) struct MaskValues {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Said {
+pub(super) struct LogMessage {
     pub(super) level: LogLevel,
     pub(super) message: String,
     #[serde(default)]
     pub(super) fields: Map<String, Value>,
 }
 
-/// How a task ended, in the words of its runner.
+/// How a task ended, as its runner reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Finished {
     pub(crate) outcome: WorkOutcome,
@@ -168,7 +168,7 @@ pub(crate) struct Finished {
     pub(crate) usage: Option<Usage>,
 }
 
-/// Whether the function did its work.
+/// Whether the function succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(crate) enum WorkOutcome {
@@ -176,7 +176,7 @@ pub(crate) enum WorkOutcome {
     Failed,
 }
 
-/// Why it did not.
+/// The failure of a function.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) code: ErrorCode,
@@ -190,7 +190,7 @@ pub(crate) struct Failure {
     pub(crate) exit: Option<Exit>,
 }
 
-/// What the task did not get to has no state: nothing is kept of it.
+/// Drops outputs that the task did not get to: they have no state.
 fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OutputReport>, D::Error> {
     let outputs = Vec::<Map<String, Value>>::deserialize(deserializer)?.into_iter();
     let read = |mut output: Map<String, Value>| {

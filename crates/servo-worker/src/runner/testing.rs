@@ -15,7 +15,7 @@ use crate::project::{Answer, ScanError, Scanned};
 /// A longer line comes in pieces.
 pub const MAX_LINE: usize = super::lines::MAX_LINE;
 
-/// Part of what user code printed.
+/// A part of printed output.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Printed {
     /// A line, or a piece of a long one, without secrets.
@@ -43,8 +43,8 @@ impl AsyncRead for Pieces<'_> {
     }
 }
 
-/// What a runner says with bytes that arrive in pieces of a size, told message by message until the connection cannot
-/// be used any more.
+/// Parses the messages of a runner from bytes that arrive in pieces of a size, until the connection cannot be used any
+/// more.
 pub fn replies(bytes: &[u8], size: usize) -> Vec<String> {
     let mut frames = Frames::new(Pieces { rest: bytes, size });
     let mut told = Vec::new();
@@ -63,7 +63,7 @@ pub fn replies(bytes: &[u8], size: usize) -> Vec<String> {
     }
 }
 
-/// What user code prints with bytes that arrive in pieces of a size.
+/// Captures the output of user code from bytes that arrive in pieces of a size.
 pub fn printed(bytes: &[u8], size: usize, secrets: &[&str]) -> Vec<Printed> {
     let mut mask = Mask::default();
     mask.add(secrets.iter().map(|secret| (*secret).to_owned()).collect());
@@ -77,7 +77,7 @@ pub fn printed(bytes: &[u8], size: usize, secrets: &[&str]) -> Vec<Printed> {
     parts.into_iter().map(told).collect()
 }
 
-/// What a scan of a project answered.
+/// Parses the answer of a scan.
 pub fn scan_answer(bytes: &[u8]) -> Result<Scanned, ScanError> {
     Answer::read(bytes)?.understand()
 }

@@ -1,4 +1,4 @@
-//! Processes that wait for a task: taken, given back, replaced.
+//! Idle processes: taken, given back, replaced.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Runner;
 
 /// How long a runner may take to tear down its resources.
-const FAREWELL: Duration = Duration::from_secs(2);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Pool {
     settings: RunnerSettings,
     clock: Arc<dyn Clock>,
-    /// One permit per process that is started or at work.
+    /// One permit per process that is starting or running.
     slots: Arc<Semaphore>,
     idle: Mutex<Idle>,
 }
@@ -30,7 +30,7 @@ struct Idle {
     is_closed: bool,
 }
 
-/// A runner that somebody uses. Dropped, its process is killed.
+/// A runner in use. Dropping it kills its process.
 pub(super) struct Lease {
     pub(super) runner: Runner,
     generation: u64,
@@ -93,7 +93,7 @@ impl Pool {
         self.replace(lease);
     }
 
-    /// Starts another in the place of a runner that is gone or has to go.
+    /// Starts a process to replace a dead or worn-out runner.
     pub(super) fn replace(self: &Arc<Self>, lease: Lease) {
         let Lease { runner, slot, .. } = lease;
         let is_wanted = {
@@ -113,7 +113,7 @@ impl Pool {
                     Err(error) => tracing::debug!(%error, "a runner was not replaced"),
                 }
             };
-            tokio::join!(successor, runner.exit(FAREWELL));
+            tokio::join!(successor, runner.exit(SHUTDOWN_GRACE));
         });
     }
 
@@ -149,7 +149,7 @@ impl Pool {
         let pool = self.clone();
         tokio::spawn(async move {
             let more = old.len().saturating_sub(1);
-            let farewell = join_all(old.into_iter().map(|runner| runner.exit(FAREWELL)));
+            let farewell = join_all(old.into_iter().map(|runner| runner.exit(SHUTDOWN_GRACE)));
             let (added, _) = tokio::join!(pool.add(more), farewell);
             if let Err(error) = added {
                 tracing::debug!(%error, "runners were not replaced");
@@ -165,7 +165,7 @@ impl Pool {
             idle.is_closed = true;
             std::mem::take(&mut idle.runners)
         };
-        join_all(idle.into_iter().map(|runner| runner.exit(FAREWELL))).await;
+        join_all(idle.into_iter().map(|runner| runner.exit(SHUTDOWN_GRACE))).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {

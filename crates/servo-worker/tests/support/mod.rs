@@ -17,14 +17,16 @@ use servo_queue::Envelope;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
 use servo_worker::project::Project;
-use servo_worker::{LogFiles, LogLine, LogName, LogStream, Places, RunnerSettings, Runners, TaskFunction};
+use servo_worker::{
+    DataLocations, LogFiles, LogLine, LogName, LogStream, RunnerSettings, Runners, TaskFunction,
+};
 use tokio::sync::watch;
 
 /// Longest that anything in these tests may take before they fail.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A project with code, and runners of it.
-pub struct Stage {
+pub struct Harness {
     pub root: tempfile::TempDir,
     pub runners: Runners,
     pub logs: Arc<LogFiles>,
@@ -34,7 +36,7 @@ pub fn layout() -> Layout {
     Layout::new("acme".parse().unwrap(), "main".parse().unwrap())
 }
 
-impl Stage {
+impl Harness {
     pub fn new(code: &str) -> Self {
         Self::with(code, RunnerSettings::default())
     }
@@ -73,7 +75,7 @@ impl Stage {
         self.run(&envelope(function)).await
     }
 
-    /// What an attempt printed.
+    /// The log of an attempt.
     pub async fn log(&self, envelope: &Envelope) -> Vec<LogLine> {
         self.logs.read(&log_name(envelope), 0, usize::MAX >> 1).await.unwrap().lines().collect()
     }
@@ -99,7 +101,7 @@ pub fn write_project(root: &Path, code: &str) {
 pub fn runners(root: &Path, settings: RunnerSettings) -> (Runners, Arc<LogFiles>) {
     let state = root.join(".servo");
     let logs = Arc::new(LogFiles::new(&state, layout()));
-    let data = Places::new(DataRoot::directory(&state, &layout()).unwrap(), layout());
+    let data = DataLocations::new(DataRoot::directory(&state, &layout()).unwrap(), layout());
     let project = Project::open(root).unwrap();
     (Runners::new(project, data, logs.clone(), Arc::new(SystemClock), settings), logs)
 }

@@ -1,4 +1,4 @@
-"""What checks need to know of a table, whichever library has made it."""
+"""The view of a table that checks need, independent of its library."""
 
 from __future__ import annotations
 

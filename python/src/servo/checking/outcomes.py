@@ -1,4 +1,4 @@
-"""What became of a check, and what follows from all of them."""
+"""Outcomes of checks, and the decision that follows from all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CheckOutcome(Frozen):
-    """What became of one check.
+    """The outcome of one check.
 
     >>> CheckOutcome("row_count", "row_count", passed=True).severity
     'error'
@@ -65,7 +65,7 @@ class CheckOutcome(Frozen):
 
 
 class Gate(StrEnum):
-    """What checks let pass."""
+    """The decision of all checks about an output."""
 
     ALLOW = "ALLOW"
     WARN = "WARN"

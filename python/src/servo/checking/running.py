@@ -63,7 +63,7 @@ def run_checks(  # noqa: PLR0913 - all that checks may need
 
 
 class _Run:
-    """What is the same for all checks."""
+    """The state shared by all checks of a run."""
 
     def __init__(
         self,

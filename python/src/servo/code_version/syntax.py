@@ -1,4 +1,4 @@
-"""What a piece of syntax means, as text: without comments, layout, docstrings and positions.
+"""Normalized syntax as text: without comments, layout, docstrings and positions.
 
 The text is made for hashing. It leaves out what Python versions add to the tree with nothing in it, so that
 the same source has the same text on every version that can read it.

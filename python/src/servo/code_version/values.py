@@ -1,4 +1,4 @@
-"""What a value is, as text that is the same in every process: no addresses, no order of sets.
+"""Values as text that is the same in every process: no addresses, no order of sets.
 
 Plain values are written out. Functions and classes of the project are not: the text has a mark in their
 place, and they are listed beside it. Assets are known by their key, everything else by its type.

@@ -1,4 +1,4 @@
-"""What functions and classes of a project are made of, and the versions that follow from it."""
+"""Dependencies of a project's functions and classes, and the versions derived from them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class TaskContext:
 
     @property
     def log(self) -> logging.Logger:
-        """Where to write what should be found with the task; `extra={"rows": 3}` adds fields."""
+        """The logger of the task; `extra={"rows": 3}` adds fields."""
         if self._logger is None:
             from servo.runner.logs import task_logger  # noqa: PLC0415 - logging is slow to import
 

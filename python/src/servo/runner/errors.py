@@ -1,4 +1,4 @@
-"""What went wrong with a task, told as the supervisor is told it.
+"""Errors of a task, in the form that is reported to the supervisor.
 
 Two things decide the code of an error: what it is, and whose code was running. A connection that breaks while
 Servo reads an input is worth another try; one that breaks inside of the user's function is for the user to

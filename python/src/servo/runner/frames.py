@@ -22,11 +22,11 @@ _SMALLEST_DESCRIPTOR = 100
 
 
 class ProtocolError(Exception):
-    """What was read is not a frame, so nothing that follows can be understood."""
+    """The bytes are not a frame, so nothing that follows can be decoded."""
 
 
 class ClosedError(Exception):
-    """Nobody is at the other end, or this process may not speak to it."""
+    """The connection is closed, or this process may not use it."""
 
 
 class TooLargeError(ValueError):

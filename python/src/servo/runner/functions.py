@@ -53,7 +53,7 @@ class Function:
 
     @cached_property
     def inputs(self) -> Inputs:
-        """What each parameter is given."""
+        """The kind of argument of each parameter."""
         return resolve(self.declared, self._deps, self._context())
 
     @cached_property

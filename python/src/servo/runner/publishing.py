@@ -1,4 +1,4 @@
-"""What becomes of a value that was made: staged, checked, and committed, put aside or thrown away."""
+"""Publishes a value: staged, checked, and committed, quarantined or discarded."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Publication:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a check does not let it pass."""
+        """Whether a check blocked it."""
         return gate(self._outcomes) is Gate.BLOCK
 
     @property
@@ -217,7 +217,7 @@ def blocked(publications: list[Publication]) -> TaskError | None:
         return None
     told = "; ".join(f"{each.request.shown}: {', '.join(each.failed)}" for each in found)
     kept = any(each.state == QUARANTINED for each in found)
-    fate = "what was made is kept for review" if kept else "what was made is thrown away"
+    fate = "output kept for review" if kept else "output discarded"
     if not any(each.byte_size for each in found):
         fate = "nothing was made"
-    return TaskError(CHECK_FAILED, f"a check does not let it pass, {fate}: {told}")
+    return TaskError(CHECK_FAILED, f"a check blocked it, {fate}: {told}")

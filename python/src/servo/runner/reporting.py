@@ -1,4 +1,4 @@
-"""What a task tells the supervisor while it runs, without its secrets."""
+"""Reports of a running task to the supervisor, without its secrets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_PROGRESS_MESSAGE: Final = 500
 
 
 class Sender(Protocol):
-    """Where frames go."""
+    """The receiver of frames."""
 
     @property
     def is_open(self) -> bool:

@@ -1,4 +1,4 @@
-"""What the supervisor asks for: `run`, read once and in one place."""
+"""Requests of the supervisor: `run`, parsed once and in one place."""
 
 from __future__ import annotations
 

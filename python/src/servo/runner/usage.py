@@ -1,4 +1,4 @@
-"""What a task has used of the machine."""
+"""Resource usage of a task."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class DataFile(NamedTuple):
 
     @property
     def place(self) -> Location:
-        """Where it is."""
+        """Its location."""
         return locate(self.uri)
 
 
@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
     @property
     def uris(self) -> list[str]:
-        """What others call the files."""
+        """The URIs of the files."""
         return [file.uri for file in self.files]
 
     @property

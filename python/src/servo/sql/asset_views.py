@@ -39,7 +39,7 @@ _SMALLEST_LIMIT: Final = 16 * 1024**2
 
 
 class Created(NamedTuple):
-    """What came of a view."""
+    """The result of creating a view."""
 
     reads: tuple[str, ...] = ()
     """Local files that it reads and that are none of Servo's."""

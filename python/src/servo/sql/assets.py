@@ -1,4 +1,4 @@
-"""What there is of an asset: the newest good materialization of each partition, as Servo's own tables say."""
+"""Data of an asset: the newest good materialization of each partition, as Servo's own tables say."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Asset(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it, and SQL too."""
+        """Its name, for people and for SQL."""
         return self.key.replace("/", ".", 1)
 
     @property

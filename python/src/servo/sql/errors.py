@@ -1,4 +1,4 @@
-"""What DuckDB says of a mistake, shortened to the point."""
+"""Error messages of DuckDB, shortened to the point."""
 
 from __future__ import annotations
 

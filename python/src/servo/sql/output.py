@@ -91,7 +91,7 @@ def write_csv(result: Result, write: Write) -> None:
 
 
 class _Target:
-    """What the library for CSV takes for a file."""
+    """The file-like object that the CSV library writes to."""
 
     def __init__(self, write: Write) -> None:
         self.write = write

@@ -1,4 +1,4 @@
-"""What a query gives: its columns, and its rows as values that can be written down.
+"""Results of a query: its columns, and its rows as printable values.
 
 Whole numbers, floats and truths stay what they are. Everything else becomes text, in SQL: Python would need
 other packages for some of it, and lose what it has no type for.

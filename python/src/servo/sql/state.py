@@ -26,7 +26,7 @@ class FileGoneError(StateError):
 
 
 class Workspace(NamedTuple):
-    """Where a workspace lies."""
+    """The location of a workspace."""
 
     root: str
     """The directory of its state."""

@@ -22,7 +22,7 @@ _OWNERS: Final = ("tenant_id", "workspace_id")
 
 
 class Table(NamedTuple):
-    """What is known of a table, whether it has files or not."""
+    """The metadata of a table, whether it has files or not."""
 
     key: tuple[str, ...]
     """What makes a row the same row; empty for a table whose rows never change."""

@@ -1,4 +1,4 @@
-"""What can go wrong with stored data, in the words of the user."""
+"""Errors of stored data, in the user's words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class UnsupportedType(StorageError, TypeError):
 
 
 class MissingInput(StorageError, LookupError):
-    """What an asset needs was never made."""
+    """An input of an asset was never materialized."""
 
 
 class UnreadableInput(StorageError):

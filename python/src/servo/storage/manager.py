@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class OutputContext(Frozen):
-    """What a manager is told of a value that it stores."""
+    """The context of a manager that stores a value."""
 
     __slots__ = ("asset", "directory", "materialization_id", "partition")
     asset: str
@@ -62,7 +62,7 @@ class OutputContext(Frozen):
 
 
 class InputContext(Frozen):
-    """What a manager is told of a value that it loads."""
+    """The context of a manager that loads a value."""
 
     __slots__ = ("annotation", "asset", "pieces", "single")
     asset: str

@@ -1,4 +1,4 @@
-"""What is known of a materialization, read from its directory: `_commit.json` says it all."""
+"""The metadata of a materialization, read from `_commit.json` in its directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of stored data, before and after it is committed."""
+"""Records about stored data, before and after it is committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an annotation asks for.
+"""The types that annotations request.
 
 >>> wanted("pl.DataFrame")
 Wanted(library='polars', kind='DataFrame')
@@ -54,7 +54,7 @@ _TABLES: Final = tuple(_KINDS)
 
 
 class Wanted(Frozen):
-    """What a parameter is to be given."""
+    """The type that a parameter requests."""
 
     __slots__ = ("holder", "is_optional", "kind", "library")
     holder: str | None
@@ -79,7 +79,7 @@ class Wanted(Frozen):
 
     @property
     def element(self) -> Wanted:
-        """What is wanted for each partition, if there is a holder."""
+        """The type for each partition, if the annotation is a container."""
         if self.kind in {"dict", "list"}:
             return Wanted(self.library, holder=self.kind)
         return Wanted(self.library, self.kind)

@@ -1,4 +1,4 @@
-"""What is made of it."""
+"""Assets derived from the raw data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes in."""
+"""Source assets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ airlines = servo.external(servo.AssetSpec("raw.airlines", group="reference", own
 
 
 class Download(servo.Config):
-    """What to download."""
+    """The download to make."""
 
     url: str
     limit: int = 1000

@@ -6,7 +6,7 @@ import servo
 
 
 class Warehouse(servo.Resource):
-    """Where tables are kept."""
+    """A store of tables."""
 
     def __init__(self, url: str) -> None:
         """Remember where it is."""
@@ -14,7 +14,7 @@ class Warehouse(servo.Resource):
 
 
 class Archive(Warehouse):
-    """Where old tables are kept."""
+    """A store of old tables."""
 
 
 warehouse = servo.resource("warehouse", Warehouse("duckdb:///flights.duckdb"))

@@ -1,4 +1,4 @@
-//! Tasks that do as they are told.
+//! Scripted tasks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use servo_runtime::SystemClock;
 use servo_worker::{LogFiles, LogLine, LogName, LogStream, TaskFunction};
 use tokio::sync::{Semaphore, watch};
 
-/// What a task does when it runs. A task that is not mentioned succeeds.
+/// The behaviour of a task when it runs. A task that is not mentioned succeeds.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
     /// Fails this many times, then succeeds.
@@ -109,7 +109,7 @@ pub fn line(text: &str) -> LogLine {
     LogLine::new(SystemClock.now(), LogStream::Stdout, text)
 }
 
-/// Until the clock has moved: what is heard of a task in the same millisecond as before is taken for the same.
+/// Waits until the clock has moved: reports of a task within the same millisecond count as duplicates.
 pub async fn a_moment_later() {
     let now = SystemClock.now();
     while SystemClock.now() <= now {

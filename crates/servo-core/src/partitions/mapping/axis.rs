@@ -2,20 +2,20 @@
 
 use std::ops::Range;
 
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
-use super::super::moment::Moment;
 use super::super::ranges::{clipped, overlap};
-use super::free::Free;
+use super::independent::Independent;
 use super::keyed::Keyed;
 use super::missing::{Gaps, Kind};
 use super::overlap::Overlap;
 use super::shift::Shift;
 
-/// Where the indexes along a dimension of the asset depended on come from.
+/// Source of the indexes along a dimension of the upstream asset.
 #[derive(Debug, Clone)]
 pub(super) enum Axis {
     /// Not from the partition that reads them.
-    Free(Free),
+    Independent(Independent),
     /// From the index along one dimension of the partition that reads them.
     From {
         /// The dimension.
@@ -30,7 +30,7 @@ pub(super) enum Axis {
 pub(super) enum How {
     /// Neighbours by number: the same key, and windows.
     Shift(Shift),
-    /// What overlaps in time.
+    /// By overlap in time.
     Overlap(Box<Overlap>),
     /// By key.
     Keyed(Keyed),
@@ -40,7 +40,7 @@ impl Axis {
     /// The dimension that decides, if one does.
     pub(super) fn source(&self) -> Option<usize> {
         match self {
-            Self::Free(_) => None,
+            Self::Independent(_) => None,
             Self::From { source, .. } => Some(*source),
         }
     }
@@ -76,11 +76,11 @@ pub(super) struct Side<'a> {
     pub(super) count: u64,
     /// How many can ever exist.
     pub(super) limit: u64,
-    pub(super) moment: Moment<'a>,
+    pub(super) moment: PartitionContext<'a>,
 }
 
 impl<'a> Side<'a> {
-    pub(super) fn new(position: usize, dimension: &'a Dimension, moment: Moment<'a>) -> Self {
+    pub(super) fn new(position: usize, dimension: &'a Dimension, moment: PartitionContext<'a>) -> Self {
         let (count, limit) = (dimension.count(moment), dimension.limit(moment));
         Self { position, dimension, count, limit, moment }
     }
@@ -96,7 +96,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What is read along a dimension, and what is not there to be read.
+/// The indexes read along a dimension, and those that do not exist.
 pub(super) struct Read<'g> {
     /// Indexes that exist, in any order.
     pub(super) ranges: Vec<Range<u64>>,

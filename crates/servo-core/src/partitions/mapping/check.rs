@@ -10,7 +10,7 @@ use super::Mapping;
 use super::axis::Axis;
 use super::check_axis::{self, Source};
 use super::def::{DimMapping, MappingDef};
-use super::free::Free;
+use super::independent::Independent;
 use super::product::Product;
 
 impl MappingDef {
@@ -39,8 +39,8 @@ impl MappingDef {
         problems: &mut Collector,
     ) -> Option<Vec<Axis>> {
         match (self, down, up) {
-            (Self::All, _, up) => Some(up.iter().map(|_| Axis::Free(Free::All)).collect()),
-            (Self::Last, _, up) => Some(up.iter().map(|_| Axis::Free(Free::Last)).collect()),
+            (Self::All, _, up) => Some(up.iter().map(|_| Axis::Independent(Independent::All)).collect()),
+            (Self::Last, _, up) => Some(up.iter().map(|_| Axis::Independent(Independent::Last)).collect()),
             (Self::Same, [], []) => Some(Vec::new()),
             (_, _, []) => {
                 problems.add("kind", "the asset depended on has no partitions; leave the mapping out");
@@ -75,7 +75,7 @@ impl MappingDef {
         }
     }
 
-    /// What to write in Python for this mapping.
+    /// The Python expression for this mapping.
     fn in_python(&self) -> String {
         match self {
             Self::Same => "servo.same()".to_owned(),
@@ -159,7 +159,7 @@ fn one_dimension(
     let wanted = mapping.from.as_deref().unwrap_or(name);
     let source = down.iter().position(|(existing, _)| existing == wanted);
     if source.is_none() && !written {
-        return Some(Axis::Free(Free::All));
+        return Some(Axis::Independent(Independent::All));
     }
     if source.is_none() && mapping.from.is_some() {
         let has = if down.is_empty() { "no partitions".to_owned() } else { list(down) };
@@ -185,11 +185,11 @@ fn specific(keys: &[String], up: &Partitions, problems: &mut Collector) -> Optio
                 key.map_err(|error| problems.add(&format!("keys[{position}]"), error.to_string())).ok()?;
             let axes = up.dims().iter().map(|(name, dimension)| match key.values().get(name) {
                 Some(value) => {
-                    check_axis::pick(name, dimension, value).ok().map(|pick| Free::Picks(vec![pick]))
+                    check_axis::pick(name, dimension, value).ok().map(|pick| Independent::Picks(vec![pick]))
                 }
-                None => Some(Free::All),
+                None => Some(Independent::All),
             });
-            Some(Product::new(axes.map(|free| free.map(Axis::Free)).collect::<Option<Vec<_>>>()?))
+            Some(Product::new(axes.map(|free| free.map(Axis::Independent)).collect::<Option<Vec<_>>>()?))
         })
         .collect();
     products.into_iter().collect()

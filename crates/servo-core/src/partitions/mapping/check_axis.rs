@@ -8,7 +8,7 @@ use super::super::text;
 use super::super::time::Windows;
 use super::axis::{Axis, How};
 use super::def::MappingDef;
-use super::free::{Free, Pick};
+use super::independent::{Independent, Pick};
 use super::infer::kind;
 use super::keyed::Keyed;
 use super::overlap::Overlap;
@@ -38,9 +38,9 @@ pub(super) fn axis(
         how(dimension, problems).map(|how| Axis::From { source: position, how })
     };
     match mapping {
-        MappingDef::All => Some(Axis::Free(Free::All)),
-        MappingDef::Last => Some(Axis::Free(Free::Last)),
-        MappingDef::Specific { keys } => picks(keys, name, up, problems).map(Axis::Free),
+        MappingDef::All => Some(Axis::Independent(Independent::All)),
+        MappingDef::Last => Some(Axis::Independent(Independent::Last)),
+        MappingDef::Specific { keys } => picks(keys, name, up, problems).map(Axis::Independent),
         MappingDef::Same => follows(problems, &|down, problems| same(name, down, up, problems)),
         MappingDef::Window { from, to } => {
             if from > to {
@@ -102,7 +102,7 @@ fn same(name: &str, down: &Dimension, up: &Dimension, problems: &mut Collector) 
     Some(How::Keyed(Keyed::Same))
 }
 
-/// What to add to an index to get that of the same value, where both sides have the same values in the same order.
+/// The offset between indexes of the same value, where both sides have the same values in the same order.
 fn counted_alike(name: &str, down: &Dimension, up: &Dimension, problems: &mut Collector) -> Option<i64> {
     match (down, up) {
         (Dimension::Time(down), Dimension::Time(up)) => shift(name, down, up, problems),
@@ -167,7 +167,7 @@ fn listed(name: &str, dimension: &Dimension, key: &str) -> Result<(), Reason> {
     }
 }
 
-fn picks(keys: &[String], name: &str, up: &Dimension, problems: &mut Collector) -> Option<Free> {
+fn picks(keys: &[String], name: &str, up: &Dimension, problems: &mut Collector) -> Option<Independent> {
     if keys.is_empty() {
         problems.add("keys", "there are none; give at least one");
     }
@@ -180,7 +180,7 @@ fn picks(keys: &[String], name: &str, up: &Dimension, problems: &mut Collector) 
             }
         }
     }
-    Some(Free::Picks(picks))
+    Some(Independent::Picks(picks))
 }
 
 /// A value that can exist: by its index, if that does not change.

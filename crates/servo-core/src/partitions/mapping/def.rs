@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::written::Written;
+use super::serialized::SerializedMapping;
 
 /// How the partitions of an asset map to those of an asset it depends on. Nothing is checked before
 /// [`MappingDef::between`].
@@ -16,7 +16,7 @@ use super::written::Written;
 /// # Ok::<(), servo_core::canonical::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", from = "Written")]
+#[serde(tag = "kind", rename_all = "snake_case", from = "SerializedMapping")]
 pub enum MappingDef {
     /// The partition with the same key.
     Same,
@@ -41,7 +41,7 @@ pub enum MappingDef {
         /// Keys of the asset itself, with the keys they read. A key that is not here reads none.
         map: BTreeMap<String, Vec<String>>,
     },
-    /// Those that overlap in time, of any grain and zone; those that never exist are left out.
+    /// Upstream partitions that overlap in time, of any grain and zone; those that never exist are left out.
     Time,
     /// Each dimension of the asset depended on by itself.
     Dims {

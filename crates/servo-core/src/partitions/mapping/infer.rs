@@ -1,4 +1,4 @@
-//! The mapping that needs not be told.
+//! Inference of mappings that need not be declared.
 //!
 //! | asset | depends on | mapping |
 //! |---|---|---|
@@ -23,12 +23,12 @@ pub struct Mismatch {
     pub downstream: String,
     /// The partitions of the asset it depends on.
     pub upstream: String,
-    /// What to write in Python.
+    /// The Python expression that declares a valid mapping.
     pub suggestion: String,
 }
 
 impl MappingDef {
-    /// The one mapping that makes sense without being told, or what to write to tell.
+    /// The only sensible mapping, or a suggestion of what to declare.
     pub fn inferred(
         downstream: Option<&Partitions>,
         upstream: Option<&Partitions>,
@@ -100,7 +100,7 @@ fn suggested(down: &Partitions, up: &Partitions) -> String {
     format!("servo.per_dimension({{{}}})", dims.collect::<Vec<_>>().join(", "))
 }
 
-/// What to write for one dimension: from the one with its name, or from one like it, or all.
+/// The suggestion for one dimension: the dimension of the same name, one of the same shape, or all.
 fn along(down: &[(String, Dimension)], name: &str, up: &Dimension) -> String {
     let found = match down.iter().find(|(existing, _)| existing == name) {
         Some(found) => Some(found),

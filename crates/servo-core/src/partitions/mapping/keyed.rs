@@ -11,11 +11,11 @@ use super::axis::{Read, Side};
 pub(super) enum Keyed {
     /// Itself.
     Same,
-    /// Those of its entry; none if it has no entry.
+    /// The keys of its table entry; none without an entry.
     Table {
-        /// What a key reads.
+        /// Upstream keys by downstream key.
         forward: BTreeMap<String, Vec<String>>,
-        /// What reads a key.
+        /// Downstream keys by upstream key.
         backward: BTreeMap<String, Vec<String>>,
     },
 }

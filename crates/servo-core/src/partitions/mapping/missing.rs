@@ -1,4 +1,5 @@
-//! What a mapping asks for and does not find: collected as ranges, told as a few keys and a number.
+//! Upstream partitions that a mapping requires and that do not exist: collected as ranges, reported as a few keys and a
+//! count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,22 +18,22 @@ const NAMED: usize = 10;
 /// Where the asset depended on has several dimensions, the key names only the one along which it is missing.
 pub type Missing = KeyError;
 
-/// Why indexes are missing, in the order in which they are told.
+/// Why indexes are missing, in the order of reporting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Before the first. The indexes are those of the dimension `source` that reads.
     Early { source: usize },
-    /// Nothing that can ever exist overlaps. The indexes are those of the dimension `source` that reads.
+    /// No upstream partition can ever overlap. The indexes are those of the reading dimension `source`.
     Apart { source: usize },
     /// After the last there will ever be. The indexes are those of the dimension `source` that reads.
     Late { source: usize },
     /// Not yet. The indexes are those that are to be read.
     Later,
-    /// Something is to be read, but there is nothing at all.
+    /// The mapping requires a key, but the upstream dimension has none.
     NoKeys,
 }
 
-/// What was not found, along each dimension of the asset depended on.
+/// The missing indexes along each dimension of the upstream asset.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     indexes: BTreeMap<(usize, Kind), Vec<Range<u64>>>,
@@ -53,7 +54,7 @@ impl Gaps {
     }
 
     /// The first missing keys, and how many more there are.
-    pub(super) fn told(self, sides: &Sides<'_>) -> (Vec<Missing>, u64) {
+    pub(super) fn into_report(self, sides: &Sides<'_>) -> (Vec<Missing>, u64) {
         let (mut told, mut more) = (Vec::new(), 0_u64);
         for ((dimension, kind), ranges) in self.indexes {
             for range in joined(ranges) {

@@ -9,14 +9,14 @@ mod axis;
 mod check;
 mod check_axis;
 mod def;
-mod free;
+mod independent;
 mod infer;
 mod keyed;
 mod missing;
 mod overlap;
 mod product;
+mod serialized;
 mod shift;
-mod written;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub use missing::Missing;
 pub use product::Mapped;
 
 use self::product::{Found, Named, Product, Sides};
+use super::context::PartitionContext;
 use super::dimension::Dimension;
-use super::moment::Moment;
 use super::partition_set::PartitionSet;
 
 /// A mapping that was checked against the partitions of both assets.
@@ -49,23 +49,23 @@ use super::partition_set::PartitionSet;
 pub struct Mapping {
     down: Arc<[(String, Dimension)]>,
     up: Arc<[(String, Dimension)]>,
-    /// What is read is what any of these gives.
+    /// The result is the union of these products.
     products: Vec<Product>,
 }
 
 impl Mapping {
     /// The partitions that any of these partitions reads.
-    pub fn upstream<'m>(&self, of: &PartitionSet, at: impl Into<Moment<'m>>) -> Mapped {
+    pub fn upstream<'m>(&self, of: &PartitionSet, at: impl Into<PartitionContext<'m>>) -> Mapped {
         self.at(at).upstream(of)
     }
 
     /// The partitions that exist and read any of these partitions.
-    pub fn downstream<'m>(&self, of: &PartitionSet, at: impl Into<Moment<'m>>) -> Mapped {
+    pub fn downstream<'m>(&self, of: &PartitionSet, at: impl Into<PartitionContext<'m>>) -> Mapped {
         self.at(at).downstream(of)
     }
 
     /// The mapping at a moment, for many questions about it.
-    pub fn at<'a, 'm: 'a>(&'a self, at: impl Into<Moment<'m>>) -> MappingAt<'a> {
+    pub fn at<'a, 'm: 'a>(&'a self, at: impl Into<PartitionContext<'m>>) -> MappingAt<'a> {
         let moment = at.into();
         let sides = Sides { down: Named::new(&self.down, moment), up: Named::new(&self.up, moment) };
         MappingAt { products: &self.products, sides }

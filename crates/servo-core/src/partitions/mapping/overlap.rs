@@ -1,4 +1,4 @@
-//! What overlaps in time, of any two grains and zones.
+//! Mapping of partitions that overlap in time, of any two grains and zones.
 
 use std::ops::Range;
 

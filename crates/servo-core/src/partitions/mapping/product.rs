@@ -1,14 +1,14 @@
 //! A mapping at a moment: ranges of one asset's partitions to ranges of the other's.
 //!
-//! A mapping is a union of products: each has one axis for every dimension of the asset depended on. A block maps
-//! by mapping the range of each axis by itself. Only where two axes follow from the same dimension, its indexes are gone
+//! A mapping is a union of products: each has one axis for every dimension of the asset depended on. A block maps by
+//! mapping the range of each axis by itself. Only where two axes follow from the same dimension, its indexes are gone
 //! through one by one, since what they read lies on a diagonal.
 
 use std::ops::Range;
 
 use super::super::block::Block;
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
-use super::super::moment::Moment;
 use super::super::partition_set::PartitionSet;
 use super::super::ranges::{common, joined, overlap, whole};
 use super::axis::{Axis, Read, Side};
@@ -58,7 +58,7 @@ impl Product {
         for (axis, up) in self.axes.iter().zip(&sides.up.sides) {
             let mut read = Read { ranges: Vec::new(), gaps: &mut found.gaps };
             match axis {
-                Axis::Free(free) => free.upstream(up, &mut read),
+                Axis::Independent(free) => free.upstream(up, &mut read),
                 Axis::From { source, how } => {
                     how.upstream(&of[*source], &sides.down.sides[*source], up, &mut read);
                 }
@@ -73,8 +73,8 @@ impl Product {
         let mut lists: Vec<Vec<Range<u64>>> = sides.down.sides.iter().map(|side| whole(side.count)).collect();
         for ((axis, range), up) in self.axes.iter().zip(of).zip(&sides.up.sides) {
             match axis {
-                Axis::Free(free) if free.reads(range, up) => {}
-                Axis::Free(_) => return,
+                Axis::Independent(free) if free.reads(range, up) => {}
+                Axis::Independent(_) => return,
                 Axis::From { source, how } => {
                     let readers = joined(how.downstream(range, &sides.down.sides[*source], up));
                     lists[*source] = common(&lists[*source], &readers);
@@ -98,7 +98,7 @@ fn combine(lists: &[Vec<Range<u64>>], before: &mut Vec<Range<u64>>, blocks: &mut
     }
 }
 
-/// What was found so far.
+/// Results collected so far.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) blocks: Vec<Block>,
@@ -108,12 +108,12 @@ pub(super) struct Found {
 impl Found {
     /// The set of the blocks, and the gaps as keys.
     pub(super) fn mapped(self, sides: &Sides<'_>) -> Mapped {
-        let (missing, more_missing) = self.gaps.told(sides);
+        let (missing, more_missing) = self.gaps.into_report(sides);
         Mapped { set: self.blocks.into_iter().collect(), missing, more_missing }
     }
 }
 
-/// What a mapping gives.
+/// The result of applying a mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapped {
     /// The partitions, all of which exist.
@@ -139,7 +139,7 @@ pub(super) struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    pub(super) fn new(dims: &'a [(String, Dimension)], moment: Moment<'a>) -> Self {
+    pub(super) fn new(dims: &'a [(String, Dimension)], moment: PartitionContext<'a>) -> Self {
         let sides = dims.iter().enumerate();
         let sides = sides.map(|(position, (_, dimension))| Side::new(position, dimension, moment)).collect();
         Self { dims, sides }

@@ -13,8 +13,8 @@
 //! | `A..B`, `A..`, `..B`, `..` | from the first that `A` names to the last that `B` names, as far as they exist |
 //! | `date=A..B,region=us-east` | a range along one dimension |
 //!
-//! The short form that [`PartitionKey`] displays is always among them. [`Partitions::parse_key`] takes only what is the name
-//! of one partition, [`Partitions::parse_named`] and [`Partitions::parse_range`] whatever lies in it or around it.
+//! The short form that [`PartitionKey`] displays is always among them. [`Partitions::parse_key`] takes only what is the
+//! name of one partition, [`Partitions::parse_named`] and [`Partitions::parse_range`] whatever lies in it or around it.
 //!
 //! [`PartitionKey`]: crate::PartitionKey
 
@@ -32,9 +32,9 @@ use std::collections::BTreeMap;
 
 use self::named::Scope;
 use self::words::{Entry, Word};
+use super::context::PartitionContext;
 use super::dimension::Dimension;
 use super::error::{KeyError, Reason};
-use super::moment::Moment;
 use super::partition_set::PartitionSet;
 use super::set::Partitions;
 use crate::parse_error::shorten;
@@ -53,8 +53,8 @@ impl Partitions {
         self.read_key(text).map_err(|reason| KeyError { key: shorten(text), reason })
     }
 
-    /// Reads a key as the partitions that it names, of those there are: a day of hourly partitions is its hours, a day of
-    /// monthly ones the month around it.
+    /// Reads a key as the partitions that it names, of those there are: a day of hourly partitions is its hours, a day
+    /// of monthly ones the month around it.
     ///
     /// ```
     /// use servo_core::{PartitionsDef, Timestamp, partitions::Span};
@@ -62,13 +62,21 @@ impl Partitions {
     /// assert_eq!(hours.parse_named("2024-03-31", Timestamp::MAX)?.len(), 23);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn parse_named<'m>(&self, text: &str, at: impl Into<Moment<'m>>) -> Result<PartitionSet, KeyError> {
+    pub fn parse_named<'m>(
+        &self,
+        text: &str,
+        at: impl Into<PartitionContext<'m>>,
+    ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, Wording::Key, Scope::Whole, at.into())
     }
 
-    /// Reads a range of keys, or a key, as the partitions there are: along every dimension from the first that `A` names
-    /// to the last that `B` names.
-    pub fn parse_range<'m>(&self, text: &str, at: impl Into<Moment<'m>>) -> Result<PartitionSet, KeyError> {
+    /// Reads a range of keys, or a key, as the partitions there are: along every dimension from the first that `A`
+    /// names to the last that `B` names.
+    pub fn parse_range<'m>(
+        &self,
+        text: &str,
+        at: impl Into<PartitionContext<'m>>,
+    ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, Wording::Range, Scope::Whole, at.into())
     }
 
@@ -85,7 +93,7 @@ impl Partitions {
         &self,
         text: &str,
         wording: Wording,
-        at: impl Into<Moment<'m>>,
+        at: impl Into<PartitionContext<'m>>,
     ) -> Result<PartitionSet, KeyError> {
         named::read(self, text, wording, Scope::KnownDimensions, at.into())
     }
@@ -102,8 +110,8 @@ impl Partitions {
         Ok(PartialKey::new(values, self.dims()))
     }
 
-    /// Which dimension has a name; without one, the only dimension, or the only one that can read the word: that of time
-    /// if it is a time, otherwise the one that lists it.
+    /// Which dimension has a name; without one, the only dimension, or the only one that can read the word: that of
+    /// time if it is a time, otherwise the one that lists it.
     fn position_of(&self, name: Option<&str>, word: &Word) -> Result<usize, Reason> {
         let only = |reads: &dyn Fn(&Dimension) -> bool| {
             let mut reading = self.dims().iter().enumerate().filter(|(_, (_, dimension))| reads(dimension));

@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::super::block::Block;
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
 use super::super::error::{KeyError, Reason};
-use super::super::moment::Moment;
 use super::super::partition_set::PartitionSet;
 use super::super::set::Partitions;
 use super::words::{self, Entry, Token, Word};
 use super::{clock, value};
 use crate::parse_error::shorten;
 
-/// What a text is.
+/// The style of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
     /// A key, in which `..` has no meaning.
@@ -26,7 +26,7 @@ pub enum Wording {
 pub(super) enum Scope {
     /// All of it.
     Whole,
-    /// What it says of dimensions that there are.
+    /// The dimensions that exist.
     KnownDimensions,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn read(
     text: &str,
     wording: Wording,
     scope: Scope,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<PartitionSet, KeyError> {
     let bounds = match wording {
         Wording::Key => key(text),
@@ -95,12 +95,12 @@ fn ends(partitions: &Partitions, bounds: Vec<Bounds>) -> Result<Vec<(Option<Word
     Ok(ends)
 }
 
-/// What exists from the first that `from` names to the last that `to` names; an absent end is open.
+/// The existing indexes from the first that `from` names to the last that `to` names; an absent end is open.
 fn along(
     (name, dimension): &(String, Dimension),
     from: Option<&Word>,
     to: Option<&Word>,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<u64>, KeyError> {
     let numbers = |word: &Word| {
         value::numbers(name, dimension, word, moment).map_err(|reason| wrong(&word.text, reason))

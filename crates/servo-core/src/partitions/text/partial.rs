@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::block::Block;
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
 use super::super::error::KeyError;
-use super::super::moment::Moment;
 use super::super::partition_set::PartitionSet;
 use crate::{PartitionKey, PartitionValue};
 
@@ -33,7 +33,7 @@ impl PartialKey {
     }
 
     /// The partitions that are meant, or why the given values are not of any partition at the moment.
-    pub fn set<'m>(&self, at: impl Into<Moment<'m>>) -> Result<PartitionSet, KeyError> {
+    pub fn set<'m>(&self, at: impl Into<PartitionContext<'m>>) -> Result<PartitionSet, KeyError> {
         let moment = at.into();
         let ranges = self.dims.iter().map(|(name, dimension)| match self.values.get(name) {
             Some(value) => dimension.index(name, value, moment).map(|index| index..index + 1),

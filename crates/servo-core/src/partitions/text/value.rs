@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
+use super::super::context::PartitionContext;
 use super::super::dimension::Dimension;
 use super::super::error::Reason;
 use super::super::listed::Static;
-use super::super::moment::Moment;
 use super::super::ranges::clipped;
 use super::clock::{self, Unnamed};
 use super::words::Word;
 use crate::PartitionValue;
-use crate::near::near;
+use crate::edit_distance::near;
 
 /// How many keys an example shows.
 const SHOWN_KEYS: usize = 3;
@@ -64,7 +64,7 @@ pub(super) fn numbers(
     name: &str,
     dimension: &Dimension,
     word: &Word,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<i64>, Reason> {
     let one = |number: i64| number..number + 1;
     let Dimension::Time(windows) = dimension else {
@@ -81,11 +81,11 @@ pub(super) fn numbers(
     })
 }
 
-/// Those of a range of numbers that exist along a dimension, or why none does.
+/// The existing indexes of a range along a dimension, or why there are none.
 pub(super) fn existing(
     dimension: &Dimension,
     numbers: &Range<i64>,
-    moment: Moment<'_>,
+    moment: PartitionContext<'_>,
 ) -> Result<Range<u64>, Reason> {
     match dimension {
         Dimension::Time(windows) => windows.existing(numbers, moment),
@@ -100,7 +100,7 @@ pub(in super::super) fn unlisted(name: &str, keys: &Static, key: &str) -> Reason
     Reason::Unlisted { dim: name.to_owned(), value: key.to_owned(), count: keys.count(), near }
 }
 
-/// What values of a dimension look like.
+/// Examples of the values of a dimension.
 pub(super) fn example(dimension: &Dimension) -> String {
     match dimension {
         Dimension::Static(keys) => {
@@ -113,7 +113,7 @@ pub(super) fn example(dimension: &Dimension) -> String {
     }
 }
 
-/// What one value of a dimension looks like.
+/// An example of one value of a dimension.
 pub(super) fn one_example(dimension: &Dimension) -> String {
     match dimension {
         Dimension::Time(windows) => windows.value(0).to_string(),

@@ -1,13 +1,13 @@
-//! What has ended stays as it ended, and what was remembered stays remembered.
+//! Ended runs and tasks never change, and remembered keys stay remembered.
 
 use super::{Violation, ensure, same};
 use crate::lifecycle::RunState;
 use crate::state::{Run, State, Task};
 
-/// What `after` owes to `before`, an earlier moment of the same workspace.
+/// Checks that `after` preserves the final facts of `before`, an earlier state of the same workspace.
 ///
-/// Ended runs and tasks are as they were, unless their run was aged out of memory; attempts, failures and satisfied edges
-/// never go down; requests are remembered for as long as the settings say.
+/// Ended runs and tasks are as they were, unless their run was aged out of memory; attempts, failures and satisfied
+/// edges never go down; requests are remembered for as long as the settings say.
 pub fn absorbs(before: &State, after: &State) -> Result<(), Violation> {
     let (old, new) = (before.head(), after.head());
     ensure(new.seq >= old.seq && new.last_event >= old.last_event, "the fold goes forward", || {
@@ -69,7 +69,7 @@ fn task_absorbs(run: &Run, before: &Task, after: &Task) -> Result<(), Violation>
 
 /// A run that is gone has ended, and before those that are not.
 fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
-    let oldest = after.recent.first().map(|(ended, _)| *ended);
+    let oldest = after.recent.keys().next().map(|(ended, _)| *ended);
     ensure(
         oldest.is_some() && run.finished_event.is_none_or(|ended| Some(ended) < oldest),
         "only the oldest ended runs leave memory",

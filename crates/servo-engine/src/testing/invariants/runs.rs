@@ -82,7 +82,7 @@ fn causes(run: &Run) -> Vec<Option<u32>> {
     for (failed, _) in (0u32..).zip(&run.tasks).filter(|(_, task)| task.state == TaskState::Failed) {
         todo.push(failed);
         while let Some(next) = todo.pop() {
-            for edge in &run.edges[run.edges_out(next)] {
+            for edge in run.edges_out(next).map(|position| &run.edges[position]) {
                 // Failures come in order, so that whoever has a cause has the smallest.
                 let cause = &mut causes[edge.downstream as usize];
                 if cause.is_none() {

@@ -1,4 +1,4 @@
-//! Slots, waiting tasks and deadlines: what the indexes say is what the rows say.
+//! Checks the indexes of slots, waiting tasks and deadlines against the rows.
 
 use super::{Violation, ensure, same};
 use crate::lifecycle::TaskState;

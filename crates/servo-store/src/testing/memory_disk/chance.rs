@@ -1,4 +1,4 @@
-//! What happens to what was not durable, asked of whoever takes the power away.
+//! Chooses which writes that were not durable survive a power loss.
 
 /// Asks what survives. The first answer is always the worst, the last one the best.
 pub(super) struct Chance<'a> {

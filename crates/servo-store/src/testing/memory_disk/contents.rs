@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::chance::Chance;
 
-/// What the system writes to the disk at once.
+/// Size of a page of the simulated disk.
 const PAGE: usize = 4096;
 
 /// The bytes of a file.
@@ -14,9 +14,9 @@ pub(super) struct Contents {
     bytes: Vec<u8>,
     /// So many of them are on the disk as they are here.
     same: usize,
-    /// What is on the disk behind those.
+    /// Durable content after those.
     rest: Vec<u8>,
-    /// What happened since the last sync.
+    /// Changes since the last sync.
     changes: Vec<Change>,
     /// Bytes that a failed sync did not write. Later syncs take them for written.
     forgotten: Vec<Range<usize>>,

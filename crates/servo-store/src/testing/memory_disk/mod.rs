@@ -45,7 +45,7 @@ struct State {
     /// Processes with lower numbers died with the power.
     first_alive: u64,
     killed: BTreeSet<u64>,
-    /// Who holds the lock of a file, by the number of the file.
+    /// Lock holders, by inode number.
     locks: BTreeMap<u64, Holder>,
     taken: u64,
 }

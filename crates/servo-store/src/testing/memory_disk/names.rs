@@ -30,7 +30,7 @@ impl Inode {
 /// A directory, by its place in the list of all.
 pub(super) type DirNumber = usize;
 
-/// What a name stands for.
+/// The target of a name.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     Dir(DirNumber),
@@ -46,7 +46,7 @@ struct Dir {
 /// A name in a directory.
 type Slot = (DirNumber, OsString);
 
-/// What one operation does to names: all of it or nothing survives.
+/// The effect of one operation on names: it survives a power loss entirely or not at all.
 #[derive(Debug, Clone)]
 struct Change(Vec<(Slot, Option<Node>)>);
 
@@ -60,7 +60,7 @@ impl Change {
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     dirs: Vec<Dir>,
-    /// What happened and is not durable yet.
+    /// Changes that are not durable yet.
     changes: Vec<Change>,
 }
 
@@ -111,7 +111,7 @@ impl Names {
         self.dirs[dir].entries.get(name)
     }
 
-    /// What is in a directory, sorted by name.
+    /// The entries of a directory, sorted by name.
     pub(super) fn entries(&self, dir: DirNumber) -> &BTreeMap<OsString, Node> {
         &self.dirs[dir].entries
     }

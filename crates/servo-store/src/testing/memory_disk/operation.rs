@@ -1,4 +1,4 @@
-//! What a hook is told about an operation that changes the disk, and what it may answer.
+//! Operations as hooks see them, and the decisions that hooks may return.
 
 use std::io;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub struct Operation<'a> {
     pub len: usize,
 }
 
-/// What becomes of an operation.
+/// The decision of a hook about an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is done.

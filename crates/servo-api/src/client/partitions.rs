@@ -1,0 +1,38 @@
+//! Partitions of assets, and keys of dynamic ones.
+
+use servo_core::AssetKey;
+
+use super::{Client, ClientError, ListOptions};
+use crate::pages::Page;
+use crate::views::{ChangePartitionsBody, Partition, PartitionsChanged};
+
+impl Client {
+    /// The partitions of an asset, in their order.
+    pub async fn partitions(
+        &self,
+        asset: &AssetKey,
+        options: &ListOptions,
+    ) -> Result<Page<Partition>, ClientError> {
+        self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &options.query("status")).await
+    }
+
+    /// The partitions of an asset, from the last to the first.
+    pub async fn newest_partitions(
+        &self,
+        asset: &AssetKey,
+        options: &ListOptions,
+    ) -> Result<Page<Partition>, ClientError> {
+        let mut query = options.query("status");
+        query.push(("newest_first", true.to_string()));
+        self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &query).await
+    }
+
+    /// Adds and removes keys of dynamic partitions.
+    pub async fn change_partitions(
+        &self,
+        name: &str,
+        body: &ChangePartitionsBody,
+    ) -> Result<PartitionsChanged, ClientError> {
+        self.change(&["dynamic-partitions", name], body).await
+    }
+}

@@ -1,0 +1,74 @@
+//! Keys of dynamic partitions.
+
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::Response;
+use servo_core::PartitionsDef;
+use servo_engine::definitions::Definitions;
+use servo_engine::{ChangePartitions, State as EngineState};
+
+use crate::answer::{IdempotencyKey, Problems};
+use crate::app::Shared;
+use crate::extract::{Command, Path};
+use crate::problem::{Code, Problem};
+use crate::views::{ChangePartitionsBody, PartitionsChanged};
+
+/// Adds and removes keys of dynamic partitions. Data of removed ones stays.
+#[utoipa::path(
+    post, path = "/dynamic-partitions/{name}", operation_id = "change_dynamic_partitions", tag = "assets",
+    params(("name" = String, Path), IdempotencyKey),
+    request_body = ChangePartitionsBody, responses((status = 202, body = PartitionsChanged), Problems)
+)]
+pub(super) async fn change(
+    State(app): State<Shared>,
+    Path(name): Path<String>,
+    Command { body, caller, once }: Command<ChangePartitionsBody>,
+) -> Result<Response<Body>, Problem> {
+    let work = async {
+        let wanted = name.clone();
+        let keys = app.workspace().read(move |state| keys(state, &wanted)).await??;
+        let is_known = |key: &&String| keys.binary_search(key).is_ok();
+        let added: BTreeSet<&String> = body.add.iter().filter(|key| !is_known(key)).collect();
+        let removed: BTreeSet<&String> = body.remove.iter().filter(is_known).collect();
+        let (added, removed) = (added.len() as u64, removed.len() as u64);
+        let change = ChangePartitions { name, add: body.add, remove: body.remove, caller };
+        let accepted = app.workspace().change_partitions(change).await?.into();
+        Ok(PartitionsChanged { added, removed, accepted })
+    };
+    app.answers.once(once, app.workspace().now(), work).await
+}
+
+/// The keys that there are. A name that no definition has, and never had, is nearly always a slip.
+fn keys(state: &EngineState, name: &str) -> Result<Vec<String>, Problem> {
+    if let Some(keys) = state.dynamic_partitions().get(name) {
+        return Ok(keys.clone());
+    }
+    let definitions = state.checked_definitions();
+    let declared = definitions.as_deref().map(declared).unwrap_or_default();
+    if declared.contains(name) {
+        return Ok(Vec::new());
+    }
+    let declared: Vec<&str> = declared.into_iter().collect();
+    let detail = match declared.as_slice() {
+        [] => format!("no asset has dynamic partitions; declare servo.DynamicPartitions(\"{name}\")"),
+        declared => format!("no asset has dynamic partitions {name}; there are {}", declared.join(", ")),
+    };
+    Err(Problem::new(Code::UnknownPartitions, detail))
+}
+
+/// The names of dynamic partitions that assets have.
+fn declared(definitions: &Definitions) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for def in definitions.assets().iter().filter_map(|asset| asset.def.partitions.as_ref()) {
+        let dims: Vec<&PartitionsDef> =
+            if let PartitionsDef::Multi { dims } = def { dims.values().collect() } else { vec![def] };
+        for def in dims {
+            if let PartitionsDef::Dynamic { name } = def {
+                names.insert(name.as_str());
+            }
+        }
+    }
+    names
+}

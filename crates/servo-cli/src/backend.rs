@@ -1,0 +1,167 @@
+//! Who answers for a workspace: a process that has it, or this one.
+//!
+//! Both are asked through the same routes with the same client, so that commands say the same in the same JSON. A
+//! command says what it needs, and [`through`] finds who can do it.
+
+mod local;
+mod server;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use servo_api::Code;
+use servo_api::client::{Client, ClientError};
+
+use crate::location::Location;
+use crate::owner::{self, Asks, Reached};
+use local::Local;
+use server::Server;
+
+/// How long to wait before looking again for who answers.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whoever answers for a workspace.
+#[async_trait]
+pub(crate) trait Backend: Send + Sync {
+    /// Asks it.
+    fn client(&self) -> &Client;
+
+    /// Whether it may be gone before a request is answered, and another one take its place.
+    fn may_end(&self) -> bool;
+
+    /// Ends what was begun for this command.
+    async fn close(self: Box<Self>) -> anyhow::Result<()>;
+}
+
+/// What a command needs of a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Its state.
+    Read,
+    /// Its state, and what the project declares.
+    ReadProject,
+    /// Its state as the tables have it.
+    ReadTables,
+    /// What happens now.
+    Follow,
+    /// To change something.
+    Change,
+    /// To change something that the project declares.
+    ChangeProject,
+    /// To replace the definitions.
+    Deploy,
+    /// Somebody who runs tasks with the newest code, so many at once where it is this process.
+    Run {
+        /// Tasks at once.
+        slots: usize,
+    },
+    /// Somebody who goes on with a run.
+    Resume {
+        /// Tasks at once.
+        slots: usize,
+    },
+}
+
+impl Need {
+    /// A command that is at work has the code that it began with: nobody runs something else with it.
+    fn asks(self) -> Asks {
+        match self {
+            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } => Asks::Servers,
+            Self::ReadTables | Self::Follow | Self::Change | Self::ChangeProject | Self::Resume { .. } => {
+                Asks::Anybody
+            }
+        }
+    }
+}
+
+/// Finds who can do what is needed: the server at `SERVO_URL`, the process that has the workspace, or this one.
+async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend>> {
+    if let Some(server) = Server::named()? {
+        return Ok(Box::new(server));
+    }
+    let asks = need.asks();
+    let is_read = match need {
+        Need::Read | Need::ReadProject | Need::Follow => true,
+        Need::ReadTables => !Local::tables_lag(location).await?,
+        Need::Change | Need::ChangeProject | Need::Deploy | Need::Run { .. } | Need::Resume { .. } => false,
+    };
+    if is_read {
+        return Ok(match owner::find(location, asks).await? {
+            Some(client) => Box::new(Server::found(client)),
+            None => Box::new(Local::read(location, need == Need::ReadProject).await?),
+        });
+    }
+    // What the project declares is checked before anything is made for it.
+    let scanned = match need {
+        Need::ChangeProject if owner::find(location, asks).await?.is_none() => {
+            location.project.scan_if_any()?
+        }
+        Need::Read
+        | Need::ReadProject
+        | Need::ReadTables
+        | Need::Follow
+        | Need::Change
+        | Need::ChangeProject
+        | Need::Deploy
+        | Need::Run { .. }
+        | Need::Resume { .. } => None,
+    };
+    let (stores, ownership) = match owner::reach(location, asks).await? {
+        Reached::Client(client) => return Ok(Box::new(Server::found(client))),
+        Reached::Owned(stores, ownership) => (stores, ownership),
+    };
+    Ok(Box::new(match need {
+        Need::Run { slots } | Need::Resume { slots } => {
+            Local::run(location, stores, ownership, slots).await?
+        }
+        Need::Read
+        | Need::ReadProject
+        | Need::ReadTables
+        | Need::Follow
+        | Need::Change
+        | Need::ChangeProject
+        | Need::Deploy => Local::write(location, stores, ownership, scanned).await?,
+    }))
+}
+
+/// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
+pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
+    match Server::named()? {
+        Some(server) => Ok(Some(server.client().clone())),
+        None => owner::find(location, Asks::Anybody).await,
+    }
+}
+
+/// Does something through whoever can. If that process ends before it has answered, the next one is asked, or this one
+/// takes its place: what is done must be safe to begin again.
+pub(crate) async fn through<T>(
+    location: &Location,
+    need: Need,
+    act: impl AsyncFn(&Client) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    loop {
+        let backend = open(location, need).await?;
+        let outcome = act(backend.client()).await;
+        let may_end = backend.may_end();
+        let closed = backend.close().await;
+        match outcome {
+            Err(error) if may_end && has_ended(&error) => tokio::time::sleep(PAUSE).await,
+            outcome => {
+                let value = outcome?;
+                closed?;
+                return Ok(value);
+            }
+        }
+    }
+}
+
+/// Whether somebody who answered before does not any more.
+fn has_ended(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<ClientError>() {
+        Some(ClientError::Unreachable { .. }) => true,
+        Some(ClientError::Problem(problem)) => problem.code == Code::ShuttingDown,
+        Some(ClientError::Address { .. } | ClientError::Malformed { .. } | ClientError::Random(_)) | None => {
+            false
+        }
+    }
+}

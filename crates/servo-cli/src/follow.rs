@@ -1,0 +1,123 @@
+//! Follows a run until it has ended, and tells what became of it.
+
+use std::collections::BTreeMap;
+
+use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
+use servo_api::views::{CancelBody, LogLine, RunWithTasks, Task};
+use servo_core::{AssetKey, Clock, RunId};
+use servo_runtime::SystemClock;
+
+use crate::exit::Exit;
+use crate::interrupts::Interrupts;
+use crate::live::{Live, Shape};
+use crate::output::{self, Format};
+use crate::summary::{self, Detail, Details};
+
+/// Log lines shown of a failed task.
+const TAIL: usize = 20;
+
+/// Follows a run until it has ended, and tells what became of it.
+pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<Exit> {
+    let ended = follow(client, run, format).await?;
+    match format {
+        Format::Json => output::json(&ended)?,
+        Format::Table => summary::print(&ended, &details(client, &ended).await?),
+    }
+    Ok(Exit::of_run(ended.run.state))
+}
+
+/// A run and all of its tasks, as they are now.
+pub(crate) async fn whole(client: &Client, run: RunId) -> anyhow::Result<RunWithTasks> {
+    let found = client.run(run).await?;
+    let tasks = all_pages(async |options: &ListOptions| client.tasks(run, options).await).await?;
+    Ok(RunWithTasks { run: found, tasks })
+}
+
+/// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends this command alone.
+async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
+    let mut seen = RunWithTasks { run: client.run(run).await?, tasks: Vec::new() };
+    let mut events = client.follow(run, None);
+    let mut interrupts = Interrupts::default();
+    let mut live: Option<Live> = None;
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event?,
+            pressed = interrupts.next() => {
+                pressed?;
+                let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
+                client.cancel(run, &body).await?;
+                continue;
+            }
+        };
+        match event {
+            Some(RunEvent::Run(row)) => seen.run = *row,
+            Some(RunEvent::Task(row)) => put(&mut seen.tasks, *row),
+            Some(RunEvent::End(_)) | None => break,
+        }
+        if format == Format::Table && seen.tasks.len() >= seen.run.tasks_total as usize {
+            drawn(client, &mut live, &seen).await?.show(&seen.tasks, SystemClock.now());
+        }
+    }
+    if format == Format::Table {
+        drawn(client, &mut live, &seen).await?.finish(&seen.tasks, SystemClock.now());
+    }
+    Ok(seen)
+}
+
+/// The picture of a run, begun when its tasks are known.
+async fn drawn<'l>(
+    client: &Client,
+    live: &'l mut Option<Live>,
+    seen: &RunWithTasks,
+) -> anyhow::Result<&'l mut Live> {
+    if live.is_none() {
+        let mut upstream: BTreeMap<AssetKey, Vec<AssetKey>> = BTreeMap::new();
+        if Live::draws() {
+            let assets = all_pages(async |options: &ListOptions| client.assets("*", options).await).await?;
+            upstream.extend(assets.into_iter().map(|asset| (asset.asset_key, asset.upstream)));
+        }
+        let keys: Vec<AssetKey> = seen.tasks.iter().map(|task| task.task_key.asset()).collect();
+        *live = Some(Live::new(Shape::new(keys, &upstream)));
+    }
+    Ok(live.get_or_insert_with(|| Live::new(Shape::default())))
+}
+
+/// Replaces a task, or adds it in the order of keys.
+fn put(tasks: &mut Vec<Task>, task: Task) {
+    match tasks.binary_search_by(|known| known.task_key.cmp(&task.task_key)) {
+        Ok(at) => tasks[at] = task,
+        Err(at) => tasks.insert(at, task),
+    }
+}
+
+/// What the tasks that are told in full say of checks and errors, and what they have printed last.
+async fn details(client: &Client, run: &RunWithTasks) -> anyhow::Result<Details> {
+    let id = run.run.run_id;
+    let mut details = Details::new();
+    for task in summary::shown_in_full(&run.tasks) {
+        let detail = client.task(id, &task.task_id).await?;
+        let printed = tail(client, id, &task.task_id, task.attempt).await?;
+        details.insert(task.task_key.clone(), Detail { task: detail, printed });
+    }
+    for task in summary::warned(&run.tasks) {
+        let detail = client.task(id, &task.task_id).await?;
+        details.insert(task.task_key.clone(), Detail { task: detail, printed: Vec::new() });
+    }
+    Ok(details)
+}
+
+async fn tail(client: &Client, run: RunId, task: &str, attempt: u32) -> anyhow::Result<Vec<LogLine>> {
+    let mut lines: Vec<LogLine> = Vec::new();
+    let mut offset = 0;
+    while attempt > 0 {
+        let page = client.log(run, task, attempt, offset, None).await?;
+        let is_last = page.lines.is_empty() || page.next_offset == offset;
+        lines.extend(page.lines);
+        lines.drain(..lines.len().saturating_sub(TAIL));
+        if is_last {
+            break;
+        }
+        offset = page.next_offset;
+    }
+    Ok(lines)
+}

@@ -1,0 +1,227 @@
+//! Every command says the same in the same words, whether a server runs or not, and sees what the one before has done.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::support::{Dev, Project};
+
+const SHOP: &str = r#"
+import servo
+
+days = servo.DailyPartitions(start="2013-01-01", end="2013-01-31")
+
+servo.external("source.feed")
+
+@servo.asset(namespace="raw", partitions=days, deps=["source.feed"], group="ingest")
+def orders(ctx) -> list:
+    print("orders of", ctx.partition)
+    return [1, 2, 3]
+
+@servo.asset(namespace="raw", partitions=servo.DynamicPartitions("customers"))
+def profiles() -> list:
+    return [1]
+
+@servo.asset(namespace="shop", partitions=days, checks=[servo.row_count(min=5, severity="warning")])
+def clean(orders: list) -> list:
+    return orders
+
+@servo.asset(namespace="shop", quarantine=True, checks=[servo.row_count(min=3, severity="critical")])
+def blocked() -> list:
+    return [1]
+
+@servo.asset(namespace="shop", retry=servo.Retry(max_attempts=1))
+def broken() -> int:
+    raise ValueError("it is broken")
+"#;
+
+/// Commands in an order in which each finds what it is about. `{run}` is the newest run, `{review}` what waits for
+/// review.
+const COMMANDS: &[&[&str]] = &[
+    &["asset", "list"],
+    &["asset", "list", "+shop.clean and not source.*"],
+    &["asset", "show", "shop.clean"],
+    &["asset", "show", "shop.claen"],
+    &["asset", "graph"],
+    &["asset", "graph", "--dot"],
+    &["plan", "+shop.clean", "--partitions", "2013-01-01..2013-01-02"],
+    &["plan", "shop.clean and", "--latest"],
+    &["plan", "shop.*"],
+    &["partition", "add", "customers", "acme", "globex"],
+    &["partition", "add", "customers", "acme"],
+    &["partition", "add", "custmers", "acme"],
+    &["partition", "list", "raw.profiles"],
+    &["partition", "remove", "customers", "acme"],
+    &["partition", "list", "raw.orders", "--limit", "3"],
+    &["partition", "list", "shop.blocked"],
+    &["deploy"],
+    &["deploy", "--dry-run"],
+    &["materialize", "+shop.clean", "--partitions", "2013-01-01..2013-01-02"],
+    &["materialize", "shop.nothing"],
+    &["run", "list"],
+    &["run", "show", "{run}"],
+    &["run", "watch", "{run}"],
+    &["run", "logs", "{run}"],
+    &["run", "logs", "{run}", "raw.orders", "--partition", "2013-01-01", "--follow"],
+    &["run", "cancel", "{run}"],
+    &["run", "retry", "{run}", "--from-failure"],
+    &["run", "retry", "{run}"],
+    &["run", "show", "run_aaaaaaaaaaaaaaaaaaaaaaaaaa"],
+    &["run", "list", "--state", "FAILED"],
+    &["partition", "list", "raw.orders", "--limit", "2"],
+    &["plan", "shop.clean", "--partition", "2013-01-01"],
+    &["materialize", "shop.broken"],
+    &["run", "list", "--state", "failed", "--limit", "1"],
+    &["materialize", "shop.blocked"],
+    &["quarantine", "list"],
+    &["quarantine", "approve", "{review}"],
+    &["quarantine", "approve", "{review}"],
+    &["asset", "show", "shop.blocked"],
+    &["quarantine", "list"],
+];
+
+#[test]
+fn every_command_says_the_same_with_and_without_a_server() {
+    let (alone, served) = (Project::new(SHOP), Project::new(SHOP));
+    // Deployed on both sides: ids of assets are given then.
+    alone.good(&["deploy"]);
+    let _dev = Dev::start(&served);
+    let mut review = [String::new(), String::new()];
+    for command in COMMANDS {
+        if command.contains(&"approve") && review[0].is_empty() {
+            review = [&alone, &served].map(|project| {
+                let waiting = project.json(&["quarantine", "list", "--json"]);
+                waiting["items"][0]["materialization_id"].as_str().unwrap().to_owned()
+            });
+        }
+        for json in [false, true] {
+            // What changes something is asked for once; the other form of it then finds it done.
+            let said = [(&alone, &review[0]), (&served, &review[1])].map(|(project, review)| {
+                let run = newest(project);
+                let named = command.iter().map(|word| match *word {
+                    "{run}" => run.as_str(),
+                    "{review}" => review.as_str(),
+                    word => word,
+                });
+                let arguments: Vec<&str> = named.chain(json.then_some("--json")).collect();
+                shown(&project.servo(&arguments))
+            });
+            assert_eq!(said[0], said[1], "alone and with a server: servo {command:?} {json}");
+        }
+    }
+}
+
+fn newest(project: &Project) -> String {
+    let runs = project.json(&["run", "list", "--json", "--limit", "1"]);
+    runs["items"][0]["run_id"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Exit code, stdout and stderr, without what differs between any two projects.
+fn shown(output: &Output) -> String {
+    let text = |bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let lines = text.lines().map(|line| match serde_json::from_str::<Value>(line) {
+            Ok(mut value) if value.is_object() => {
+                blot(&mut value);
+                format!("{value:#}")
+            }
+            Ok(_) | Err(_) => line.split_whitespace().map(word).collect::<Vec<_>>().join(" "),
+        });
+        // Tasks that run at the same time end in any order.
+        let mut lines: Vec<String> = lines.collect();
+        if lines.iter().any(|line| line.starts_with(['✓', '✗'])) {
+            lines.sort();
+        }
+        lines.join("\n")
+    };
+    format!(
+        "exit {}\n--- stdout\n{}\n--- stderr\n{}",
+        output.status.code().unwrap(),
+        text(&output.stdout),
+        text(&output.stderr)
+    )
+}
+
+/// Ids, times and figures that are never the same twice.
+fn word(word: &str) -> String {
+    let bare = word.trim_end_matches([',', '.', ':', ';']);
+    let is_time = bare.len() == 24 && bare.ends_with('Z') && bare.contains('T');
+    let is_id = bare.starts_with("run_") || bare.starts_with("manual:") || bare.starts_with("retry:");
+    let is_ulid = bare.len() == 26 && bare.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
+        && bare.ends_with('s')
+        && bare.chars().all(|c| c.is_ascii_digit() || ".dhms".contains(c));
+    let is_cursor = bare.len() > 40 && !bare.contains([':', '/']);
+    if is_time || is_id || is_ulid || is_span || is_cursor { "[…]".to_owned() } else { word.to_owned() }
+}
+
+fn blot(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                // Who was asked last, and what that took.
+                let differs = ["worker_id", "usage", "duration_ms", "next_cursor", "uri"];
+                let is_time = name == "at" || name.ends_with("_at");
+                let is_id = name.ends_with("_id") || name == "row_version";
+                if is_time || is_id || differs.contains(&name.as_str()) {
+                    *value = "[…]".into();
+                }
+                blot(value);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(blot),
+        Value::String(text) => *text = text.split(' ').map(word).collect::<Vec<_>>().join(" "),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[test]
+fn what_a_command_has_done_is_seen_by_the_next() {
+    let code = |value: u32| {
+        format!(
+            "import servo\n@servo.asset(namespace=\"t\")\ndef rows() -> list:\n    return [{{\"n\": {value}}}]\n"
+        )
+    };
+    let project = Project::new(&code(0));
+    let sees = |value: u32| {
+        project.good(&["materialize", "t.rows"]);
+        let run = newest(&project);
+        let shown = project.json(&["run", "show", &run, "--json"]);
+        assert_eq!(shown["run"]["state"], "SUCCEEDED");
+        let asset = project.json(&["asset", "show", "t.rows", "--json"]);
+        assert_eq!(asset["latest"]["run_id"], run.as_str());
+        let runs =
+            project.json(&["sql", "select run_id from runs order by created_at desc limit 1", "--json"]);
+        assert_eq!(runs[0]["run_id"], run.as_str());
+        let count = project.json(&["sql", "select count(*) as n from materializations", "--json"]);
+        assert_eq!(count[0]["n"], value);
+    };
+    sees(1);
+    sees(2);
+    let _dev = Dev::start(&project);
+    (3..8).for_each(sees);
+}
+
+#[test]
+fn errors_are_problem_documents_for_programs() {
+    let project = Project::new(SHOP);
+    let problem = |arguments: &[&str]| -> Value {
+        let output = project.servo(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(output.stdout.is_empty());
+        serde_json::from_slice(&output.stderr).unwrap()
+    };
+    assert_eq!(problem(&["run", "show", "run_aaaaaaaaaaaaaaaaaaaaaaaaaa", "--json"])["code"], "unknown_run");
+    assert_eq!(problem(&["asset", "show", "no.such", "--json"])["code"], "unknown_asset");
+    assert_eq!(problem(&["plan", "shop.*", "--json"])["code"], "unplannable");
+    assert_eq!(problem(&["partition", "add", "nothing", "x", "--json"])["code"], "unknown_partitions");
+    let unplannable = problem(&["plan", "(", "--json"]);
+    assert_eq!(unplannable["violations"][0]["field"], "selection");
+    project.save("def (");
+    assert_eq!(problem(&["asset", "list", "--json"])["code"], "invalid_project");
+    let unreachable =
+        project.command(&["run", "list", "--json"]).env("SERVO_URL", "http://127.0.0.1:1").output().unwrap();
+    assert_eq!(unreachable.status.code(), Some(4));
+    let problem: Value = serde_json::from_slice(&unreachable.stderr).unwrap();
+    assert_eq!(problem["code"], "unavailable");
+}

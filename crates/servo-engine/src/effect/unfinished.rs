@@ -1,0 +1,53 @@
+//! Effects that the state remembers as not yet acknowledged: what a node carries out again after a start.
+
+use std::sync::Arc;
+
+use super::{Dispatch, Effect, Release};
+use crate::command::Attempt;
+use crate::lifecycle::{OutboxStatus, TaskState};
+use crate::rows::QuarantineRow;
+use crate::state::{DEFAULT_QUEUE, Run, State, Task};
+use crate::work;
+
+/// Every effect without an acknowledgement: dispatches, then releases.
+pub fn unfinished(state: &State) -> Vec<Effect> {
+    let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
+    let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
+    dispatches.chain(releases).collect()
+}
+
+/// Every attempt that some queue should hold now: what a node must hand out after a start, because the queue may have
+/// lost it (ADR-046). Sorted by run and task.
+pub fn outstanding(state: &State) -> Vec<Dispatch> {
+    state
+        .runs()
+        .filter(|run| !run.state.is_terminal())
+        .flat_map(|run| run.tasks.iter().filter_map(|task| in_a_queue(state, run, task)))
+        .collect()
+}
+
+fn in_a_queue(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
+    let waiting = task.state == TaskState::Dispatched || task.outbox_status() == Some(OutboxStatus::Pending);
+    waiting.then(|| dispatch(state, run, task)).flatten()
+}
+
+/// The message for the newest attempt of a task.
+pub(crate) fn dispatch(state: &State, run: &Run, task: &Task) -> Option<Dispatch> {
+    let attempt_id = task.attempt_id?;
+    Some(Dispatch {
+        attempt: Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id },
+        queue: task.options.worker_queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
+        timeout: task.options.timeout_ms,
+        work: work::work(state, run, task, attempt_id).map(Arc::new),
+    })
+}
+
+impl Release {
+    pub(crate) fn of(row: &QuarantineRow) -> Self {
+        Self {
+            asset: row.asset_key.clone(),
+            partition: row.partition_key.clone(),
+            materialization_id: row.materialization_id,
+        }
+    }
+}

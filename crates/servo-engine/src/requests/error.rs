@@ -1,0 +1,34 @@
+//! Reasons why a request for a run makes no sense.
+
+use servo_core::RunId;
+
+use crate::planner::PlanningError;
+use crate::refusal::RefusalKind;
+
+/// Reasons why a request for a run is not valid. Nothing was changed.
+#[derive(Debug, Clone, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum RequestError {
+    #[error("invalid selection\n\n  {}", .0.caret().replace('\n', "\n  "))]
+    Selection(servo_core::selection::SyntaxError),
+    #[error(transparent)]
+    Planning(#[from] PlanningError),
+    #[error("no project is deployed in this workspace; run `servo deploy` in the project")]
+    NothingDeployed,
+    #[error("run {run_id} is still active; cancel it first, or wait until it has ended")]
+    StillRunning { run_id: RunId },
+    #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
+    NothingToRetry { run_id: RunId },
+}
+
+impl RequestError {
+    /// The kind of this refusal.
+    pub fn kind(&self) -> RefusalKind {
+        match self {
+            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
+            RequestError::NothingDeployed
+            | RequestError::StillRunning { .. }
+            | RequestError::NothingToRetry { .. } => RefusalKind::Conflict,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What readers and planners see of the state: immutable, and cheap to take (ADR-076).
+
+use super::{IdempotencyIndex, Index, RunKeyIndex, State};
+
+/// The state at one moment. Whoever holds one sees neither what comes later nor anything that is not durable, and holds
+/// up nobody.
+#[derive(Debug, Clone)]
+pub struct Snapshot(State);
+
+impl Snapshot {
+    /// Runs, partitions, definitions and what waits for review. Indexes of controllers, keys of requests and changes
+    /// for the tables are not part of it: they are the engine's own, so nothing is due and nothing is ready here.
+    pub fn state(&self) -> &State {
+        &self.0
+    }
+}
+
+impl State {
+    /// What readers see of it now. Shares everything that it holds: the cost does not depend on how much that is.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(State {
+            tenant: self.tenant.clone(),
+            workspace: self.workspace.clone(),
+            settings: self.settings.clone(),
+            head: self.head,
+            runs: self.runs.clone(),
+            recent: self.recent.clone(),
+            recent_tasks: self.recent_tasks,
+            definitions: self.definitions.clone(),
+            dynamic: self.dynamic.clone(),
+            statuses: self.statuses.clone(),
+            quarantine: self.quarantine.clone(),
+            run_keys: RunKeyIndex::default(),
+            idempotency: IdempotencyIndex::default(),
+            index: Index { outstanding: self.index.outstanding, ..Index::default() },
+            changes: self.changes.for_readers(),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! Requests in the words of people: planned beside the engine, again if the workspace changes meanwhile.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use servo_core::PartitionsDef;
+use servo_engine::definitions::AssetDef;
+use servo_engine::planner::PartitionChoice;
+use servo_engine::{Caller, ChangePartitions, Deploy, Refusal, RunRequest, RunSource};
+use servo_runtime::Error;
+use support::*;
+
+fn deploy(digest: &str, assets: &[&str]) -> Deploy {
+    let customers = || Some(PartitionsDef::Dynamic { name: "customers".to_owned() });
+    let asset = |name: &&str| {
+        let partitions = if *name == "per_customer" { customers() } else { None };
+        Arc::new(AssetDef { key: format!("t/{name}"), partitions, ..AssetDef::default() })
+    };
+    Deploy {
+        digest: digest.into(),
+        time_zones: "2026e".into(),
+        project: "tests".to_owned(),
+        assets: assets.iter().map(asset).collect(),
+        caller: Caller::user("me"),
+    }
+}
+
+fn customer(add: &str) -> ChangePartitions {
+    let (name, add) = ("customers".to_owned(), vec![add.to_owned()]);
+    ChangePartitions { name, add, remove: vec![], caller: Caller::user("me") }
+}
+
+fn select(selection: &str) -> RunRequest {
+    RunRequest { selection: selection.to_owned(), source: RunSource::Api, ..RunRequest::default() }
+}
+
+#[tokio::test]
+async fn the_same_request_after_a_deployment_gets_its_run_back_with_its_tasks() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.workspace.deploy(deploy("one", &["a", "b"])).await.unwrap();
+    let first = harness.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
+    assert!(first.accepted.is_some());
+    harness.workspace.deploy(deploy("two", &["c"])).await.unwrap();
+    let again = harness.workspace.launch(Some("k".into()), select("t.*")).await.unwrap();
+    assert_eq!((again.run_id, again.accepted, again.tasks), (first.run_id, None, 2));
+    let other = harness.workspace.launch(Some("k".into()), select("t.c")).await.unwrap_err();
+    assert!(matches!(other, Error::Refused(Refusal::RunKeyConflict { .. })), "{other}");
+    harness.ended(first.run_id).await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_planned_again_while_definitions_and_partitions_change() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    harness.workspace.deploy(deploy("0", &["per_customer"])).await.unwrap();
+    harness.workspace.change_partitions(customer("acme")).await.unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let changing = {
+        let (workspace, stop) = (harness.workspace.clone(), stop.clone());
+        tokio::spawn(async move {
+            for n in 1.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let also = format!("a{n}");
+                workspace.deploy(deploy(&n.to_string(), &["per_customer", &also])).await.unwrap();
+                workspace.change_partitions(customer(&n.to_string())).await.unwrap();
+            }
+        })
+    };
+    let mut started = 0;
+    for n in 0..40 {
+        let partitions = PartitionChoice { keys: vec!["acme".to_owned()], ..PartitionChoice::default() };
+        let request = RunRequest { partitions, ..select("t.per_customer") };
+        match within(harness.workspace.launch(Some(format!("run {n}").into()), request)).await {
+            Ok(launched) => {
+                assert_eq!(launched.tasks, 1);
+                started += 1;
+            }
+            Err(Error::Refused(Refusal::StalePlan(_))) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    within(changing).await.unwrap();
+    assert!(started > 0, "some plans are followed however fast the workspace changes");
+    harness.assert_replay_is_live().await;
+    harness.close().await;
+}

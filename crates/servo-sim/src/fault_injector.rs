@@ -1,0 +1,75 @@
+//! Injects faults into a workspace: nodes die, pause and lose track of time, workers die and are partitioned.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::cluster::Cluster;
+use crate::faults::Fault;
+use crate::foreign_writers;
+use crate::scenario::{ScheduledFault, WorkerKind};
+use crate::worker::Worker;
+
+/// Workers that are restarted when they die.
+#[derive(Clone)]
+pub struct Workers(Arc<Mutex<Vec<(Worker, u32, u32)>>>);
+
+impl Workers {
+    /// Starts the workers of a workspace.
+    pub fn start(cluster: &Cluster) -> Self {
+        let count =
+            if cluster.scenario.worker_kind == WorkerKind::Remote { cluster.scenario.workers } else { 0 };
+        let start = |number| {
+            let (worker, process) = Worker::start(cluster, &format!("worker-{number}.1"));
+            (worker, process, 1)
+        };
+        Self(Arc::new(Mutex::new((0..count).map(start).collect())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Worker, u32, u32)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn crash(&self, cluster: &Cluster, number: usize) {
+        let Some((_, process, starts)) = self.lock().get(number).cloned() else { return };
+        cluster.faults.count(Fault::WorkerCrash);
+        cluster.world.kill(process);
+        let (worker, process) = Worker::start(cluster, &format!("worker-{number}.{}", starts + 1));
+        self.lock()[number] = (worker, process, starts + 1);
+    }
+
+    fn cut_off(&self, cluster: &Cluster, number: usize, length: u64, fault: Fault) {
+        let Some((worker, ..)) = self.lock().get(number).cloned() else { return };
+        worker.cut_off(Some(fault));
+        cluster.faults.later(cluster.domain, length, move || worker.cut_off(None));
+    }
+
+    /// Heals short partitions. Workers cut off for days stay so: that makes them zombies. One more worker is started to
+    /// do the work.
+    pub fn heal(&self, cluster: &Cluster) {
+        if !self.lock().is_empty() {
+            let (worker, process) = Worker::start(cluster, "worker-fresh");
+            self.lock().push((worker, process, 1));
+        }
+    }
+}
+
+/// Applies a scheduled fault.
+pub fn inject(cluster: &Cluster, workers: &Workers, fault: &ScheduledFault) {
+    cluster.world.note("fault", || format!("{fault:?}"));
+    match *fault {
+        ScheduledFault::Crash { node, turns, pause } => cluster.crash_after(node, turns, pause),
+        ScheduledFault::PowerLoss { pause } => cluster.lose_power(pause),
+        ScheduledFault::Freeze { node, length } => cluster.freeze(node, length),
+        ScheduledFault::Slow(length) => cluster.bucket.slow_down(cluster.domain, length),
+        ScheduledFault::Throttling(length) => cluster.bucket.throttle(cluster.domain, length),
+        ScheduledFault::Outage(length) => cluster.bucket.outage(cluster.domain, length),
+        ScheduledFault::Clock { node, error, fault } => cluster.set_clock(node, error, fault),
+        ScheduledFault::WorkerCrash(worker) => workers.crash(cluster, worker),
+        ScheduledFault::CutOff { worker, length, fault } => workers.cut_off(cluster, worker, length, fault),
+        ScheduledFault::NewEvents => {
+            cluster.spawn_process("new version", foreign_writers::new_version(cluster.clone()))
+        }
+        ScheduledFault::SlowReader => {
+            cluster.spawn_process("reader", foreign_writers::slow_reader(cluster.clone()))
+        }
+    }
+}
