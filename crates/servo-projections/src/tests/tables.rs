@@ -1,7 +1,6 @@
 //! Properties of every table, whichever there are.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::Path;
 
 use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, HotRows, ReadFrom, Row};
@@ -131,22 +130,31 @@ fn names_of_tables_are_theirs_alone() {
 const BEGIN: &str = "<!-- tables: made by SERVO_UPDATE=1 cargo test -p servo-projections -->\n";
 const END: &str = "<!-- end of tables -->\n";
 
+/// One table as an item of a list, in lines of at most 120 characters.
 fn described<R: Row>(files: &str) -> String {
     let key: Vec<String> = R::KEY.iter().map(|column| format!("`{column}`")).collect();
-    format!("| `{}` | {} | {} | {files} |\n", R::TABLE, R::DOC.trim(), key.join(", "))
+    let text = format!("- `{}` ({files}), by {}: {}", R::TABLE, key.join(", "), R::DOC.trim());
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= 120 => *line += &format!(" {word}"),
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n") + "\n"
 }
 
 #[test]
 fn the_docs_know_every_table() {
-    let mut tables = String::from("| table | rows | primary key | kinds of file |\n|---|---|---|---|\n");
-    let mut add = |line: String| write!(tables, "{line}").unwrap();
-    for_each_history_table!(R => add(described::<R>("base, l0, history")));
+    let mut tables = String::new();
     let mut with_history = Vec::new();
     for_each_history_table!(R => with_history.push(R::TABLE));
-    for_each_hot_table!(R => if !with_history.contains(&R::TABLE) {
-        add(described::<R>("base, l0"));
+    for_each_hot_table!(R => {
+        let files = if with_history.contains(&R::TABLE) { "base, l0, history" } else { "base, l0" };
+        tables += &described::<R>(files);
     });
-    for_each_append_only_table!(R => add(described::<R>("history")));
+    for_each_append_only_table!(R => tables += &described::<R>("history"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-on-disk.md");
     let page = std::fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(BEGIN).expect("the page has a place for them");
