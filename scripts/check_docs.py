@@ -43,7 +43,7 @@ def _page(root: Path, name: str) -> list[str]:
 def _index(root: Path) -> list[str]:
     """Compare the index of decisions with the files and their titles."""
     index = (root / ADRS / "README.md").read_text("utf-8")
-    indexed = {file: (number, title) for number, title, file in INDEXED.findall(index)}
+    indexed = {file: (number, " ".join(title.split())) for number, title, file in INDEXED.findall(index)}
     problems = []
     for path in sorted((root / ADRS).glob("[0-9]*.md")):
         title = path.read_text("utf-8").splitlines()[0].removeprefix("# ADR-")
