@@ -370,6 +370,7 @@ fn a_second_copy_of_a_report_changes_nothing_and_removes_nothing() {
     world.play("a", made(&outputs, Report::succeeded()));
     let rows = world.state().rows();
     delta(&mut world);
+    world.discards();
     for again in world.events() {
         let mut state = world.state().clone();
         state.apply(&event(again.data.clone(), world.now, 1));

@@ -74,14 +74,14 @@ async fn requests_are_planned_again_while_definitions_and_partitions_change() {
             }
         })
     };
-    let mut started = 0;
+    let mut started = Vec::new();
     for n in 0..40 {
         let partitions = PartitionChoice { keys: vec!["acme".to_owned()], ..PartitionChoice::default() };
         let request = RunRequest { partitions, ..select("t.per_customer") };
         match within(harness.workspace.launch(Some(format!("run {n}").into()), request)).await {
             Ok(launched) => {
                 assert_eq!(launched.tasks, 1);
-                started += 1;
+                started.push(launched.run_id);
             }
             Err(Error::Refused(Refusal::StalePlan(_))) => {}
             Err(error) => panic!("{error}"),
@@ -89,7 +89,10 @@ async fn requests_are_planned_again_while_definitions_and_partitions_change() {
     }
     stop.store(true, Ordering::Relaxed);
     within(changing).await.unwrap();
-    assert!(started > 0, "some plans are followed however fast the workspace changes");
+    assert!(!started.is_empty(), "some plans are followed however fast the workspace changes");
+    for run in started {
+        harness.ended(run).await;
+    }
     harness.assert_replay_is_live().await;
     harness.close().await;
 }

@@ -90,6 +90,7 @@ async fn duckdb_reads_every_table_as_it_lies_on_disk() {
             run.cancelled_by.as_ref().map(ToString::to_string).as_deref()
         );
         assert_eq!(row["selection"].as_str(), Some(run.selection.as_str()));
-        assert_eq!(row["source_type"].as_str(), Some(run.source.kind()));
+        assert_eq!(row["source_type"].as_str(), Some(run.source_type.as_str()));
+        assert_eq!(row["source"].as_str(), Some(run.source.to_text().as_str()));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use servo_core::{AssetKey, RunId, TaskKey, Timestamp};
 use servo_engine::rows::{EdgeRow, Json, RunRow, TaskRow};
-use servo_engine::{RunState, TaskOptions};
+use servo_engine::{RunSource, RunState, TaskOptions};
 
 use super::generate::Generator;
 use super::support::{empty_delta, event, latest, memory, now, open};
@@ -16,11 +16,14 @@ fn block_on<F: Future>(future: F) -> F::Output {
 }
 
 fn ended(generator: &Generator, n: u64) -> RunRow {
+    let retry = RunSource::Retry { of: RunId::from_u128(1), from_failure: false };
+    let source = if generator.below(2) == 0 { RunSource::Api } else { retry };
     RunRow {
         run_id: RunId::from_u128(u128::from(n) * 0x1234_5678_9abc_def1),
         requested_event_id: event(n),
         row_version: event(n + 10_000),
-        source_type: generator.pick(&["api", "retry"]).to_owned(),
+        source_type: source.kind().to_owned(),
+        source: Json(source),
         labels: Json([("team".to_owned(), generator.pick(&["ops", "data"]).to_owned())].into()),
         created_at: Timestamp::from_millis(event(n).timestamp_ms().cast_signed()),
         ..generator.row()
