@@ -90,6 +90,9 @@ async fn requests_are_planned_again_while_definitions_and_partitions_change() {
     stop.store(true, Ordering::Relaxed);
     within(changing).await.unwrap();
     assert!(!started.is_empty(), "some plans are followed however fast the workspace changes");
+    for run in started {
+        harness.ended(run).await;
+    }
     harness.assert_replay_is_live().await;
     harness.close().await;
 }
