@@ -278,7 +278,9 @@ fn partitions_are_named_by_what_lies_in_them_and_by_what_they_lie_in() {
         (&days(), "yesterday", "found 'y', expected a digit; keys look like 2013-01-01"),
     ] {
         let error = partitions.parse_named(text, FOREVER).unwrap_err();
-        assert_eq!(error.to_string(), format!("no partition {text}: {says}"));
+        // Of one dimension the value says enough.
+        let shown = text.strip_prefix("week=").unwrap_or(text);
+        assert_eq!(error.to_string(), format!("no partition {shown}: {says}"));
     }
     let noon = "2013-01-15T12:00:00Z".parse::<Timestamp>().unwrap();
     assert_eq!(hours("UTC").parse_named("2013-01-15", noon).unwrap().len(), 12, "those that exist");

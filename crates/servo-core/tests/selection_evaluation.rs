@@ -78,7 +78,7 @@ fn selections_mean_sorted_positions() {
         ("tag:team+1", &[0, 1, 5]),
         ("not raw.*", &[0, 1, 4, 5]),
         ("not *", &[]),
-        ("not not raw.map", &[]),
+        ("not not report.map", &[4]),
         ("raw.*,report.map", &[2, 3, 4]),
         ("+report.weekly and not raw.*", &[0, 1, 5]),
         ("raw.* and report.*", &[]),

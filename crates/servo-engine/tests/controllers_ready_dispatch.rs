@@ -4,8 +4,8 @@ mod support;
 
 use servo_engine::controllers::ready_dispatch;
 use servo_engine::{
-    Caller, EventData, Input, Outcome, Plan, Report, RunRequest, Settings, State, TaskOptions, TaskState,
-    TriggerRun,
+    Caller, Effect, EventData, Input, Outcome, Plan, Report, RunRequest, Settings, State, TaskOptions,
+    TaskState, TriggerRun,
 };
 use support::{World, ended_as, fold, plan, plan_of, task};
 
@@ -69,7 +69,7 @@ fn a_slot_that_becomes_free_is_given_away_by_the_same_step() {
     let later = std::mem::replace(&mut world.run, waiting);
     let report = Input::Finished(world.attempt("held"), Report::succeeded());
     let step = world.step(&[report]);
-    assert_eq!(step.effects.len(), 1);
+    assert_eq!(step.effects.iter().filter_map(Effect::dispatch).count(), 1);
     world.run = later;
     assert_eq!(world.task("a").attempt, 1);
 }

@@ -376,7 +376,7 @@ fn begun(events: &[Event]) -> Vec<(AttemptId, BTreeSet<AssetKey>)> {
 fn the_stories_reach_every_state_reason_timer_and_answer() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut seen = BTreeSet::new();
-    for _ in 0..CASES * 2 {
+    for _ in 0..CASES * 6 {
         let story = stories().new_tree(&mut runner).expect("a story").current();
         let mut sim = Sim::play(&story);
         sim.run_to_rest();

@@ -126,7 +126,8 @@ fn dispatched(world: &mut World, task: &str, options: TaskOptions) -> (Attempt, 
     let plan = plan_of(vec![TaskRequest { key: task_key, upstream: vec![], options }]);
     let run_key = format!("run {}", world.log.len());
     let step = world.step(&[Input::Trigger(TriggerRun::new(run_key, plan, "me"))]);
-    let [Effect::Enqueue(dispatch)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
+    let dispatches: Vec<_> = step.effects.iter().filter_map(Effect::dispatch).collect();
+    let [dispatch] = dispatches.as_slice() else { panic!("{:?}", step.effects) };
     (dispatch.attempt.clone(), dispatch.work.clone())
 }
 

@@ -350,6 +350,8 @@ impl Workspace {
         if !self.is_open() {
             return Err(Error::Stopped);
         }
+        // Nothing here waits, so that whoever reads again and again must be made to let others run.
+        tokio::task::coop::consume_budget().await;
         Ok(read(self.snapshot().state()))
     }
 

@@ -63,7 +63,7 @@ async fn an_attempt_goes_from_lease_to_result() {
     assert_eq!((shown.progress.unwrap().ppm, shown.worker_id.as_deref()), (250_000, Some("remote-1")));
     let report = json!({
         "outcome": "SUCCEEDED",
-        "outputs": [{ "asset": "raw/orders", "state": "COMMITTED", "format": "json", "row_count": 3 }],
+        "outputs": [{ "asset": "raw/orders", "state": "COMMITTED", "format": "none", "row_count": 3 }],
         "usage": { "cpu_ms": 5, "max_rss_bytes": 6, "bytes_read": 7, "bytes_written": 8 },
     });
     let done = attempt.say(&harness, "completed", &report).await.accepted();

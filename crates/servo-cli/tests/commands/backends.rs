@@ -146,7 +146,7 @@ fn shown(output: &Output) -> String {
 fn word(word: &str) -> String {
     let bare = word.trim_end_matches([',', '.', ':', ';']);
     let is_time = bare.len() == 24 && bare.ends_with('Z') && bare.contains('T');
-    let is_id = bare.starts_with("run_") || bare.starts_with("manual:") || bare.starts_with("retry:");
+    let is_id = ["run_", "manual:", "retry:", "request:"].iter().any(|prefix| bare.starts_with(prefix));
     let is_ulid = bare.len() == 26 && bare.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
     let is_span = bare.starts_with(|c: char| c.is_ascii_digit())
         && bare.ends_with('s')

@@ -27,7 +27,7 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
         state.recent.remove(&oldest);
         if let Some(run) = state.runs.remove(&oldest.1) {
             state.recent_tasks -= run.tasks.len();
-            state.changes.ended.push(run);
+            state.changes.run_left(run);
         }
     }
 }

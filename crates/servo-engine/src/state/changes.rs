@@ -63,6 +63,12 @@ impl Changes {
         self.runs.entry(run).or_default().edges.push(edge);
     }
 
+    /// An ended run left memory: all its rows are final. What changed of it must not be looked for in a later run of its id.
+    pub(crate) fn run_left(&mut self, run: Arc<Run>) {
+        self.runs.remove(&run.id);
+        self.ended.push(run);
+    }
+
     pub(crate) fn run_ended(&mut self, run: RunId) {
         self.just_ended.push(run);
     }

@@ -26,9 +26,11 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
         named -= input.as_ref().map_or(0, InputRead::named);
         inputs.extend(input);
     }
+    let version = |asset: &Asset| asset.def.code_version.as_deref().map(Arc::from);
+    let versions: Vec<Option<Arc<str>>> = task.outputs().map(version).collect();
     Provenance {
         deployment: state.definitions.number(),
-        code_versions: task.outputs().map(|asset| asset.def.code_version.as_deref().map(Arc::from)).collect(),
+        code_versions: if versions.iter().all(Option::is_none) { Vec::new() } else { versions },
         definition_changed: task
             .outputs()
             .any(|asset| state.definitions.changed_in(&asset.key) > run.deployment),

@@ -28,6 +28,7 @@ fn sql_type(data_type: &DataType) -> &'static str {
         (DataType::Int64, "BIGINT"),
         (DataType::UInt64, "UBIGINT"),
         (DataType::FixedSizeBinary(16), "BLOB"),
+        (DataType::FixedSizeBinary(32), "BLOB"),
         (DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), "TIMESTAMP WITH TIME ZONE"),
     ];
     let found = known.iter().find(|(known, _)| known == data_type);

@@ -30,8 +30,10 @@ impl Model {
         };
         let field = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
         same("its deployment", field("deployment"), deployed.number.into())?;
-        let codes = definitions.iter().map(|definition| definition["code_version"].clone());
-        same("its code", field("code_versions"), codes.collect())?;
+        let codes: Vec<Value> =
+            definitions.iter().map(|definition| definition["code_version"].clone()).collect();
+        let codes = if codes.iter().all(Value::is_null) { Value::Null } else { codes.into() };
+        same("its code", field("code_versions"), codes)?;
         same("what it reads", field("inputs"), self.inputs(&definitions))?;
         for (asset, definition) in task.assets.iter().zip(&definitions) {
             if let Some(code) = definition["code_version"].as_str() {
