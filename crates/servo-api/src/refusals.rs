@@ -39,7 +39,22 @@ fn unavailable(error: &Error) -> Problem {
             }
             Error::NotDurable(_) => "the request could not be made durable; ask again",
             Error::Recovering => "the workspace is loading its state; ask again",
-            _ => "the stores of the workspace do not answer as they should; ask again",
+            Error::Log(_)
+            | Error::Projection(_)
+            | Error::Data(_)
+            | Error::Lease(_)
+            | Error::Refused(_)
+            | Error::Request(_)
+            | Error::NothingToRelease { .. }
+            | Error::Denied(_)
+            | Error::Stopped
+            | Error::ReadOnly
+            | Error::Batch { .. }
+            | Error::LogBehind { .. }
+            | Error::Restore(_)
+            | Error::NotLeader { .. } => {
+                "the stores of the workspace do not answer as they should; ask again"
+            }
         },
     )
 }

@@ -108,16 +108,18 @@ async fn details(client: &Client, run: &RunWithTasks) -> anyhow::Result<Details>
 
 async fn tail(client: &Client, run: RunId, task: &str, attempt: u32) -> anyhow::Result<Vec<LogLine>> {
     let mut lines: Vec<LogLine> = Vec::new();
+    if attempt == 0 {
+        return Ok(lines);
+    }
     let mut offset = 0;
-    while attempt > 0 {
+    loop {
         let page = client.log(run, task, attempt, offset, None).await?;
         let is_last = page.lines.is_empty() || page.next_offset == offset;
         lines.extend(page.lines);
         lines.drain(..lines.len().saturating_sub(TAIL));
         if is_last {
-            break;
+            return Ok(lines);
         }
         offset = page.next_offset;
     }
-    Ok(lines)
 }

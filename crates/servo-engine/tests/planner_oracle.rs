@@ -143,9 +143,13 @@ fn definitions(assets: &[Asset]) -> Option<Definitions> {
         .iter()
         .enumerate()
         .map(|(position, asset)| {
-            let dep = |dep: &Dep| match dep.map.json() {
-                Value::Null => json!({ "asset": key(dep.of) }),
-                mapping => json!({ "asset": key(dep.of), "mapping": mapping }),
+            let dep = |dep: &Dep| {
+                let mapping = dep.map.json();
+                if mapping.is_null() {
+                    json!({ "asset": key(dep.of) })
+                } else {
+                    json!({ "asset": key(dep.of), "mapping": mapping })
+                }
             };
             let mut described = json!({
                 "key": key(position),

@@ -75,10 +75,9 @@ fn trigger(world: &mut World, command: TriggerRun) -> Result<RunReply, Refusal> 
 }
 
 fn stale(refused: Result<RunReply, Refusal>) -> StalePlan {
-    match refused.expect_err("the plan is out of date") {
-        Refusal::StalePlan(stale) => stale,
-        other => panic!("{other}"),
-    }
+    let refusal = refused.expect_err("the plan is out of date");
+    let Refusal::StalePlan(stale) = refusal else { panic!("{refusal}") };
+    stale
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn what_is_approved_counts_only_when_its_data_was_moved() {
     assert!(world.ask(review(id, Verdict::Reject)).is_err());
     let restored = State::from_rows(tenant(), workspace(), Settings::default(), world.state().rows());
     let mut restored = Engine::new(restored.expect("rows fit"), support::SECRET);
-    assert_eq!(restored.recovered_effects(), [release.clone()], "a start moves it again");
+    assert_eq!(restored.recovered_effects(), std::slice::from_ref(release), "a start moves it again");
     let next = again(&mut world, blocked());
     assert_eq!(waiting(world.state()), [next]);
     let removed = world.discards();

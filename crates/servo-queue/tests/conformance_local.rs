@@ -1,5 +1,7 @@
 //! The queue of one process keeps every rule, whether workers ask for messages or are called with them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Messages are handed over until they are taken, each queue at its own pace.
 
+#![allow(clippy::unwrap_used)]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -329,8 +329,8 @@ async fn runs_are_listed_by_what_was_asked_for() {
     };
     assert_eq!(listed("source=api").await, [second.clone(), first.clone()], "newest first");
     assert_eq!(listed("sort=created_at").await, [first.clone(), second.clone()]);
-    assert_eq!(listed("asset=shop.report").await, [second.clone()]);
-    assert_eq!(listed("asset=raw/orders&label=team%3Dops").await, [first.clone()]);
+    assert_eq!(listed("asset=shop.report").await, std::slice::from_ref(&second));
+    assert_eq!(listed("asset=raw/orders&label=team%3Dops").await, std::slice::from_ref(&first));
     assert_eq!(listed("source=schedule,sensor").await, [""; 0]);
     assert_eq!(listed("created_before=2001-01-01T00:00:00.000Z").await, [""; 0]);
     assert_eq!(listed("created_after=2001-01-01T00:00:00.000Z&partition=2025-01-15").await, [""; 0]);

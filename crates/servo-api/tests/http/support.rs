@@ -204,7 +204,7 @@ impl Harness {
 
     /// How far the log has come: what was refused leaves no trace in it.
     pub async fn head(&self) -> u64 {
-        self.workspace.read(|state| state.head().seq).await.unwrap()
+        self.workspace.inspect(|state| state.head().seq).await.unwrap()
     }
 
     /// Ends the server, and nothing else.

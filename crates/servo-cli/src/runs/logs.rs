@@ -90,18 +90,20 @@ async fn page(
     attempt: u32,
     printer: &mut Printer<'_>,
 ) -> anyhow::Result<()> {
-    let mut offset = 0;
     // A task that was never begun has no log.
-    while attempt > 0 {
+    if attempt == 0 {
+        return Ok(());
+    }
+    let mut offset = 0;
+    loop {
         let page = client.log(run, task, attempt, offset, None).await?;
         let is_last = page.next_offset == offset;
         page.lines.into_iter().try_for_each(|line| printer.print(line))?;
         if is_last {
-            break;
+            return Ok(());
         }
         offset = page.next_offset;
     }
-    Ok(())
 }
 
 /// The same, and what comes until the attempt has ended.

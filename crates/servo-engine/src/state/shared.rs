@@ -38,6 +38,7 @@ impl<T> SharedVec<T> {
     }
 
     /// All items, in order.
+    #[expect(clippy::map_flatten, reason = "the type of the iterator has a name this way")]
     pub fn iter(&self) -> Iter<'_, T> {
         self.chunks.iter().map(items as fn(&Arc<Vec<T>>) -> &[T]).flatten()
     }

@@ -282,7 +282,9 @@ pub(crate) fn reads(map: &Map, down: &Asset, part: &Part, up: &Asset) -> (Vec<Pa
             Map::Dates(_) => (if source.is_some() { &Map::Same } else { &Map::All }, source),
             Map::Inferred if down.dims.is_empty() => (&Map::All, None),
             Map::Inferred => (&Map::Same, source.or(only)),
-            other => (other, source.or(only)),
+            Map::Same | Map::Window(..) | Map::Overlap | Map::All | Map::Last | Map::Table => {
+                (map, source.or(only))
+            }
         };
         let from = along.1.map(|source| &down.dims[source].slots[part[source]]);
         lists.push(slots(along.0, from, dim, &mut is_missing));

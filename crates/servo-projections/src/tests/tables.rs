@@ -84,10 +84,7 @@ fn a_hot_row_that_is_missing_is_noticed_in_every_table() {
 
 #[tokio::test]
 async fn a_row_of_history_that_is_missing_or_differs_is_noticed_in_every_table() {
-    async fn check<R: StoredRow>(rows: fn(&mut servo_engine::Delta) -> &mut Vec<R>)
-    where
-        R: ReadFrom<Generator>,
-    {
+    async fn check<R: StoredRow + ReadFrom<Generator>>(rows: fn(&mut servo_engine::Delta) -> &mut Vec<R>) {
         let blobs = memory();
         let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
         let generator = Generator::new(3);

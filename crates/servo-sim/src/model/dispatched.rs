@@ -12,38 +12,46 @@ use super::run::Dispatched;
 use super::{Event, Model, Task};
 
 impl Model {
-    /// The expected provenance of an attempt. A record that differs is a violation.
-    pub(super) fn provenance(&self, event: &Event, task: &Task) -> Result<Dispatched, String> {
+    /// The provenance that a dispatch records.
+    pub(super) fn provenance(event: &Event, task: &Task) -> Dispatched {
         let nothing = Value::Null;
         let told = event.payload.get("provenance").unwrap_or(&nothing);
         let mut dispatched = Dispatched { event: Some(event.id), ..Dispatched::default() };
-        let Some(deployed) = &self.deployed else { return Ok(dispatched) };
-        let definitions: Option<Vec<&Value>> =
-            task.assets.iter().map(|asset| deployed.definitions.get(asset)).collect();
-        let has_provenance = number(told, "deployment").is_ok();
-        let Some(definitions) = definitions.filter(|_| task.key.partition_str().is_none() || has_provenance)
-        else {
-            return Ok(dispatched);
-        };
-        let same = |what: &str, found: Value, expected: Value| {
-            if found == expected { Ok(()) } else { Err(format!("{what} is {found}, should be {expected}")) }
-        };
+        for (asset, code) in task.assets.iter().zip(list(told, "code_versions")) {
+            dispatched.code.extend(code.as_str().map(|code| (asset.clone(), code.to_owned())));
+        }
+        for check in list(told, "checks").iter().filter(|check| check["severity"] == "critical") {
+            let output = check.get("output").and_then(Value::as_u64).unwrap_or(0);
+            let asset = usize::try_from(output).ok().and_then(|output| task.assets.get(output));
+            if let (Some(asset), Ok(name)) = (asset, text(check, "name")) {
+                dispatched.blocking.entry(asset.clone()).or_default().push(name.to_owned());
+            }
+        }
+        dispatched
+    }
+
+    /// Where the provenance that a dispatch records is not what was deployed and materialized at that moment.
+    pub(super) fn false_provenance(&self, event: &Event, task: &Task) -> Option<String> {
+        let nothing = Value::Null;
+        let told = event.payload.get("provenance").unwrap_or(&nothing);
+        let deployed = self.deployed.as_ref()?;
+        let definitions: Vec<&Value> =
+            task.assets.iter().map(|asset| deployed.definitions.get(asset)).collect::<Option<_>>()?;
+        if task.key.partition_str().is_some() && number(told, "deployment").is_err() {
+            // A partition that is no more has no work.
+            return None;
+        }
         let field = |name: &str| told.get(name).cloned().unwrap_or(Value::Null);
-        same("its deployment", field("deployment"), deployed.number.into())?;
         let codes: Vec<Value> =
             definitions.iter().map(|definition| definition["code_version"].clone()).collect();
         let codes = if codes.iter().all(Value::is_null) { Value::Null } else { codes.into() };
-        same("its code", field("code_versions"), codes)?;
-        same("what it reads", field("inputs"), self.inputs(&definitions))?;
-        for (asset, definition) in task.assets.iter().zip(&definitions) {
-            if let Some(code) = definition["code_version"].as_str() {
-                dispatched.code.insert(asset.clone(), code.to_owned());
-            }
-            let critical = list(definition, "checks").iter().filter(|check| check["severity"] == "critical");
-            let names = critical.filter_map(|check| Some(text(check, "name").ok()?.to_owned()));
-            dispatched.blocking.insert(asset.clone(), names.collect());
-        }
-        Ok(dispatched)
+        let facts = [
+            ("its deployment", field("deployment"), Value::from(deployed.number)),
+            ("its code", field("code_versions"), codes),
+            ("what it reads", field("inputs"), self.inputs(&definitions)),
+        ];
+        let wrong = facts.into_iter().find(|(_, found, expected)| found != expected);
+        wrong.map(|(what, found, expected)| format!("{what} is {found}, should be {expected}"))
     }
 
     /// The newest materializations of everything that these definitions depend on, as a dispatch writes them.

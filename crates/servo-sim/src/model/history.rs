@@ -118,11 +118,16 @@ impl<'a> Checks<'a> {
         };
         let Some(run) = self.model.run(id) else { return };
         let Some(task) = run.tasks.iter().find(|task| task.key.as_str() == key) else { return };
+        let is_dispatch = event.kind == "DispatchRequested";
+        let falsehood = is_dispatch.then(|| self.model.false_provenance(event, task)).flatten();
         let missing =
             task.upstream.iter().map(|up| &run.tasks[*up]).find(|task| task.is != TaskIs::Succeeded);
         if let Some(missing) = missing {
             let (key, is) = (missing.key.clone(), missing.is.name());
             self.report(event, format_args!("it begins before {key}, which is {is}"));
+        }
+        if let Some(falsehood) = falsehood {
+            self.report(event, falsehood);
         }
     }
 

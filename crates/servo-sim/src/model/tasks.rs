@@ -52,7 +52,7 @@ impl Model {
         only_if(!task.is_newest(number, id), "duplicate")?;
         only_if(number > task.attempt, "stale attempt")?;
         only_if(task.is == TaskIs::Ready && !task.is_open(), "not in that state")?;
-        let dispatched = self.provenance(event, task)?;
+        let dispatched = Self::provenance(event, task);
         let task = self.task(subject);
         task.dispatched = dispatched;
         task.attempt = number;

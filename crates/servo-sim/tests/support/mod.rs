@@ -122,7 +122,7 @@ impl World {
         self.attempts.extend(attempts);
         let releases = step.effects.iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release.clone())),
-            _ => None,
+            Effect::Enqueue(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
         });
         let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
@@ -155,6 +155,11 @@ impl World {
             16 if how.is_multiple_of(8) => {
                 self.now = self.now.saturating_sub(Millis::from_secs(u64::from(whom % 300)));
                 None
+            }
+            16 if how % 8 == 1 => {
+                let (expected, by_ms) = (self.now, (i64::from(whom) - 32_768) * 1_000);
+                self.now = servo_core::Timestamp::from_millis(expected.as_millis() + by_ms);
+                Some(Input::ClockStepped { expected, by_ms })
             }
             16 => self.wait(u64::from(how % 64)),
             17 => Some(deploy(whom)),

@@ -77,8 +77,11 @@ fn keep_known(partitions: &Partitions, bounds: &mut Vec<Bounds>) -> Result<(), R
     if bounds.is_empty() { Err(partitions.other_dimensions()) } else { Ok(()) }
 }
 
+/// The first and the last word of a range; none where it is open.
+type Ends = (Option<Word>, Option<Word>);
+
 /// The ends along each dimension.
-fn ends(partitions: &Partitions, bounds: Vec<Bounds>) -> Result<Vec<(Option<Word>, Option<Word>)>, Reason> {
+fn ends(partitions: &Partitions, bounds: Vec<Bounds>) -> Result<Vec<Ends>, Reason> {
     let mut ends = vec![(None, None); partitions.dims().len()];
     for Bounds { dim, from, to } in bounds {
         for (word, is_start) in [(from, true), (to, false)] {
