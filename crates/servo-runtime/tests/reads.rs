@@ -269,10 +269,14 @@ async fn a_reload_during_a_flush_hides_no_run() {
             assert_eq!(shown, runs, "round {round}, {when}");
         };
         check("while the flush is held back").await;
+        let revision = || harness.workspace.manifest().map(|manifest| manifest.revision);
+        let held_at = revision();
         open_gate.send(true).unwrap();
         for _ in 0..20 {
             check("while the flush ends").await;
         }
+        // Whoever is held back must see the gate open before it closes again.
+        eventually("the flush has ended", async || revision() > held_at).await;
     }
     let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
     harness.close().await;
