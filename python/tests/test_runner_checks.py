@@ -29,7 +29,7 @@ def test_a_check_that_blocks_throws_the_output_away(tmp_path: Path) -> None:
         error = error_of(finished)
         assert (error["code"], error["retriable"]) == ("CHECK_FAILED", False)
         assert "default.flights: row_count" in error["message"]
-        assert "thrown away" in error["message"]
+        assert "discarded" in error["message"]
         (output,) = finished["outputs"]
         assert (output["state"], output["uri"]) == ("DISCARDED", None)
         assert output["checks"][0]["passed"] is False

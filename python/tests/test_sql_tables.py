@@ -183,11 +183,13 @@ def test_a_table_of_a_newer_version_is_read_if_that_needs_no_knowledge(tmp_path:
 
 def test_keys_are_those_of_the_documentation() -> None:
     rows = re.findall(
-        r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", DOCUMENTED.read_text(encoding="utf-8"), re.MULTILINE
+        r"^- `(\w+)` \((.+?)\)(?:, by (.+?))?:\s",
+        DOCUMENTED.read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
     )
     documented = {
         name: tuple(re.findall(r"`(\w+)`", key)) if kinds.startswith("base") else ()
-        for name, key, kinds in rows
+        for name, kinds, key in rows
     }
     known = {name: table.key for name, table in tables.known().items()}
     assert {name: documented[name] for name in known} == known

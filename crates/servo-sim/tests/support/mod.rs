@@ -148,7 +148,12 @@ impl World {
             4..=7 => attempt.map(|attempt| Input::Started(attempt, worker())),
             8..=11 => attempt.map(|attempt| Input::Finished(attempt.clone(), self.report(&attempt, how))),
             12 => attempt.map(|attempt| Input::Heartbeat(attempt, self.now, None)),
-            13 => self.sent.get(usize::from(whom) % self.sent.len().max(1)).cloned(),
+            // A clock tells a step once.
+            13 => self
+                .sent
+                .get(usize::from(whom) % self.sent.len().max(1))
+                .filter(|input| !matches!(input, Input::ClockStepped { .. }))
+                .cloned(),
             14 if how.is_multiple_of(3) => self.cancel(whom, how.is_multiple_of(2)),
             14 => self.review(whom, how),
             15 => self.wait([1, 10, 31, 61, 91, 301, 3_600, 691_200][usize::from(how) % 8]),
