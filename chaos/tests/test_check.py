@@ -114,7 +114,7 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.drop_batch, "lost", "are not in the log"),
         (damage.repeat_batch, "doubled", "comes after batch"),
         (damage.repeat_event, "doubled", "is in the log twice"),
-        (damage.drop_requested, "lost", "nothing in the log before it says 'chaos_run"),
+        (damage.drop_requested, "lost", "nothing in the log before it says 'run_"),
         (damage.drop_plan, "lost", "nothing in the log before it says 'days/"),
         (damage.drop_dispatched, "wrong", "an attempt began that was over"),
         (damage.drop_finished, "lost", "has not ended"),
