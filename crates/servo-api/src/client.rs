@@ -57,8 +57,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const READ_WITHIN: Duration = Duration::from_secs(60);
 /// Shorter than the server keeps an idle connection.
 const IDLE: Duration = Duration::from_secs(30);
-const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_secs(1);
+const INITIAL_DELAY: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_secs(1);
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// A client of one server. Cheap to clone.
@@ -215,7 +215,7 @@ impl Client {
     /// Sends a request until there is a final response.
     async fn send(&self, request: impl Fn() -> RequestBuilder) -> Result<Response, ClientError> {
         let deadline = Instant::now() + self.patience;
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed());
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, seed());
         loop {
             let error = match self.exchange(request()).await {
                 Ok(response) if response.status().is_success() => return Ok(response),

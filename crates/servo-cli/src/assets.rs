@@ -126,7 +126,7 @@ fn show(detail: &AssetDetail, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is said of an asset, one thing a line.
+/// The properties of an asset, one a line.
 fn facts(detail: &AssetDetail, def: &AssetDef) -> Vec<(&'static str, String)> {
     let asset = &detail.asset;
     let mut facts: Vec<(&str, String)> = vec![("declared", def.location.to_string())];

@@ -33,7 +33,7 @@ pub(crate) trait Backend: Send + Sync {
     async fn close(self: Box<Self>) -> anyhow::Result<()>;
 }
 
-/// What a command needs of a workspace.
+/// Access to a workspace that a command needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Its state.
@@ -42,7 +42,7 @@ pub(crate) enum Need {
     ReadProject,
     /// Its state as the tables have it.
     ReadTables,
-    /// What happens now.
+    /// Live changes.
     Follow,
     /// To change something.
     Change,

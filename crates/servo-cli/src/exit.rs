@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use servo_api::client::ClientError;
 use servo_engine::RunState;
 
-/// What `servo --help` says about them.
+/// The list of exit codes in `servo --help`.
 pub(crate) const HELP: &str = "Exit codes:
   0    done
   1    failed: a run did not succeed, a request was refused, or something broke

@@ -90,7 +90,7 @@ fn put(tasks: &mut Vec<Task>, task: Task) {
     }
 }
 
-/// What the tasks that are told in full say of checks and errors, and what they have printed last.
+/// Checks, errors and last log lines of the tasks that are shown in full.
 async fn details(client: &Client, run: &RunWithTasks) -> anyhow::Result<Details> {
     let id = run.run.run_id;
     let mut details = Details::new();

@@ -116,7 +116,7 @@ enum Admin {
 }
 
 impl Command {
-    /// What others are told that they wait for.
+    /// Name of the command, shown to others that wait for it.
     fn name(&self) -> &'static str {
         match self {
             Self::Init(_) => "init",

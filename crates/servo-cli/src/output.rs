@@ -86,7 +86,7 @@ pub(crate) fn failure(error: &anyhow::Error, format: Format) {
     }
 }
 
-/// What is wrong, as the interface says it.
+/// The problem document of an error.
 fn problem(error: &anyhow::Error) -> Problem {
     if let Some(problem) = error.downcast_ref::<Problem>() {
         return problem.clone();

@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long to wait before saying so: most commands are done by then.
 const SILENCE: Duration = Duration::from_millis(300);
 
-/// What kind of process has a workspace.
+/// Kind of the process that has a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
@@ -58,7 +58,7 @@ struct Owner {
     /// Where it listens, once it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// What it wants to be shown.
+    /// Token that its callers must send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -166,7 +166,7 @@ pub(crate) async fn own(location: &Location, kind: Kind) -> anyhow::Result<(Stor
     }
 }
 
-/// What came of trying to have a workspace.
+/// Outcome of an attempt to own a workspace.
 enum Try {
     Owned(Box<Stores>, Ownership),
     /// Another process has it.

@@ -15,7 +15,7 @@ const FAILURES: usize = 5;
 /// Warnings listed one by one.
 const WARNINGS: usize = 10;
 
-/// What is told of a task besides its state.
+/// Checks, error and log lines of a task.
 pub(crate) struct Detail {
     pub(crate) task: TaskDetail,
     /// The last lines that it has printed.

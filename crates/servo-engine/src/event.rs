@@ -52,7 +52,7 @@ pub struct Event {
     pub data: EventData,
 }
 
-/// What caused an event.
+/// Cause of an event: another event, or a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Causation {
     /// An event before it.

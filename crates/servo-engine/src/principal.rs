@@ -107,7 +107,7 @@ impl Principal {
         }
     }
 
-    /// What kind it is.
+    /// Returns its kind.
     pub fn kind(&self) -> PrincipalKind {
         self.kind
     }

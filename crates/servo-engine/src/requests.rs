@@ -36,7 +36,7 @@ pub struct RunRequest {
     pub labels: BTreeMap<String, String>,
     /// Longest the run may take.
     pub timeout: Option<Millis>,
-    /// What made somebody or something ask.
+    /// Origin of the run.
     pub source: RunSource,
     /// Who asks.
     pub caller: Caller,

@@ -191,7 +191,7 @@ impl State {
         self.quarantine.rows().filter(|row| row.approved_event_id.is_none())
     }
 
-    /// What was approved and is not released yet, by asset and materialization.
+    /// Approved outputs that are not released yet, by asset and materialization.
     pub fn approved(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
         self.quarantine.approved()
     }

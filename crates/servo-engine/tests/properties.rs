@@ -52,7 +52,7 @@ fn same(found: &HotRows, expected: &HotRows) -> Result<(), TestCaseError> {
 
 /// Whether two events that follow each other in a log could have come the other way round.
 ///
-/// What the engine decided about a run or a task (requests, cancellations, timers, dispatches) was decided knowing
+/// A decision of the engine about a run or a task (requests, cancellations, timers, dispatches) was decided knowing
 /// all that came before, so it stays where it is relative to that run or task. Reports of workers and answers of
 /// queues about different tasks, or from the queue and the worker about one attempt, are concurrent.
 fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> bool {

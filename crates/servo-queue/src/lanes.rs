@@ -14,8 +14,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::queue::{EnqueueOptions, Message, TaskQueue};
 
-const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const INITIAL_DELAY: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// A message to enqueue, and what to hand back when a queue has it.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl EnqueueLanes {
     /// its dispatch stays unacknowledged and is made again.
     async fn enqueue(&self, message: Message, options: EnqueueOptions, is_blocked: &mut bool) -> bool {
         let begun = self.timers.elapsed();
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed_of(&message));
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, seed_of(&message));
         loop {
             let passed = self.timers.elapsed().saturating_sub(begun);
             let options = EnqueueOptions {

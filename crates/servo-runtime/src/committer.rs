@@ -23,8 +23,8 @@ use crate::messages::{Commit, EngineMessage};
 use crate::spawner::Spawner;
 
 const RETRIES: u32 = 8;
-const FIRST_DELAY: Duration = Duration::from_millis(20);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const INITIAL_DELAY: Duration = Duration::from_millis(20);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 
 /// Batches decided but not yet durable: the one being synced and the one after it.
 const DEPTH: usize = 2;
@@ -147,7 +147,7 @@ impl Committer {
     async fn make_durable(&self, seq: u64, payload: Bytes) -> Result<(), AppendError> {
         let record = Record { seq, epoch: self.epoch, put_id: self.put_ids.next(), payload };
         let seed = record.put_id.to_u128() as u64;
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed);
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, seed);
         for _ in 0..RETRIES {
             match self.log.append(record.clone()).await {
                 Err(error) if error.kind() == ErrorKind::Unavailable => {

@@ -108,8 +108,8 @@ impl Inner {
     }
 }
 
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const INITIAL_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 
 /// An asset's partition; none for an asset without partitions.
 type AssetPartition = (AssetKey, Option<PartitionKey>);
@@ -143,7 +143,7 @@ pub(crate) struct Compaction {
 impl Compaction {
     /// Runs until the commit thread ends. A failed flush is retried: its changes are nowhere else but in the log.
     pub(crate) async fn run(mut self, flushes: flume::Receiver<Flush>) {
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, self.seed);
         while let Ok(Flush { delta, effects }) = flushes.recv_async().await {
             // The tables stay behind what was not carried out, so that the next start does it again.
             if !effects.opened().await {

@@ -16,14 +16,14 @@ pub enum Error {
     /// The request is not valid; nothing changed.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// What was to be approved is not there; nothing changed.
+    /// The data to be approved is not in quarantine; nothing changed.
     #[error(
         "what was to be approved is not there: {asset} has no data of {materialization_id} in quarantine"
     )]
     NothingToRelease {
         /// The asset.
         asset: AssetKey,
-        /// What was in quarantine.
+        /// The materialization that was in quarantine.
         materialization_id: MaterializationId,
     },
     /// The caller is not authorized.
@@ -89,7 +89,7 @@ pub enum Error {
     Lease(String),
 }
 
-/// What kind of answer an error is. It alone decides whether to ask again, the HTTP status and the exit code.
+/// Class of an error. It alone decides whether to ask again, and the HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request was understood and refused. Nothing changed.
@@ -105,7 +105,7 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// What kind of answer it is.
+    /// Returns its class.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Refused(refusal) => ErrorKind::Refused(refusal.kind()),

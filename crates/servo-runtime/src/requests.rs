@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 /// How often a request is planned before its caller is told that the workspace changes too fast.
 const MAX_PLANS: u32 = 5;
 
-/// What a request would run.
+/// The plan of a request, without a run.
 #[derive(Debug, Clone)]
 pub struct Preview {
     /// The plan.

@@ -13,8 +13,8 @@ use crate::views::{Run, RunEnd, Task};
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Delays before coming back after a break.
-const FIRST_DELAY: Duration = Duration::from_millis(200);
-const LONGEST_DELAY: Duration = Duration::from_secs(2);
+const INITIAL_DELAY: Duration = Duration::from_millis(200);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// An event of a run stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Stream {
             response: None,
             messages: SseParser::default(),
             waiting: std::collections::VecDeque::new(),
-            backoff: Backoff::new(FIRST_DELAY, LONGEST_DELAY, seed()),
+            backoff: Backoff::new(INITIAL_DELAY, MAX_DELAY, seed()),
             ended: false,
         }
     }

@@ -82,7 +82,7 @@ impl RunsQuery {
     }
 }
 
-/// What stands between commas.
+/// Splits a comma-separated list.
 fn words(text: Option<&str>) -> impl Iterator<Item = &str> {
     text.unwrap_or_default().split(',').map(str::trim).filter(|word| !word.is_empty())
 }

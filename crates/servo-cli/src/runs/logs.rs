@@ -82,7 +82,7 @@ impl Options {
     }
 }
 
-/// What there is of a log.
+/// Prints the stored part of a log.
 async fn page(
     client: &Client,
     run: RunId,

@@ -79,7 +79,7 @@ impl Change {
 
 /// Something that is asked of an engine and replied to.
 pub trait Command: Into<Input> {
-    /// What it is answered with.
+    /// Type of its reply.
     type Reply;
 
     /// The reply of the engine to this command.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId};
 
-/// What a check had blocked counts after all, as soon as it is released.
+/// A blocked output was approved: it counts as soon as it is released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationApproved {
     /// The asset.
@@ -32,7 +32,7 @@ pub struct MaterializationRejected {
 pub struct MaterializationReleased {
     /// The asset.
     pub asset_key: AssetKey,
-    /// What was approved.
+    /// The approved materialization.
     pub materialization_id: MaterializationId,
 }
 

@@ -19,7 +19,7 @@ pub struct RunRequested {
     pub run_id: RunId,
     /// Hash of the request; the same key with another fingerprint is a conflict.
     pub request_fingerprint: Fingerprint,
-    /// What made somebody or something ask.
+    /// Origin of the run.
     pub source: RunSource,
     /// Which assets, as a selection; empty if the tasks were given one by one, or are those of another run.
     #[serde(default, skip_serializing_if = "String::is_empty")]

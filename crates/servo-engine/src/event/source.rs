@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use servo_core::{AssetKey, RunId, Timestamp};
 
-/// What made somebody or something ask for a run.
+/// Origin of a run: a person, a program, a schedule, a sensor and so on.
 ///
 /// On the wire it is an object with a `type`. A source that this version does not know, or whose fields it cannot read,
 /// is kept as it was written: it never spoils a batch.

@@ -1,7 +1,7 @@
 //! Reviews: what a check had blocked counts after all, or is thrown away (ADR-062). What does not wait was reviewed
 //! before.
 //!
-//! What is approved counts from its release on: until its data is where readers look for it, nothing names it
+//! An approved output counts from its release on: until its data is where readers look for it, nothing names it
 //! (ADR-075). It takes its place among other materializations by the time of the approval, however long the release
 //! took.
 

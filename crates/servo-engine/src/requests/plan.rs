@@ -33,7 +33,7 @@ pub struct PlanBasis {
     pub dynamic: BTreeMap<String, u64>,
 }
 
-/// What a plan was made from is no longer so: the request must be planned again.
+/// The state that a plan was made from has changed: the request must be planned again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum StalePlan {

@@ -47,7 +47,7 @@ table! {
         transition_reason: RunTransitionReason;
         /// Kind of the source.
         source_type: String;
-        /// What made somebody or something ask.
+        /// Origin of the run.
         source: Json<RunSource>;
         /// The caller.
         requested_by: Principal;

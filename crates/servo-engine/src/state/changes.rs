@@ -42,7 +42,7 @@ pub(crate) struct Changes {
     pub(super) effects: Vec<Effect>,
 }
 
-/// What changed of a run; positions may be there more than once.
+/// Changed rows of a run; positions may be there more than once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChangedRun {
     pub(super) row: bool,
@@ -77,7 +77,7 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// What readers find here: ended runs that left memory and are not in the tables yet.
+    /// The part that readers need: ended runs that left memory and are not in the tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self { ended: self.ended.clone(), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What a check has blocked. Of each partition the newest waits for review: it takes the place of the one before, so
+//! Outputs that a check has blocked. Of each partition the newest waits for review: it takes the place of the one before, so
 //! that there is never more to look at, and to remember, than there are partitions (ADR-062). What was approved stays
 //! until its data is released, beside what may wait again (ADR-075).
 
@@ -22,7 +22,7 @@ impl Quarantine {
         self.rows.values().map(|row| &**row)
     }
 
-    /// What was approved and is not released.
+    /// Approved outputs that are not released yet.
     pub(crate) fn approved(&self) -> impl DoubleEndedIterator<Item = &QuarantineRow> {
         self.rows().filter(|row| row.approved_event_id.is_some())
     }

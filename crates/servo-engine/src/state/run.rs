@@ -100,7 +100,7 @@ pub struct Run {
     pub state: RunState,
     /// Why it is there.
     pub reason: RunTransitionReason,
-    /// What made somebody or something ask.
+    /// Origin of the run.
     pub source: RunSource,
     /// The caller.
     pub requested_by: Principal,

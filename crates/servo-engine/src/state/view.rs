@@ -1,4 +1,4 @@
-//! What readers and planners see of the state: immutable, and cheap to take (ADR-076).
+//! Snapshots of the state for readers and planners: immutable, and cheap to take (ADR-076).
 
 use super::{IdempotencyIndex, Index, RunKeyIndex, State};
 
@@ -16,7 +16,7 @@ impl Snapshot {
 }
 
 impl State {
-    /// What readers see of it now. Shares everything that it holds: the cost does not depend on how much that is.
+    /// Takes a snapshot for readers. Shares everything that it holds: the cost does not depend on how much that is.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(State {
             tenant: self.tenant.clone(),

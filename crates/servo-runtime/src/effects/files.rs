@@ -21,8 +21,8 @@ use crate::data::Data;
 use crate::messages::EngineMessage;
 use crate::spawner::{Spawner, within};
 
-const FIRST_DELAY: Duration = Duration::from_millis(100);
-const LONGEST_DELAY: Duration = Duration::from_secs(5);
+const INITIAL_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(5);
 
 /// Never sleeps longer than this.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
@@ -87,7 +87,7 @@ impl FileEffects {
 
     async fn run(self, requests: flume::Receiver<Request>) {
         let mut pending = Pending::default();
-        let mut backoff = Backoff::new(FIRST_DELAY, LONGEST_DELAY, self.seed);
+        let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, self.seed);
         // When to carry out what is pending, by the timers of the spawner.
         let mut due: Option<Duration> = None;
         loop {

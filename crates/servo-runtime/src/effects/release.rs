@@ -5,7 +5,7 @@ use servo_store::DataError;
 
 use crate::data::{Data, MARKER, REASON};
 
-/// What became of a release.
+/// Outcome of a release.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Released {
     /// The data is where readers look for it.

@@ -55,7 +55,7 @@ pub struct Waiting {
     pub as_of: Option<EventId>,
 }
 
-/// What somebody has approved, and whose data is to be moved.
+/// An approved output whose data is not moved yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Approved {
@@ -83,7 +83,7 @@ pub struct Promotion {
 pub struct Data {
     pub statuses: BTreeMap<AssetPartition, Status>,
     pub quarantine: BTreeMap<AssetPartition, Waiting>,
-    /// What was approved and is not released, by asset and id.
+    /// Approved outputs that are not released yet, by asset and id.
     pub approved: BTreeMap<(String, String), Approved>,
     /// All materializations that ever became current, in order.
     pub promotions: Vec<Promotion>,
@@ -181,7 +181,7 @@ impl Data {
         Ok(())
     }
 
-    /// What was approved is where readers look for it: it counts, as of its approval.
+    /// Makes an approved output count, as of its approval: its data is where readers look for it.
     pub(super) fn released(&mut self, event: &Event) -> Judged {
         let (asset, id) = (text(&event.payload, "asset_key")?, text(&event.payload, "materialization_id")?);
         let Some(approved) = self.approved.remove(&(asset.to_owned(), id.to_owned())) else {
