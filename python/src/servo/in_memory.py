@@ -54,7 +54,7 @@ class Materialized:
         self.checks = checks
         """Outcomes of checks by asset, such as `analytics.delays`."""
         self.error = error
-        """What the first function that failed has raised, with `raise_on_error=False`."""
+        """The error of the first function that failed, with `raise_on_error=False`."""
         self._values = values
         self._metadata = metadata
         self._not_made = not_made

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PartitionValue = str | int | bool | dt.date | dt.datetime | None
-"""What a dimension may hold. A `datetime` must know its zone. There are no floats: they have no one text."""
+"""Types of values of a dimension. A `datetime` must know its zone. Floats are out: they have no one text."""
 
 _WHAT: Final = "partition key"
 _BASE64: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -14,7 +14,7 @@ use crate::views::Tables;
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(10);
 
-/// What the tables hold. Answers when they hold everything that was durable when it was asked.
+/// Return how far the tables go. Answers when they hold everything that was durable when it was asked.
 #[utoipa::path(
     get, path = "/tables", operation_id = "tables", tag = "server",
     params(Wait), responses((status = 200, body = Tables), Problems)

@@ -78,10 +78,10 @@ pub struct AssetDetail {
     pub definition: serde_json::Value,
     /// How it reads what it reads or waits for.
     pub deps: Vec<AssetDep>,
-    /// What reads it or waits for it, as `namespace/name`.
+    /// Assets that read it or wait for it, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub downstream: Vec<AssetKey>,
-    /// What the same function makes, as `namespace/name`.
+    /// Other outputs of the same function, as `namespace/name`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub made_with: Vec<AssetKey>,

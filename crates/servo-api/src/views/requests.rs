@@ -111,7 +111,7 @@ pub struct ChangePartitionsBody {
     pub client_request_id: Option<String>,
 }
 
-/// What became of keys of dynamic partitions.
+/// Outcome of a change of dynamic partitions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PartitionsChanged {
     /// How many are new.

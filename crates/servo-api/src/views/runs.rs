@@ -25,7 +25,7 @@ pub struct Run {
     /// Reason of its state.
     #[schema(value_type = String)]
     pub transition_reason: RunTransitionReason,
-    /// What made somebody or something ask, with its `type`.
+    /// Origin of the run, with its `type`.
     #[schema(value_type = Object)]
     pub source: RunSource,
     /// The caller.

@@ -171,4 +171,4 @@ CHECKS: Final[dict[str, Callable[[Checked, Mapping[str, Any]], CheckResult]]] = 
 """Those that need nothing but the value."""
 
 EXPECTED: Final = (NoRows, MissingColumn)
-"""What a check raises to say that it failed, where the message says all."""
+"""Raised by a check that failed, where the message says all."""

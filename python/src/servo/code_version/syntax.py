@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     _Read = Callable[[tuple[str, ...]], None]
 
 Syntax = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-"""What has a meaning of its own."""
+"""Syntax that has a meaning of its own."""
 
 _IGNORED: Final = frozenset({"ctx", "kind", "type_comment"})
 _NONE: Final[frozenset[str]] = frozenset()

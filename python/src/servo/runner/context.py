@@ -58,7 +58,7 @@ class TaskContext:
         self.resources = resources
         self.secrets = secrets
         self.metadata_values: dict[str, object] = {}
-        """What `metadata` was told, as JSON values."""
+        """The values given to `metadata`, as JSON values."""
         self._progress = progress
         self._tell_log = log
         self._logger: logging.Logger | None = None

@@ -42,7 +42,7 @@ class Found(NamedTuple):
     sizes: tuple[int | None, ...] = ()
     """In bytes, in the order of files."""
     warning: str | None = None
-    """What is not there."""
+    """Says which files are missing."""
     is_copied: bool = False
     """Whether they are copies of what is in a bucket."""
 

@@ -25,7 +25,7 @@ class Table(NamedTuple):
     """The metadata of a table, whether it has files or not."""
 
     key: tuple[str, ...]
-    """What makes a row the same row; empty for a table whose rows never change."""
+    """The columns that identify a row; empty for a table whose rows never change."""
     columns: dict[str, str]
     """Types by column."""
 

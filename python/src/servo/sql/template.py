@@ -33,7 +33,7 @@ TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""What a query is made of. A comment `/*` is only begun: it may have others inside."""
+"""The tokens of a query. A comment `/*` is only begun: it may have others inside."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HINT: Final = (
     "write {{ namespace.name }} for an asset, {{ partition }} or {{ partition.dimension }} for the "

@@ -68,7 +68,7 @@ class InputContext(Frozen):
     asset: str
     """The canonical key."""
     pieces: tuple[Piece, ...]
-    """What to read, in the order of partitions."""
+    """The pieces to read, in the order of partitions."""
     annotation: object
     """Of the parameter that receives it: a text or an object; None if it has none."""
     single: bool

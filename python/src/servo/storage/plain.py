@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from servo.storage.locations import Location
 
 JSON_TYPES: Final = (dict, list, tuple, str, int, float, bool)
-"""What can be stored as JSON, if what is in it can."""
+"""Types that can be stored as JSON if their items can."""
 _JSON_TYPES: Final = frozenset({*JSON_TYPES, type(None)})
 _MAX_DEPTH: Final = 500
 _SCALARS: Final = frozenset({str, int, float, bool})
