@@ -12,12 +12,20 @@ PYTHON := $(VENV)/bin/python
 # Python outside of python/, as seen from there.
 ELSEWHERE := ../scripts ../chaos ../examples ../crates/servo-cli/templates
 
+# What the demo and the tests are built with: one profile and one set of features, so that dependencies compile once.
+DEV_BUILD := --workspace
+
+# The peers of `make bench-peers`, and those that need a virtualenv of their own.
+comma := ,
+PEER_LIST := $(or $(PEERS),floor$(comma)servo$(comma)rivers)
+PEER_VENVS := $(filter-out floor servo,$(subst $(comma), ,$(PEER_LIST)))
+
 # One step after another, also under `make -j`: cargo uses the cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build demo test lint fmt bench chaos fuzz sim clean
+.PHONY: help setup build demo test lint fmt bench bench-peers chaos fuzz sim clean
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
 
 setup: ## install what is missing: system packages, .venv, cargo-nextest
 	@bash scripts/setup.sh
@@ -27,11 +35,12 @@ build: ## build the release binary
 
 demo: ## materialize the flights example for January 2013 in a fresh directory, and query the result
 	@bash scripts/setup.sh demo
-	cargo build --locked --release -p servo-cli
-	@SERVO="$(BUILD)/release/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
+	@[ -e "$(BUILD)/debug/servo" ] || echo "demo: compiling servo; on two cores this takes about 8 minutes, once, and make test goes on from it"
+	cargo build --locked $(DEV_BUILD) --bin servo
+	@SERVO="$(BUILD)/debug/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
 
 test: lint ## everything that must pass before a commit
-	cargo nextest run --locked --workspace --no-fail-fast
+	cargo nextest run --locked $(DEV_BUILD) --no-fail-fast
 	"$(BUILD)/debug/servo-sim" plant
 	cargo test --locked --doc --workspace
 	cd python && "$(PYTHON)" -m pytest
@@ -52,6 +61,14 @@ fmt: setup ## format Rust and Python
 bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
 	cargo build --locked --release -p servo-cli
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
+
+bench-peers: ## measure Servo beside its peers in one run, and write bench/RESULTS.md; PEERS=floor,servo,rivers WORKLOADS=W1,W2
+	@bash scripts/setup.sh
+	cargo build --locked --release -p servo-cli
+	BENCH_PYTHON="$$(command -v python3)" sh bench/peers/setup.sh $(PEER_VENVS)
+	cd bench && SERVO_BIN="$(abspath $(BUILD))/release/servo" SERVO_PYTHON="$(PYTHON)" python3 -m peers.run \
+	  --peers $(PEER_LIST) --workloads $(or $(WORKLOADS),W0,W1,W2,W3,W4,W5,W6) --out "$(abspath $(BUILD))/bench/peers.json"
+	cd bench && python3 -m peers.report "$(abspath $(BUILD))/bench/peers.json" RESULTS.md peers.svg
 
 chaos: ## kill and stop real processes under load, then check that nothing is lost, doubled or left; SECONDS=600 SEED=1
 	@bash scripts/setup.sh

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import random
     from pathlib import Path
 
+# How often a client that was answered asks the same again.
+AGAIN = 0.3
 # Runs that are at work at once, over all clients.
 ACTIVE = 10
 SELECTIONS = [
@@ -94,7 +96,8 @@ class Client(threading.Thread):
             self._review()
 
     def _active(self) -> int:
-        return len(get(self.load.port, "/runs?state=PENDING,RUNNING,CANCELLING&limit=50").body["items"])
+        active = get(self.load.port, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=50")
+        return len(active.body["items"])
 
     def _key(self, kind: str) -> str:
         self.count += 1
@@ -122,27 +125,37 @@ class Client(threading.Thread):
             days = {self.rng.randrange(DAYS) + 1 for _ in range(self.rng.randrange(1, 4))}
             body["partitions"] = {"keys": [f"2024-01-{day:02}" for day in sorted(days)]}
         key = self._key("trigger")
-        answer = self._retry_until_acked("/runs", body, key)
-        run_id = answer.body.get("run_id")
-        self.load.note("trigger", key, answer, run_id)
-        if run_id is None:
-            return
-        self.load.runs.append(run_id)
-        if self.rng.random() < 0.2:
-            # Whoever is not sure asks again, perhaps another process by now: it is the same run.
-            self.load.note(
-                "trigger", key, again := self._retry_until_acked("/runs", body, key), again.body.get("run_id")
-            )
+        run_id = self._once_or_twice("trigger", key, "/runs", body, None)
+        if run_id is not None:
+            self.load.runs.append(run_id)
+
+    def _once_or_twice(
+        self, kind: str, key: str, path: str, body: dict[str, Any], about: str | None
+    ) -> str | None:
+        """Ask, and now and then again: whoever is not sure does, and another process may answer by then.
+
+        Give the run that was answered, or else the one that it is about.
+        """
+        answer = self._retry_until_acked(path, body, key)
+        run_id: str | None = answer.body.get("run_id", about)
+        self.load.note(kind, key, answer, run_id)
+        if not answer.ok:
+            return None
+        while self.rng.random() < AGAIN:
+            time.sleep(self.rng.uniform(0, 2))
+            again = self._retry_until_acked(path, body, key)
+            if not again.ok:
+                self.load.problems.append(f"{kind} {key} was accepted, and then refused: {again.body}")
+            self.load.note(kind, key, again, again.body.get("run_id", about))
+        return run_id
 
     def _change(self, kind: str, path: str, body: dict[str, Any]) -> None:
         if not self.load.runs:
             return
         run_id = self.rng.choice(self.load.runs[-30:])
         key = self._key(kind)
-        answer = self._retry_until_acked(f"/runs/{run_id}{path}", body, key)
-        made = answer.body.get("run_id") if kind == "retry" else run_id
-        self.load.note(kind, key, answer, made)
-        if kind == "retry" and answer.ok:
+        made = self._once_or_twice(kind, key, f"/runs/{run_id}{path}", body, run_id)
+        if kind == "retry" and made is not None:
             self.load.runs.append(made)
 
     def _review(self) -> None:
@@ -152,5 +165,4 @@ class Client(threading.Thread):
         row = self.rng.choice(waiting)
         verdict = self.rng.choice(["approve", "reject"])
         path = f"/quarantine/{row['asset_key']}/{row['materialization_id']}/{verdict}"
-        key = self._key(verdict)
-        self.load.note(verdict, key, self._retry_until_acked(path, {"reason": "chaos"}, key), None)
+        self._once_or_twice(verdict, self._key(verdict), path, {"reason": "chaos"}, None)

@@ -101,7 +101,7 @@ class ChaosRun:
         self.rested = time.monotonic() - begun
 
     def _active(self) -> int:
-        found = get(self.environment.port, "/runs?state=PENDING,RUNNING,CANCELLING&limit=100")
+        found = get(self.environment.port, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=100")
         return len(found.body["items"])
 
     def _until(self, holds: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-servo=${SERVO:-$target/release/servo}
+servo=${SERVO:-$target/debug/servo}
 python=${PYTHON:-$PWD/.venv/bin/python}
 
 die() { printf 'demo: %s\n' "$@" >&2; exit 1; }

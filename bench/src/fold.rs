@@ -16,7 +16,7 @@ pub(crate) fn measure(results: &mut Results) -> anyhow::Result<()> {
     let events = history();
     let mut best = Duration::MAX;
     for _ in 0..3 {
-        let mut state = State::new(tenant(), workspace_id(), bench_settings());
+        let mut state = State::new(tenant(), workspace_id()).with_settings(&bench_settings());
         let mut took = Duration::ZERO;
         for chunk in events.chunks(50_000) {
             let started = Instant::now();
@@ -40,7 +40,8 @@ fn bench_settings() -> Settings {
 
 /// Runs of ten layers with three upstreams each, one after the other, as an engine decides them.
 fn history() -> Vec<Event> {
-    let mut engine = Engine::new(State::new(tenant(), workspace_id(), bench_settings()), *b"bench secret");
+    let mut engine =
+        Engine::new(State::new(tenant(), workspace_id()).with_settings(&bench_settings()), *b"bench secret");
     let name = |layer: usize, i: usize| format!("layer{layer}_{i:03}");
     let mut tasks = Vec::new();
     for layer in 0..LAYERS {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use servo_core::{TaskKey, TenantId, WorkspaceId};
-use servo_engine::{Plan, Progress, Report, Settings, TaskOptions, TaskRequest};
+use servo_engine::{Plan, Progress, Report, SettingOrigin, Settings, StartWith, TaskOptions, TaskRequest};
 use servo_queue::{Envelope, Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_worker::{Executor, Slots, TaskFunction};
@@ -41,7 +41,7 @@ pub(crate) struct Harness {
 
 pub(crate) fn config(queue: &Arc<LocalQueue>) -> Config {
     let mut config = Config::new(queue.clone(), *b"bench secret", keys());
-    config.settings = settings();
+    config.start_with = StartWith::differing(&settings(), SettingOrigin::Flag);
     config
 }
 

@@ -68,10 +68,11 @@ async fn grow(directory: &Path, runs: usize) -> anyhow::Result<u64> {
     let settings = Settings { max_concurrent_tasks: 10_000, max_concurrent_runs: 10_000, ..settings() };
     let stores = Stores::open_directory(directory, tenant(), workspace_id())?;
     let put_ids = Arc::new(SystemPutIds::default());
-    let limits = Limits::for_settings(&settings);
+    let limits = Limits::default();
     let mut compactor =
         Compactor::open(stores.blobs.clone(), stores.layout.clone(), 1, limits, put_ids.clone()).await?;
-    let mut engine = Engine::new(State::new(tenant(), workspace_id(), settings), *b"bench secret");
+    let mut engine =
+        Engine::new(State::new(tenant(), workspace_id()).with_settings(&settings), *b"bench secret");
     let plan = plan(vec![request("only", vec![])]);
     let six_days = Millis::from_hours(6 * 24);
     let start = SystemClock.now().saturating_sub(six_days);

@@ -7,9 +7,11 @@ mod fold;
 mod graphs;
 mod harness;
 mod history;
+mod lineage;
 mod partitions;
 mod planning;
 mod results;
+mod run_keys;
 
 use std::path::PathBuf;
 
@@ -38,6 +40,9 @@ struct Options {
     /// Load them from this directory and report what that cost.
     #[arg(long, hide = true)]
     load_partitions: Option<PathBuf>,
+    /// Look run keys up in the tables of this directory, and report what that cost.
+    #[arg(long, hide = true)]
+    look_up_run_keys: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -52,6 +57,9 @@ async fn main() -> anyhow::Result<()> {
     if let Some(directory) = &options.load_partitions {
         return partitions::load(directory).await;
     }
+    if let Some(directory) = &options.look_up_run_keys {
+        return run_keys::look_up(directory).await;
+    }
     let wanted = |area: &str| options.only.as_deref().is_none_or(|only| area.contains(only));
     let mut results = Results::default();
     if wanted("fold") {
@@ -62,6 +70,12 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("partitions") {
         partitions::measure(&mut results)?;
+    }
+    if wanted("run keys") {
+        run_keys::measure(&mut results).await?;
+    }
+    if wanted("lineage") {
+        lineage::measure(&mut results).await?;
     }
     if wanted("graphs") {
         graphs::measure(&mut results).await?;

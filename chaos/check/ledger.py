@@ -26,6 +26,7 @@ class Event:
     type: str
     at: str
     key: str
+    principal: str
     payload: dict[str, Any]
 
 
@@ -72,5 +73,6 @@ def _event(seq: int, event: dict[str, Any]) -> Event:
         type=event["event_type"],
         at=event["timestamp"],
         key=event["idempotency_key"],
+        principal=event.get("principal", "system"),
         payload=event["payload"],
     )

@@ -22,7 +22,7 @@ def check(workspace: Path, findings: Findings) -> None:
     for path in sorted(workspace.rglob(f"{TEMPORARY}*")):
         findings.left(f"{path.relative_to(workspace)} is unfinished")
     named = set(_named(workspace))
-    for path in sorted((workspace / "state").rglob("*.parquet")):
+    for path in sorted((workspace / "state").rglob("*-*.*")):
         name = str(path.relative_to(workspace))
         if name not in named:
             findings.left(f"{name} is in no manifest")
@@ -36,3 +36,4 @@ def _named(workspace: Path) -> Iterator[str]:
         for tables in [*parts, manifest["history"]]:
             for files in tables.values():
                 yield from (file["path"] for file in files)
+        yield from (file["path"] for file in manifest["run_keys"])

@@ -65,6 +65,8 @@ class Run:
     id: str
     key: str
     fingerprint: str
+    # What the client named the request.
+    request: str | None = None
     tasks: dict[str, Task] = field(default_factory=dict)
     planned: bool = False
     triggered: bool = False
@@ -106,6 +108,8 @@ class Model:
     # Approved and not moved yet, by asset and id.
     approved: dict[tuple[str, str], Made] = field(default_factory=dict)
     assets: set[str] = field(default_factory=set)
+    # The code and the data of attempts, by their ids.
+    dispatches: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def tasks(self) -> list[tuple[Run, Task]]:

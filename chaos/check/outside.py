@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 def requests(path: Path, events: list[Event], model: Model, findings: Findings) -> None:
-    """Check that all that was acknowledged is in the log, and every key has one run."""
+    """Check that all that was acknowledged is in the log, and every key has one run and one answer."""
     known = {event.id: event for event in events}
     runs: dict[str, str] = {}
+    answers: dict[str, str | None] = {}
     acknowledged = 0
     for entry in _lines(path):
         acknowledged += 1
@@ -28,6 +29,8 @@ def requests(path: Path, events: list[Event], model: Model, findings: Findings) 
         event_id, run_id = entry.get("accepted_event_id"), entry.get("run_id")
         if event_id is not None and event_id not in known:
             findings.lost(f"{name} was acknowledged with event {event_id}, which is not in the log")
+        if answers.setdefault(entry["key"], event_id) != event_id:
+            findings.doubled(f"{name} was answered with event {answers[entry['key']]} and with {event_id}")
         if run_id is None:
             continue
         if run_id not in model.runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chaos.check.facts import decision, inputs
 from chaos.check.model import Attempt, Made, Model, Run, Task, asset_of
 
 if TYPE_CHECKING:
@@ -28,8 +29,13 @@ class _Replay:
         self.model = Model()
         self.findings = findings
         self.keys: dict[str, str] = {}
+        # Runs and answers by what the client named the request.
+        self.asked: dict[str, str] = {}
+        self.answered: dict[str, str] = {}
         # What counts, by run, task and asset.
         self.counted: set[tuple[str, str, str]] = set()
+        # What counts, by asset and materialization.
+        self.good: set[tuple[str, str]] = set()
         # How much was made when something was approved.
         self.approvals: dict[tuple[str, str], int] = {}
         # Tasks that are not tried again, unless the same batch says that they will be.
@@ -38,6 +44,7 @@ class _Replay:
     def run(self, events: list[Event]) -> Model:
         handlers = {
             "RunRequested": self.requested,
+            "RequestAnswered": self.answer,
             "PlanCreated": self.planned,
             "RunTriggered": self.triggered,
             "RunCancelRequested": self.cancelled,
@@ -77,11 +84,19 @@ class _Replay:
         fingerprint = event.payload["request_fingerprint"]
         if self.keys.setdefault(key, run_id) != run_id:
             self.findings.doubled(f"run key {key} is of {self.keys[key]} and of {run_id}")
+        request = event.payload.get("request_id")
+        if request is not None and self.asked.setdefault(request, run_id) != run_id:
+            self.findings.doubled(f"request {request} has the runs {self.asked[request]} and {run_id}")
         known = self.model.runs.get(run_id)
         if known is None:
-            self.model.runs[run_id] = Run(id=run_id, key=key, fingerprint=fingerprint)
+            self.model.runs[run_id] = Run(id=run_id, key=key, fingerprint=fingerprint, request=request)
         elif known.fingerprint == fingerprint:
             self.findings.doubled(f"{run_id} was requested twice")
+
+    def answer(self, event: Event) -> None:
+        request = event.payload["request_id"]
+        if self.answered.setdefault(request, event.id) != event.id:
+            self.findings.doubled(f"request {request} was carried out twice, by {event.id} too")
 
     def planned(self, event: Event) -> None:
         run = self.model.runs[event.payload["run_id"]]
@@ -139,6 +154,13 @@ class _Replay:
             if run.tasks[upstream].state != "SUCCEEDED":
                 self.findings.wrong(f"{name}: dispatched before {upstream} has succeeded")
         task.attempts.append(Attempt(number, event.payload["attempt_id"]))
+        provenance = event.payload.get("provenance", {})
+        self.model.dispatches[event.payload["attempt_id"]] = provenance
+        for asset, _, read, _ in inputs(provenance):
+            if read is not None and (asset, read) not in self.good:
+                self.findings.wrong(
+                    f"{name}: attempt {number} is to read {asset} {read}, which does not count"
+                )
 
     def enqueued(self, event: Event) -> None:
         _, task = self.task(event)
@@ -170,11 +192,24 @@ class _Replay:
         payload = event.payload
         attempt.outputs, attempt.ended = payload.get("outputs", []), event.at
         attempt.reported = True
-        self.end(run, task, attempt, payload["outcome"])
+        is_refused = payload["outcome"] == "SUCCEEDED" and self.refused(task, attempt)
+        self.end(run, task, attempt, "FAILED" if is_refused else payload["outcome"])
         if not run.cancelled:
             self.quarantined(run, task, attempt, event)
         if task.state == "SUCCEEDED":
             self.count(run, task, attempt, event)
+
+    def refused(self, task: Task, attempt: Attempt) -> bool:
+        """Say whether what a worker calls done does not count: it is not stored, or a check blocks it."""
+        declared = self.model.dispatches.get(attempt.id, {}).get("checks", [])
+        for output in attempt.outputs:
+            if output["asset"] not in task.assets:
+                continue
+            position = task.assets.index(output["asset"])
+            blocks = decision(output.get("checks", []), declared, position) == "BLOCK"
+            if output["state"] == "MISSING" or (output["state"] == "COMMITTED" and blocks):
+                return True
+        return False
 
     def late(self, run: Run, task: Task, event: Event) -> None:
         known = [attempt for attempt in task.attempts if attempt.id == event.payload["attempt_id"]]
@@ -241,7 +276,9 @@ class _Replay:
                 if key in self.counted:
                     self.findings.doubled(f"{run.id} {task.key}: {output['asset']} was committed twice")
                 self.counted.add(key)
-                self.model.made.append(_made(run, task, attempt, output, event))
+                made = _made(run, task, attempt, output, event)
+                self.model.made.append(made)
+                self.good.add((made.asset, made.id))
 
     def approved(self, event: Event) -> None:
         if (made := self.reviewed(event)) is not None:
@@ -258,6 +295,7 @@ class _Replay:
             self.findings.wrong(f"{key[0]} {key[1]} was released and not approved")
             return
         self.model.made.insert(self.approvals.pop(key), made)
+        self.good.add(key)
 
     def rejected(self, event: Event) -> None:
         self.reviewed(event)

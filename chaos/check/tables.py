@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from chaos.check import facts, run_keys
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +26,7 @@ KEYS = {
     "materializations": ("materialization_id", "asset_key"),
     "quarantine": ("asset_key", "materialization_id"),
     "partition_status": ("asset_key", "partition_key"),
+    "asset_states": ("asset_key",),
 }
 
 
@@ -46,6 +49,11 @@ def check(workspace: Path, events: list[Event], model: Model, findings: Findings
     _materializations(reader.rows("materializations"), model, findings)
     _quarantine(reader.rows("quarantine"), model, findings)
     _statuses(reader.rows("partition_status"), model, findings)
+    run_keys.check(workspace, manifest, model, findings)
+    facts.check_made(reader.rows("materializations"), model, findings)
+    facts.check_inputs(reader.rows("materialization_inputs"), model, findings)
+    facts.check_audit(reader.rows("audit"), events, findings)
+    facts.check_asset_states(reader.rows("asset_states"), model, findings)
 
 
 class _Reader:
@@ -63,7 +71,7 @@ class _Reader:
         for part in parts:
             # Within a part every key is there once.
             found = self.read(part["tables"].get(table, []))
-            for key, row in _by(found, KEYS[table], table, self.findings).items():
+            for key, row in _by(found, KEYS.get(table, ()), table, self.findings).items():
                 if key not in hot or row["row_version"] >= hot[key]["row_version"]:
                     hot[key] = row
         history = self.read(self.manifest["history"].get(table, []))

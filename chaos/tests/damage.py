@@ -160,6 +160,52 @@ def leave_unfinished(root: Path) -> None:
     (root / "manifests" / ".tmp-1").touch()
 
 
+def _with_request(root: Path, change: Callable[[list[Json], Json], None]) -> None:
+    """Let the first request for a run have a name, and change the batch that it is in."""
+
+    def spoil(batches: list[Json]) -> list[Json]:
+        batch, event = events(batches, "RunRequested")[0]
+        event["payload"]["request_id"] = "6f1c"
+        change(batch, event)
+        return batches
+
+    change_log(root, spoil)
+
+
+def repeat_retry(root: Path) -> None:
+    """Let one request have made two runs, each with a key of its own."""
+
+    def again(batch: list[Json], event: Json) -> None:
+        payload = event["payload"] | {"run_id": "run_of_nobody", "run_key": "another"}
+        batch.append(event | {"event_id": LATER, "payload": payload})
+
+    _with_request(root, again)
+
+
+def repeat_answer(root: Path) -> None:
+    """Let one request have been answered twice."""
+
+    def twice(batch: list[Json], event: Json) -> None:
+        payload = {"request_id": "6f1c", "request_fingerprint": event["payload"]["request_fingerprint"]}
+        answered = event | {"event_type": "RequestAnswered", "payload": payload}
+        batch += [answered | {"event_id": NOBODY}, answered | {"event_id": LATER}]
+
+    _with_request(root, twice)
+
+
+def lose_run_keys(root: Path) -> None:
+    """Publish tables without the files of run keys."""
+    change_manifest(root, lambda manifest: manifest.update(run_keys=[]))
+
+
+def change_run_keys(root: Path) -> None:
+    """Change a byte of a file of run keys."""
+    path = one(root, "state/orchestration/run_key_index/*.keys")
+    content = bytearray(path.read_bytes())
+    content[20] ^= 1
+    path.write_bytes(content)
+
+
 def leave_table(root: Path) -> None:
     """Leave a file of a table that was never published."""
     path = one(root, "state/orchestration/runs/*.parquet")
@@ -308,6 +354,60 @@ def change_status(root: Path) -> None:
 def invent_task(root: Path) -> None:
     """Let a table have a task that never was."""
     change_row(root, "tasks", task_key="of/nobody:materialize")
+
+
+def change_code_version(root: Path) -> None:
+    """Let something be made by code that did not run."""
+    change_row(root, "materializations", code_version="of nobody")
+
+
+def lose_input(root: Path) -> None:
+    """Forget what was read."""
+    change_rows(root, "materialization_inputs", lambda rows: rows[:-1])
+
+
+def read_nothing(root: Path) -> None:
+    """Let an attempt be told to read what was never made."""
+
+    def change(batches: list[Json]) -> list[Json]:
+        for _, event in events(batches, "DispatchRequested"):
+            for read in event["payload"].get("provenance", {}).get("inputs", []):
+                for piece in read["pieces"].get("named", []):
+                    piece["id"] = NOBODY
+        return batches
+
+    change_log(root, change)
+
+
+def ignore_gate(root: Path) -> None:
+    """Let data count although a critical check did not let it pass."""
+
+    def change(batches: list[Json]) -> list[Json]:
+        for _, event in events(batches, "DispatchRequested"):
+            for check in event["payload"].get("provenance", {}).get("checks", []):
+                check["severity"] = "critical"
+        for _, event in events(batches, "TaskFinished"):
+            for output in event["payload"].get("outputs", []):
+                for check in output.get("checks", []):
+                    check["passed"] = False
+        return batches
+
+    change_log(root, change)
+
+
+def lose_act(root: Path) -> None:
+    """Forget who asked."""
+    change_rows(root, "audit", lambda rows: rows[:-1])
+
+
+def change_act(root: Path) -> None:
+    """Let somebody else have asked."""
+    change_row(root, "audit", principal="user:nobody")
+
+
+def forget_failures(root: Path) -> None:
+    """Let no asset have failed."""
+    change_rows(root, "asset_states", lambda rows: [row | {"last_failure_at": None} for row in rows])
 
 
 def lose_row(root: Path) -> None:

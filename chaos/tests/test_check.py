@@ -120,6 +120,10 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.drop_finished, "lost", "has not ended"),
         (damage.repeat_requested, "doubled", "was requested twice"),
         (damage.repeat_run_key, "doubled", "and of run_of_nobody"),
+        (damage.repeat_retry, "doubled", "request 6f1c has the runs"),
+        (damage.repeat_answer, "doubled", "request 6f1c was carried out twice"),
+        (damage.lose_run_keys, "lost", "is in no file"),
+        (damage.change_run_keys, "wrong", ".keys is not what the manifest says"),
         (damage.repeat_plan, "doubled", "has two plans"),
         (damage.repeat_triggered, "doubled", "was started twice"),
         (damage.repeat_dispatch, "doubled", "is dispatched after it was SUCCEEDED"),
@@ -133,6 +137,13 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.change_run, "wrong", "is SUCCEEDED, by the log FAILED"),
         (damage.change_made, "wrong", "content_hash of"),
         (damage.change_status, "wrong", "partition_status:"),
+        (damage.change_code_version, "wrong", "code_version is of nobody, by the log"),
+        (damage.lose_input, "lost", "materialization_inputs: no row of"),
+        (damage.read_nothing, "wrong", "which does not count"),
+        (damage.ignore_gate, "wrong", "is SUCCEEDED, by the log FAILED"),
+        (damage.lose_act, "lost", "audit: no row of"),
+        (damage.change_act, "wrong", "user:nobody"),
+        (damage.forget_failures, "wrong", "has never failed, by the log it has"),
         (damage.invent_task, "wrong", "the log knows nothing of"),
         (damage.lose_row, "lost", "materializations: no row of"),
         (damage.repeat_row, "doubled", "materializations: two rows of"),
@@ -180,10 +191,14 @@ def test_a_cancellation_that_was_lost_and_a_key_with_two_runs_are_noticed(
         {"kind": "cancel", "key": "a", "run_id": first, "accepted_event_id": events[0].id},
         {"kind": "trigger", "key": "b", "run_id": first, "accepted_event_id": None},
         {"kind": "trigger", "key": "b", "run_id": second, "accepted_event_id": None},
+        {"kind": "approve", "key": "c", "run_id": None, "accepted_event_id": events[0].id},
+        {"kind": "approve", "key": "c", "run_id": None, "accepted_event_id": events[1].id},
     ]
     findings, _, _ = check(records, written(tmp_path / "requests", told))
     assert ("lost", f"cancel a was acknowledged, and {first} was not cancelled") in found(findings)
     assert ("doubled", f"trigger b was answered with {first} and with {second}") in found(findings)
+    answers = f"event {events[0].id} and with {events[1].id}"
+    assert ("doubled", f"approve c was answered with {answers}") in found(findings)
 
 
 def test_a_function_that_was_not_run_or_run_twice_is_noticed(

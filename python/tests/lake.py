@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from pyarrow import parquet
 
+from committing import commit
 from servo.canonical import canonical_json
 from servo.partition_key import PartitionKey
 from servo.sql import tables
@@ -21,7 +22,7 @@ from servo.sql.assets import Asset, Made
 from servo.sql.errors import QueryError
 from servo.sql.opening import open_session
 from servo.sql.state import State, Workspace
-from servo.storage import commit, store
+from servo.storage import store
 from servo.storage.manager import OutputContext, store_with
 from servo.storage.records import NONE
 

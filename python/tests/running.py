@@ -12,6 +12,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from committing import supervise
 from scanning import SOURCE, write
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Runner:
         """Start it for a project, which is not loaded yet; options are of Python, `within` is around."""
         self.project = project
         self.frames: list[Frame] = []
+        self.commits = True
         ours, theirs = socket.socketpair()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the end, as below
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -108,9 +110,13 @@ class Runner:
         return self.wait_for("loaded")
 
     def run(self, function: str, **fields: Any) -> Frame:  # noqa: ANN401 - as the contract has it
-        """Run a task, and give its last frame."""
-        self.send("run", **request(self.project, function, **fields))
-        return self.wait_for("finished")
+        """Run a task, commit what it made, and give its last frame."""
+        asked = request(self.project, function, **fields)
+        self.send("run", **asked)
+        finished = self.wait_for("finished")
+        if self.commits:
+            supervise(asked, finished)
+        return finished
 
     def exit(self) -> int:
         """Let it end, and give its exit code."""
@@ -210,7 +216,8 @@ def error_of(finished: Frame) -> Frame:
     """Give the error of a task that failed."""
     assert finished["outcome"] == "FAILED", finished
     error = finished["error"]
-    assert set(error) == {"code", "message", "type", "traceback", "retriable"}
+    known = {"code", "message", "type", "bases", "traceback", "retriable", "suggested_action", "details"}
+    assert set(error) == known
     assert isinstance(error, dict)
     return error
 

@@ -133,6 +133,18 @@ def test_what_is_not_said_is_not_written() -> None:
     }
 
 
+def test_an_asset_names_its_queue_and_its_pool() -> None:
+    with collecting() as found:
+
+        @servo.asset(queue="gpu", pool="warehouse")
+        def made() -> None: ...
+
+    declared = only_asset(found)
+    assert (declared["queue"], declared["pool"]) == ("gpu", "warehouse")
+    with pytest.raises(TypeError, match="pool= takes"):
+        servo.AssetSpec("a.b", pool=4)  # type: ignore[arg-type]
+
+
 def test_the_description_is_the_first_paragraph_unless_given() -> None:
     with collecting() as found:
 
@@ -167,6 +179,45 @@ def test_exceptions_are_named_by_module_and_class() -> None:
     retry = servo.Retry(retry_on=[ConnectionError, Flaky, "requests.HTTPError"], no_retry_on=(KeyError,))
     assert retry.retry_on == ("ConnectionError", f"{__name__}.{Flaky.__qualname__}", "requests.HTTPError")
     assert retry.no_retry_on == ("KeyError",)
+
+
+class Flaky(Exception):  # noqa: N818
+    """An exception of this module."""
+
+
+def test_names_of_exceptions_are_those_of_their_classes_in_the_manifest() -> None:
+    with collecting() as found:
+
+        @servo.asset(
+            retry=servo.Retry(retry_on=["requests.ConnectionError", "Flaky"], no_retry_on=[KeyError])
+        )
+        def flights() -> None:
+            pass
+
+    retry = only_asset(found)["retry"]
+    assert retry["retry_on"] == ["requests.exceptions.ConnectionError", f"{__name__}.Flaky"]
+    assert retry["no_retry_on"] == ["KeyError"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ConnectionEror", "there is no exception ConnectionEror: did you mean ConnectionError?"),
+        ("requests.ConectionError", "there is no exception requests.ConectionError"),
+        ("nowhere.Error", "nowhere.Error cannot be found, there is no module nowhere: install it"),
+        ("json.loads", "json.loads is no exception, but a function"),
+    ],
+)
+def test_names_of_no_exception_are_an_error_of_the_definition(name: str, message: str) -> None:
+    with collecting() as found:
+
+        @servo.asset(retry=servo.Retry(retry_on=[name]))
+        def flights() -> None:
+            pass
+
+    with pytest.raises(ExceptionGroup) as raised:
+        only_asset(found)
+    assert f"asset default.flights: retry=: {message}" in str(raised.value.exceptions[0])
 
 
 def test_a_policy_of_retries_is_written_in_full() -> None:
@@ -303,10 +354,9 @@ def test_a_secret_is_never_shown() -> None:
 
 def test_secrets_are_references() -> None:
     assert servo.SecretRef.file("/run/token") == servo.SecretRef("file", "/run/token")
-    assert (
-        repr(servo.SecretRef.gcp("projects/p/secrets/s"))
-        == "SecretRef(provider='gcp', path='projects/p/secrets/s')"
-    )
+    assert repr(servo.SecretRef.file("secrets/s")) == "SecretRef(provider='file', path='secrets/s')"
+    with pytest.raises(TypeError, match='takes "env" or "file"'):
+        servo.SecretRef("vault", "secret/data/flights")
 
 
 def test_an_asset_is_not_decorated_twice() -> None:

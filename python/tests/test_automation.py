@@ -55,6 +55,28 @@ def test_a_scheduled_function_stays_as_it_is() -> None:
     assert repr(found.schedules) == "[<schedule morning>]"
 
 
+def test_limits_of_a_schedule_are_written_unless_they_are_the_usual_ones() -> None:
+    with collecting() as found:
+        servo.schedule(
+            name="careful",
+            cron="0 2 * * *",
+            selection="raw.*",
+            config={"limit": 3},
+            priority=7,
+            catchup_window_minutes=60,
+            max_catchup_ticks=100,
+            if_running="queue",
+            timeout="2m",
+        )
+    (written,) = manifest_of(found)["schedules"]
+    kept = ("config", "priority", "catchup_window_minutes", "max_catchup_ticks", "if_running", "timeout_ms")
+    assert [written[name] for name in kept] == [{"limit": "3"}, 7, 60, 100, "queue", 120_000]
+    with pytest.raises(TypeError, match='takes "allow", "skip" or "queue"'):
+        servo.schedule(name="x", cron="0 2 * * *", if_running="wait")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no JSON"):
+        servo.schedule(name="x", cron="0 2 * * *", config={"a": object()})
+
+
 def test_a_schedule_has_one_function() -> None:
     with collecting():
         twice = servo.schedule(cron="0 6 * * *")
@@ -132,12 +154,12 @@ def test_sensors_are_sorted_by_name_and_say_whether_they_poll() -> None:
         (
             later(servo.resource, "db", 7),
             TypeError,
-            r"an instance of a class that is based on servo.Resource, not the",
+            r"a class that is based on servo.Resource, or one of these, not the",
         ),
         (
-            later(servo.resource, "db", servo.Resource),
+            later(servo.resource, "db", servo.Resource, scope="run"),
             TypeError,
-            r": make it an instance, as in resource\(name,",
+            r'scope=\) takes "runner" or "task"',
         ),
     ],
 )

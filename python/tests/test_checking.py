@@ -21,6 +21,7 @@ from servo.checking.running import run_checks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from servo.checks import Check
 
@@ -195,9 +196,34 @@ def test_every_row_that_a_query_gives_is_a_failure(value: object) -> None:
 
 def test_a_query_that_is_wrong_fails_with_what_duckdb_says() -> None:
     message, metadata = fails(servo.sql_check("wrong", "selec * from this"), ROWS)
-    assert metadata == {"error": "ParserException"}
+    assert metadata == {}
     assert message is not None
     assert "syntax error" in message
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('SECRET')",
+        "select * from read_csv('SECRET')",
+        "from 'SECRET'",
+        "select * from glob('SECRET')",
+        "copy this to 'COPY'",
+        "copy (select 1) to 'COPY'; select 1 where false",
+        "attach 'COPY' as other",
+        "set enable_external_access = true",
+        "select * from ROWS",
+        "create table kept as from this",
+        "",
+    ],
+)
+def test_a_query_reads_the_value_and_nothing_else(value: object, query: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("password\nhunter2\n")
+    query = query.replace("SECRET", str(tmp_path / "secret.csv")).replace("COPY", str(tmp_path / "copy"))
+    outcome = run(servo.sql_check("nosy", query) if query else servo.sql_check("nosy", "--"), value)
+    assert not outcome.passed
+    assert "hunter2" not in f"{outcome.message}{outcome.metadata}"
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.csv"]
 
 
 def test_a_column_that_is_not_there_fails_with_a_hint(value: object) -> None:
@@ -269,10 +295,8 @@ def test_functions_are_given_the_value_as_they_ask_for_it_and_the_context() -> N
         assert seen == [pl.DataFrame, "the context", 3]
     assert check_of(lambda: True, ROWS).passed
     outcome = check_of(lambda _flights, _weather: True, ROWS)
-    assert (
-        outcome.message
-        == "TypeError: a check is given the value and ctx, and there is nothing for its parameter _weather"
-    )
+    nothing = "a check is given the value, ctx and resources, and there is nothing for its parameter _weather"
+    assert outcome.message == f"TypeError: {nothing}"
 
 
 def test_what_a_function_raises_is_why_it_failed() -> None:
@@ -281,12 +305,13 @@ def test_what_a_function_raises_is_why_it_failed() -> None:
 
     outcome = check_of(mine, ROWS)
     assert (outcome.passed, outcome.message) == (False, "ValueError: the wings fell off")
-    assert outcome.metadata == {"error": "ValueError"}
+    assert (outcome.error, outcome.metadata) == ("ValueError", {})
 
     def leaves(_flights: object) -> bool:
         raise SystemExit
 
-    assert check_of(leaves, ROWS).message == "SystemExit"
+    left = check_of(leaves, ROWS)
+    assert (left.message, left.error) == ("SystemExit", "SystemExit")
 
 
 def test_a_function_that_cannot_be_found_has_failed() -> None:
@@ -296,6 +321,7 @@ def test_a_function_that_cannot_be_found_has_failed() -> None:
     functions: dict[str, Callable[..., object]] = {}
     (outcome,) = run_checks([check], ROWS, resolve=functions.__getitem__)
     assert outcome.message == "KeyError: 'flights:gone'"
+    assert outcome.error == "KeyError"
 
 
 def test_a_check_that_takes_too_long_has_failed_and_others_run() -> None:
@@ -352,6 +378,7 @@ def test_an_outcome_is_reported_with_metadata_as_texts_of_json() -> None:
         "severity": "error",
         "blocking": None,
         "message": "no",
+        "error": None,
         "metadata": {"at": '"2013-01-01 12:00:00+00:00"'},
         "duration_ms": 3,
     }

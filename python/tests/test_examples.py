@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = SOURCE.parent.parent
 FLIGHTS = ROOT / "examples" / "flights"
+NEWS = ROOT / "examples" / "news"
 TEMPLATE = ROOT / "crates" / "servo-cli" / "templates"
 
 
@@ -110,3 +111,10 @@ def test_only_the_name_is_filled_into_the_template(project: Path) -> None:
         "test_pipeline.py",
     }
     assert not [file.name for file in project.iterdir() if "{{" in file.read_text("utf-8")]
+
+
+def test_the_news_of_readers_have_a_dozen_assets_and_their_tests_pass() -> None:
+    found = scanned(NEWS)
+    assert len(found) == 12
+    assert "recommender/model" in found
+    assert "4 passed" in output_of_tests(NEWS)

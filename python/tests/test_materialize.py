@@ -6,6 +6,8 @@ import datetime as dt
 import logging
 from typing import Any
 
+import pandas as pd
+import polars as pl  # noqa: TC002 - annotations are read when assets are made
 import pytest
 
 import servo
@@ -290,3 +292,17 @@ def test_partitions_as_people_write_them(
 def test_partitions_that_are_none(given: object, partitions: servo.Partitions | None, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         read_partition(given, partitions)
+
+
+def test_a_table_is_given_as_the_library_that_a_parameter_asks_for() -> None:
+    with servo.collecting():
+
+        @servo.asset
+        def rows() -> pd.DataFrame:
+            return pd.DataFrame({"n": [1, 2]})
+
+        @servo.asset
+        def total(rows: pl.DataFrame) -> int:
+            return int(rows["n"].sum())
+
+    assert servo.materialize([rows, total]).value(total) == 3

@@ -8,6 +8,7 @@ import pytest
 
 import servo
 from declared import assets_of, only_asset
+from servo.manifest import ManifestContext
 from servo.registry import Registry, collecting
 
 if TYPE_CHECKING:
@@ -55,6 +56,21 @@ def test_a_parameter_receives_the_asset_in_deps_with_its_name() -> None:
         {"asset": "raw/flights", "mapping": {"kind": "last"}, "parameter": "flights", "type": "object"},
         {"asset": "raw/airlines", "parameter": "airlines", "type": "object"},
     ]
+
+
+def test_a_dependency_says_what_happens_if_it_is_blocked() -> None:
+    with collecting() as found:
+
+        @servo.asset(deps=[servo.dep("raw.weather", on_blocked="skip")])
+        def made(flights: Annotated[object, servo.dep("raw.flights", on_blocked="previous")]) -> None:
+            raise NotImplementedError(flights)
+
+    assert deps_of(found) == [
+        {"asset": "raw/weather"},
+        {"asset": "raw/flights", "on_blocked": "previous", "parameter": "flights", "type": "object"},
+    ]
+    with pytest.raises(TypeError, match='"skip" or "previous"'):
+        servo.dep("raw.flights", on_blocked="stop")  # type: ignore[arg-type]
 
 
 def test_deps_take_keys_assets_specs_and_all_outputs_of_a_function() -> None:
@@ -231,4 +247,24 @@ def made(a: int, b: list[int], c: int | None, d: Database, e: Odd, f: list["Late
         "object",
         "list['Late']",
         "typing.Optional[Late]",
+    ]
+
+
+def test_what_is_available_is_all_partitions_without_those_that_were_never_made() -> None:
+    with servo.collecting() as found:
+
+        @servo.asset(deps=[servo.dep("raw.days", mapping=servo.available())])
+        def total(days: list[int]) -> int:
+            return sum(days)
+
+    (asset,) = found.assets
+    entry: Any = asset.to_manifest(ManifestContext(str, lambda _function: ""))
+    assert entry["deps"] == [
+        {
+            "asset": "raw/days",
+            "parameter": "days",
+            "type": "list[int]",
+            "mapping": {"kind": "all"},
+            "available": True,
+        }
     ]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from servo.environment import Settings
 from servo.project import Project, ProjectError, plain_tables
 
 if TYPE_CHECKING:
@@ -33,7 +34,13 @@ def test_a_project_says_all_there_is_to_say(tmp_path: Path) -> None:
         '[project]\nname = "flights"\nmodules = ["flights", "more.raw"]\npath = ["code"]\n'
         'python = ".venv/bin/python"\nstorage = "s3://lake"\n[server]\nport = 1\n',
     )
-    assert project == Project(str(tmp_path), "flights", ("flights", "more.raw"), (str(tmp_path / "code"),))
+    assert project == Project(
+        str(tmp_path),
+        "flights",
+        ("flights", "more.raw"),
+        (str(tmp_path / "code"),),
+        Settings(str(tmp_path)),
+    )
     assert project.file == str(tmp_path / "servo.toml")
 
 

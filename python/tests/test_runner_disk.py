@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -64,55 +61,6 @@ def test_a_disk_that_is_full_for_user_code(tmp_path: Path) -> None:
     with started(tmp_path, text) as runner:
         for name in ("prints", "sinks", "copies"):
             assert error_of(runner.run(name))["code"] == "DISK_FULL", runner.frames[-1]
-
-
-def test_a_disk_that_is_full_while_small_values_are_committed(tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
-    lake.mkdir()
-    # A disk of its own, of a few pages, that only the runner sees.
-    enter = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    mount = f"mount -t tmpfs -o size=16k,nr_inodes=64 none {lake}"
-    can = shutil.which("unshare") and subprocess.run([*enter, mount], capture_output=True, check=False)  # noqa: S603
-    if not can or can.returncode != 0:
-        pytest.skip("this system lets nobody have a disk of their own: unshare --user --mount does not work")
-    text = """
-import os
-@servo.asset
-def small():
-    return 1
-@servo.multi_asset(outputs=[servo.AssetSpec("split.a"), servo.AssetSpec("split.b")])
-def split():
-    return 1, "x" * 60_000
-@servo.asset
-def left():
-    return sorted(os.path.join(at, file)[5:] for at, _, files in os.walk("lake") for file in files)
-"""
-    program = (
-        "import os, subprocess, sys; "
-        f"subprocess.run({mount.split()!r}, check=True); "
-        "os.execv(sys.executable, [sys.executable, '-m', 'servo.runner', *sys.argv[1:]])"
-    )
-    project = write(tmp_path, {"demo.py": f"import servo\n{text}"})
-    with Runner(project, "-c", program, within=enter[:-2]) as runner:
-        assert runner.load()["errors"] == []
-        finished = runner.run("split", assets=["split/a", "split/b"])
-        error = error_of(finished)
-        assert (error["code"], error["retriable"]) == ("DISK_FULL", True), error
-        assert "split.b cannot be stored: OSError: [Errno 28] No space left on device" in error["message"]
-        assert finished["outputs"] == []
-        # There is room again, also for what comes next.
-        assert runner.run("small")["outcome"] == "SUCCEEDED"
-        assert runner.run("left")["outcome"] == "SUCCEEDED"
-        # Only the runner can see it.
-        (output,) = runner.frames[-1]["outputs"]
-        leave = ["nsenter", "--user", "--mount", "--preserve-credentials"]
-        kept = [f"final/default.small/{file}" for file in ("_commit.json", "_metadata.json", "data.json")]
-        listed = subprocess.run(  # noqa: S603 - as above
-            [*leave, "--target", str(runner.process.pid), "cat", f"{output['uri']}/data.json"],
-            capture_output=True,
-            check=True,
-        )
-        assert listed.stdout == json.dumps(kept, separators=(",", ":")).encode()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ def test_an_exception_has_its_type_and_a_traceback_of_user_code(tmp_path: Path) 
         "code": "USER_CODE_EXCEPTION",
         "message": "invalid literal for int() with base 10: 'many'",
         "type": "ValueError",
+        "bases": ["Exception", "BaseException"],
         "traceback": "Traceback (most recent call last):\n"
         '  File "demo.py", line 7, in made\n'
         "    return parse('many')\n"
@@ -39,6 +40,17 @@ def test_an_exception_has_its_type_and_a_traceback_of_user_code(tmp_path: Path) 
         "           ^^^^^^^^^\n"
         "ValueError: invalid literal for int() with base 10: 'many'\n",
         "retriable": False,
+        "suggested_action": None,
+        "details": {},
+    }
+
+
+def test_notes_and_what_the_system_says_are_kept_as_details(tmp_path: Path) -> None:
+    body = "error = FileNotFoundError(2, 'gone', 'a.csv')\nerror.add_note('asked for by a')\nraise error"
+    assert raised(tmp_path, body)["details"] == {
+        "notes": ["asked for by a"],
+        "errno": 2,
+        "filename": "a.csv",
     }
 
 
@@ -102,7 +114,7 @@ def test_an_exception_has_its_type_and_a_traceback_of_user_code(tmp_path: Path) 
 def test_each_kind_of_error(tmp_path: Path, body: str, code: str, kind: str | None, message: str) -> None:
     error = raised(tmp_path, body)
     assert error["code"] == code
-    assert message in error["message"]
+    assert message in f"{error['message']}: {error['suggested_action']}"
     if kind is not None:
         assert error["type"] == kind
     assert error["retriable"] == (code in {"OUT_OF_MEMORY", "DISK_FULL"})
@@ -317,11 +329,18 @@ def test_an_input_of_another_kind(tmp_path: Path) -> None:
     assert needing(tmp_path, piece(tmp_path, b"[1]"), kind="set")["code"] == "SCHEMA_VIOLATION"
 
 
-@pytest.mark.parametrize(("value", "place"), [("1", "final"), ("'x' * 2_000_000", "staging")])
-def test_an_output_that_cannot_be_written(tmp_path: Path, value: str, place: str) -> None:
+def test_an_output_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    places = {"default/made": {place: str(tmp_path / "file" / place)}}
-    with started(tmp_path, f"@servo.asset\ndef made():\n    return {value}\n") as runner:
+    places = {"default/made": {"staging": str(tmp_path / "file/staging")}}
+    with started(tmp_path, "@servo.asset\ndef made():\n    return 'x' * 2_000_000\n") as runner:
         error = error_of(runner.run("made", options=places))
         assert (error["code"], error["retriable"]) == ("INTERNAL_ERROR", True)
         assert "default.made cannot be stored" in error["message"]
+
+
+def test_an_error_tells_what_else_it_is(tmp_path: Path) -> None:
+    text = "@servo.asset\ndef refused():\n    raise ConnectionRefusedError('no')\n"
+    with started(tmp_path, text) as runner:
+        error = error_of(runner.run("refused"))
+    assert error["type"] == "ConnectionRefusedError"
+    assert error["bases"] == ["ConnectionError", "OSError", "Exception", "BaseException"]

@@ -51,7 +51,7 @@ def test_a_resource_stores_and_loads(tmp_path: Path) -> None:
         (output,) = finished["outputs"]
         assert (output["format"], output["uri"], output["row_count"]) == ("io", "shelf/M-default.flights", 2)
         assert output["metadata"] == {"shelf": '"left"', "key": '"***"', "said": "1"}
-        assert "hunter2" not in (tmp_path / "lake/final/default.flights/_metadata.json").read_text()
+        assert "hunter2" not in (tmp_path / "lake/final/default.flights/_commit.json").read_text()
         entry = {
             "parameter": "flights",
             "asset": "default/flights",

@@ -95,24 +95,6 @@ def test_the_same_attempt_may_run_again(tmp_path: Path) -> None:
         assert only_output(runner.run("flights")) == only_output(runner.run("flights"))
 
 
-def test_an_attempt_that_was_here_before_reports_what_it_committed_then(tmp_path: Path) -> None:
-    text = """
-made = 0
-@servo.asset
-def counts():
-    global made
-    made += 1
-    return [made] * made
-"""
-    with started(tmp_path, text) as runner:
-        first, second = only_output(runner.run("counts")), only_output(runner.run("counts"))
-        assert first == second
-        assert stored(tmp_path, "default.counts") == [1]
-        error = runner.run("counts", attempt=2)["error"]
-        assert error["code"] == "INTERNAL_ERROR"
-        assert "is committed already" in error["message"]
-
-
 def test_parameters_receive_data_by_annotation(tmp_path: Path) -> None:
     text = """from __future__ import annotations
 import servo
@@ -503,3 +485,14 @@ def test_resources_that_are_not_there(tmp_path: Path, function: str, code: str, 
         error = runner.run(function)["error"]
         assert error["code"] == code
         assert message in error["message"]
+
+
+def test_partitions_that_were_left_out_are_told(tmp_path: Path) -> None:
+    text = "@servo.asset\ndef total(days: list[int]) -> int:\n    return sum(days)\n"
+    with started(tmp_path, text) as runner:
+        entry = {"parameter": "days", "asset": "raw/days", "single": False, "missing": 2}
+        finished = runner.run("total", inputs=[{**entry, "pieces": [piece(tmp_path, [1, 2], "days")]}])
+        assert finished["outcome"] == "SUCCEEDED", finished
+        (log,) = runner.of_type("log")
+        assert log["level"] == "warning"
+        assert log["message"].startswith("2 of 3 partitions of raw.days were never made")

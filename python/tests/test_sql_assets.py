@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 
 import servo
+from committing import commit
 from declared import assets_of, only_asset
 from scanning import scan, write
 from servo.errors import DeclarationError
 from servo.registry import collecting
 from servo.sql.template import Template, TemplateError, read
-from servo.storage import Piece, commit, load, staged, store
+from servo.storage import Piece, load, staged, store
 from servo.storage.errors import IncompatiblePartitions, MissingInput, MissingLibrary
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def test_the_manifest_has_a_query_as_any_other_asset() -> None:
         "tags": {"team": "ops"},
         "config": {
             "fields": [
-                {"name": "least", "type": "int", "required": False, "default": "15"},
+                {"name": "least", "type": "float", "required": False, "default": "15"},
                 {"name": "n", "type": "object", "required": True},
             ]
         },

@@ -388,7 +388,7 @@ def test_a_warning_does_not_disturb_the_result(lake: Lake) -> None:
     done = lake.servo_sql("--csv", "select n from raw.many")
     assert done.stdout == "n\n2\n"
     assert done.stderr == (
-        "warning: 1 of 2 partitions of raw.many are left out, of which there is no data.parquet: n=1\n"
+        "warning: 1 of 2 partitions of raw.many are left out, of which there is no data.parquet: 1\n"
     )
 
 

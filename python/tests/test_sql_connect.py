@@ -32,7 +32,7 @@ def test_tables_and_assets_are_views(lake: Lake) -> None:
     assert isinstance(connection, duckdb.DuckDBPyConnection)
     assert connection.sql("select run_id, state from runs").fetchall() == [("a", "FAILED")]
     assert connection.sql("select n from raw.flights").fetchall() == [(1,)]
-    assert connection.sql('select * from "default".rows').fetchall() == [("n=1", 1)]
+    assert connection.sql('select * from "default".rows').fetchall() == [("1", 1)]
     connection.execute("create table mine as from raw.flights")
 
 

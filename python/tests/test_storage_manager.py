@@ -22,7 +22,6 @@ class Warehouse(servo.Resource):
         """Keep a value in a file of its own kind."""
         from pathlib import Path  # noqa: PLC0415 - as above
 
-        Path(ctx.directory).mkdir(parents=True)
         (Path(ctx.directory) / "rows.csv").write_text("\n".join(value))
         return servo.Materialization(row_count=len(value), metadata={"table": ctx.asset})
 

@@ -10,10 +10,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from committing import commit
 from crashing import Steps, crashes
 from s3 import BUCKET, S3, s3_server
-from servo.storage import Piece, buckets, commit, committed, discard, load, quarantine, store
-from servo.storage.errors import CommitConflict, NothingStaged, UnreadableInput
+from servo.storage import Piece, buckets, committed, discard, handed_over, load, store
+from servo.storage.errors import UnreadableInput
 from servo.storage.locations import locate
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 STAGING = f"s3://{BUCKET}/staging/run/attempt=1"
 FINAL = f"s3://{BUCKET}/materializations/01J8"
 RECORD = {"materialization_id": "01J8"}
-KEYS = [f"materializations/01J8/{name}" for name in ("_commit.json", "_metadata.json", "data.json")]
+KEYS = [f"materializations/01J8/{name}" for name in ("_commit.json", "data.json")]
 
 
 @pytest.fixture(scope="module")
@@ -69,44 +70,22 @@ def test_bytes_and_files_are_written_and_read(s3: S3, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep", [0, 100])
-def test_an_output_is_committed_once_and_nothing_is_left_in_staging(s3: S3, keep: int) -> None:
+def test_an_output_is_where_it_belongs_and_nothing_is_left_in_staging(s3: S3, keep: int) -> None:
     stored = store([1], STAGING, keep=keep)
+    assert committed(FINAL) is None
     commit(stored, STAGING, FINAL, RECORD)
-    assert s3.keys() == KEYS
-    commit(stored, STAGING, FINAL, RECORD)
-    again = commit(store([2], STAGING, keep=keep), STAGING, FINAL, RECORD)
-    assert again.content_hash == stored.content_hash
     assert s3.keys() == KEYS
     assert (committed(FINAL), value()) == ({**stored.to_json(), **RECORD, "files": ["data.json"]}, [1])
 
 
-def test_a_commit_of_somebody_else_is_an_error_and_stays(s3: S3) -> None:
-    commit(store([1], STAGING), STAGING, FINAL, RECORD)
-    other = store([2], STAGING)
-    with pytest.raises(CommitConflict):
-        commit(other, STAGING, FINAL, {**RECORD, "attempt": 2})
-    assert value() == [1]
-    assert s3.keys("staging/")
-
-
-def test_there_must_be_something_to_commit(s3: S3) -> None:
-    assert committed(FINAL) is None
+def test_there_must_be_something_to_hand_over(s3: S3) -> None:
     stored = store([1], STAGING)
-    discard(STAGING)
-    with pytest.raises(NothingStaged):
-        commit(stored, STAGING, FINAL, RECORD)
-    assert s3.keys() == []
-
-
-def test_quarantine_and_discard(s3: S3) -> None:
-    stored = store([1], STAGING)
-    for _ in range(2):
-        quarantine(stored, STAGING, f"s3://{BUCKET}/quarantine/run", {"checks": ["unique"]})
-    assert s3.keys() == [f"quarantine/run/{name}" for name in ("_metadata.json", "_reason.json", "data.json")]
-    store([1], STAGING)
     for _ in range(2):
         discard(STAGING)
         assert s3.keys("staging/") == []
+    with pytest.raises(FileNotFoundError):
+        handed_over(stored, STAGING, FINAL)
+    assert s3.keys() == []
 
 
 class Stepped:
@@ -121,23 +100,22 @@ class Stepped:
         return self._steps.step(name, getattr(self._files, name))
 
 
-@pytest.mark.parametrize("keep", [0, 100])
-def test_a_commit_that_crashed_anywhere_can_be_tried_again(
-    s3: S3, monkeypatch: pytest.MonkeyPatch, keep: int
+def test_a_move_that_crashed_anywhere_leaves_no_marker_and_can_be_made_anew(
+    s3: S3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect = buckets._file_system  # noqa: SLF001 - to stand before it
-    stored = store([1], STAGING, keep=keep)
+    stored = store([1], STAGING)
 
     def run(steps: Steps) -> None:
         s3.clear()
-        store([1], STAGING, keep=keep)
+        store([1], STAGING)
         with monkeypatch.context() as patch:
             patch.setattr(buckets, "_file_system", lambda *key: Stepped(connect(*key), steps))
-            commit(stored, STAGING, FINAL, RECORD)
+            handed_over(stored, STAGING, FINAL)
 
     for steps in crashes(run):
-        if committed(FINAL) is not None:
-            assert value() == [1], steps.names
+        assert committed(FINAL) is None, steps.names
+        store([1], STAGING)
         commit(stored, STAGING, FINAL, RECORD)
         assert (s3.keys(), value()) == (KEYS, [1]), steps.names
 

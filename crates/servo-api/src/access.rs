@@ -28,6 +28,14 @@ pub enum Permission {
     RunsRetry,
     QuarantineRead,
     QuarantineReview,
+    SettingsRead,
+    SettingsChange,
+    AdmissionRead,
+    AdmissionChange,
+    AuditRead,
+    AutomationRead,
+    AutomationOperate,
+    AutomationChange,
 }
 
 /// The access that a route requires.
@@ -56,6 +64,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/runs/{run_id}/events", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/runs/{run_id}/cancel", Access::Needs(Permission::RunsCancel)),
     (Method::POST, "/api/v1/runs/{run_id}/retry", Access::Needs(Permission::RunsRetry)),
+    (Method::GET, "/api/v1/conflicts", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
     (
@@ -71,6 +80,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
@@ -85,6 +95,47 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
+    (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
+    (Method::GET, "/api/v1/admission", Access::Needs(Permission::AdmissionRead)),
+    (Method::POST, "/api/v1/pauses", Access::Needs(Permission::AdmissionChange)),
+    (Method::POST, "/api/v1/pauses/resume", Access::Needs(Permission::AdmissionChange)),
+    (Method::GET, "/api/v1/runs/{run_id}/why", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/audit", Access::Needs(Permission::AuditRead)),
+    (Method::GET, "/api/v1/orchestration/schedules", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/schedules", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/orchestration/schedules/{schedule}", Access::Needs(Permission::AutomationRead)),
+    (Method::PUT, "/api/v1/orchestration/schedules/{schedule}", Access::Needs(Permission::AutomationChange)),
+    (
+        Method::DELETE,
+        "/api/v1/orchestration/schedules/{schedule}",
+        Access::Needs(Permission::AutomationChange),
+    ),
+    (
+        Method::GET,
+        "/api/v1/orchestration/schedules/{schedule}/ticks",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/orchestration/schedules/{schedule}/preview",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/schedules/{schedule}/trigger",
+        Access::Needs(Permission::RunsTrigger),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/schedules/{schedule}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/schedules/{schedule}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
@@ -154,7 +205,7 @@ pub(crate) async fn authorize(
             }
         },
         Access::WorkerKey => {
-            app.check_worker(request.headers(), peer)?;
+            app.check_worker(request.headers())?;
             worker()
         }
         Access::TaskToken => {
@@ -185,7 +236,7 @@ impl App {
         }
     }
 
-    fn check_worker(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<(), Problem> {
+    fn check_worker(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
         match &self.api.worker_key {
             Some(key) => match bearer(headers) {
@@ -193,10 +244,7 @@ impl App {
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
-            None if peer.is_some_and(Peer::is_here) => Ok(()),
-            None => {
-                denied("this server has no worker key; it gives tasks to workers of its own machine only")
-            }
+            None => denied("this server has no worker key, so it gives tasks to nobody"),
         }
     }
 }

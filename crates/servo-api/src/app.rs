@@ -8,8 +8,6 @@ use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
-use crate::idempotency::ResponseCache;
-
 const LEASE: Duration = Duration::from_secs(30);
 
 /// The components that the server exposes: one workspace.
@@ -59,8 +57,6 @@ impl std::fmt::Debug for Api {
 /// State shared by all requests.
 pub(crate) struct App {
     pub(crate) api: Api,
-    /// Cached responses of idempotent requests.
-    pub(crate) answers: ResponseCache,
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
@@ -70,12 +66,7 @@ pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(api: Api) -> Shared {
-        Arc::new(Self {
-            api,
-            answers: ResponseCache::default(),
-            leases: Leases::default(),
-            closing: watch::Sender::new(false),
-        })
+        Arc::new(Self { api, leases: Leases::default(), closing: watch::Sender::new(false) })
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {

@@ -18,11 +18,15 @@
 //! # }
 //! ```
 
+mod admission;
+mod audit;
 mod error;
 mod lists;
 mod logs;
 mod partitions;
 mod runs;
+mod schedules;
+mod settings;
 mod sse;
 mod streams;
 mod worker;
@@ -42,7 +46,7 @@ use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use reqwest::{RequestBuilder, Response, Url};
+use reqwest::{Method, RequestBuilder, Response, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::Backoff;
@@ -71,6 +75,7 @@ pub struct Client {
     routes: Option<Router>,
     access_token: Option<Arc<str>>,
     worker_key: Option<Arc<str>>,
+    tokens: Arc<worker::RenewedTokens>,
     patience: Duration,
 }
 
@@ -104,7 +109,8 @@ impl Client {
         let http = http.build().map_err(|error| address(error.to_string()))?;
         let server = base.as_str().trim_end_matches("/api/v1").trim_end_matches('/').into();
         let patience = Duration::from_secs(2);
-        Ok(Self { http, base, server, routes: None, access_token: None, worker_key: None, patience })
+        let (access_token, worker_key, tokens) = (None, None, Arc::default());
+        Ok(Self { http, base, server, routes: None, access_token, worker_key, tokens, patience })
     }
 
     /// Asks an interface in this process, by the same routes and with the same answers as over a network.
@@ -167,10 +173,28 @@ impl Client {
         segments: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
+        self.change_by(Method::POST, segments, body).await
+    }
+
+    /// Sends a deletion, as a change is sent.
+    async fn delete<T: DeserializeOwned>(
+        &self,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.change_by(Method::DELETE, segments, body).await
+    }
+
+    async fn change_by<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let (key, body) = (new_key()?, self.encode(body)?);
         let url = self.url(segments);
         let request = || {
-            let request = self.authorized(json(self.http.post(url.clone()), &body));
+            let request = self.authorized(json(self.http.request(method.clone(), url.clone()), &body));
             request.header(IDEMPOTENCY_KEY, key.clone())
         };
         let response = self.send(request).await?;

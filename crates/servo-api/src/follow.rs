@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, stream};
-use servo_core::{EventId, RunId};
+use servo_core::{Backoff, EventId, RunId};
 use servo_engine::rows::{RunRow, TaskRow};
-use servo_engine::{Event, EventData, RunState, State};
+use servo_engine::{Event, RunState, State};
 use servo_runtime::{Error, RunDetail};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -20,8 +20,9 @@ use crate::views::{Run, RunEnd, Task};
 const AT_ONCE: usize = 500;
 /// Shortest interval between updates.
 const PACE: Duration = Duration::from_millis(50);
-/// How long to wait for a workspace that is loading its state.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Delays while a workspace loads its state.
+const INITIAL_DELAY: Duration = Duration::from_millis(100);
+const MAX_DELAY: Duration = Duration::from_secs(2);
 
 /// A position in the order of the stream: by version, then the run before its tasks.
 type StreamPosition = (EventId, u32);
@@ -51,12 +52,15 @@ pub(crate) struct RunFollower {
     /// Whether an event arrived since the last read.
     stale: bool,
     ended: bool,
+    backoff: Backoff,
 }
 
 impl RunFollower {
     pub(crate) fn new(app: Shared, run: RunId, seen: EventId) -> Self {
         let events = app.workspace().subscribe();
-        Self { app, run, events, told: (seen, u32::MAX), last: None, stale: true, ended: false }
+        let told = (seen, u32::MAX);
+        let backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, getrandom::u64().unwrap_or_default());
+        Self { app, run, events, told, last: None, stale: true, ended: false, backoff }
     }
 
     pub(crate) fn stream(self) -> impl Stream<Item = String> + Send {
@@ -102,11 +106,12 @@ impl RunFollower {
                 Ok(None) | Err(Error::Stopped) => return None,
                 Err(error) => {
                     tracing::debug!(%error, "api.follow will look again");
-                    tokio::time::sleep(PATIENCE).await;
+                    tokio::time::sleep(self.backoff.next_delay()).await;
                     self.stale = true;
                     continue;
                 }
             };
+            self.backoff.reset();
             let text = self.render(newer);
             if !text.is_empty() {
                 return Some(text);
@@ -168,7 +173,7 @@ impl RunFollower {
 
     /// Whether a batch may concern the run. An empty batch means that the state was reloaded, and concerns every run.
     fn concerns(&self, batch: &[Event]) -> bool {
-        batch.is_empty() || batch.iter().any(|event| run_of(&event.data) == Some(self.run))
+        batch.is_empty() || batch.iter().any(|event| event.correlation() == Some(self.run))
     }
 
     async fn newer(&self) -> Result<Option<Newer>, Error> {
@@ -212,29 +217,4 @@ fn old(detail: RunDetail, told: StreamPosition) -> Newer {
     let is_last = |at: usize| versions.get(at + 1) != Some(&versions[at]);
     let rows = rows.into_iter().enumerate().map(|(at, (place, row))| (place, is_last(at), row)).collect();
     Newer { rows, more: false, state }
-}
-
-/// The run that an event is about.
-pub(crate) fn run_of(event: &EventData) -> Option<RunId> {
-    match event {
-        EventData::RunRequested(event) => Some(event.run_id),
-        EventData::PlanCreated(event) => Some(event.run_id),
-        EventData::RunTriggered(event) => Some(event.run_id),
-        EventData::RunCancelRequested(event) => Some(event.run_id),
-        EventData::DispatchRequested(event) => Some(event.run_id),
-        EventData::DispatchEnqueued(event) => Some(event.run_id),
-        EventData::TimerRequested(event) => Some(event.run_id),
-        EventData::TimerEnqueued(event) => Some(event.run_id),
-        EventData::TimerFired(event) => Some(event.run_id),
-        EventData::TaskStarted(event) => Some(event.run_id),
-        EventData::TaskHeartbeat(event) => Some(event.run_id),
-        EventData::TaskFinished(event) => Some(event.run_id),
-        EventData::AssetsDeployed(_)
-        | EventData::DynamicPartitionsChanged(_)
-        | EventData::MaterializationApproved(_)
-        | EventData::MaterializationRejected(_)
-        | EventData::MaterializationReleased(_)
-        | EventData::ClockStepped(_)
-        | EventData::Unknown(_) => None,
-    }
 }

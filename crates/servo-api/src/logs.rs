@@ -156,27 +156,10 @@ impl LogFollower {
 
 /// Whether an event may end an attempt.
 fn ends(event: &Event, name: &LogName) -> bool {
-    match &event.data {
-        EventData::TaskFinished(event) => event.run_id == name.run_id && event.task_key == name.task_key,
-        EventData::TimerFired(event) => {
-            event.run_id == name.run_id && event.task_key.as_ref().is_none_or(|key| *key == name.task_key)
-        }
-        EventData::RunCancelRequested(event) => event.run_id == name.run_id,
-        EventData::RunRequested(_)
-        | EventData::PlanCreated(_)
-        | EventData::RunTriggered(_)
-        | EventData::DispatchRequested(_)
-        | EventData::DispatchEnqueued(_)
-        | EventData::TimerRequested(_)
-        | EventData::TimerEnqueued(_)
-        | EventData::TaskStarted(_)
-        | EventData::TaskHeartbeat(_)
-        | EventData::AssetsDeployed(_)
-        | EventData::DynamicPartitionsChanged(_)
-        | EventData::MaterializationApproved(_)
-        | EventData::MaterializationRejected(_)
-        | EventData::MaterializationReleased(_)
-        | EventData::ClockStepped(_)
-        | EventData::Unknown(_) => false,
-    }
+    let data = &event.data;
+    let may_end = matches!(
+        data,
+        EventData::TaskFinished(_) | EventData::TimerFired(_) | EventData::RunCancelRequested(_)
+    );
+    may_end && data.run_id() == Some(name.run_id) && data.task_key().is_none_or(|key| *key == name.task_key)
 }

@@ -70,10 +70,14 @@ codes! {
     UnknownAsset = "unknown_asset", NOT_FOUND, "Unknown asset";
     /// No asset has dynamic partitions of that name.
     UnknownPartitions = "unknown_partitions", NOT_FOUND, "Unknown dynamic partitions";
+    /// The asset, or its partition, was never materialized.
+    NeverMaterialized = "never_materialized", NOT_FOUND, "Never materialized";
     /// No deployment exists yet.
     NothingDeployed = "nothing_deployed", NOT_FOUND, "Nothing deployed";
     /// The materialization is not in quarantine.
     NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
+    /// There is no such schedule.
+    UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -100,6 +104,14 @@ codes! {
     ReviewFailed = "review_failed", CONFLICT, "Review failed";
     /// The workspace changes faster than the request can be planned.
     StalePlan = "stale_plan", CONFLICT, "Plan out of date";
+    /// The name is taken.
+    NameTaken = "name_taken", CONFLICT, "Name taken";
+    /// Code declares it: change it there and deploy.
+    DefinedByCode = "defined_by_code", CONFLICT, "Defined by code";
+    /// Somebody has changed it since.
+    VersionConflict = "version_conflict", CONFLICT, "Version conflict";
+    /// The schedule has nothing to request by itself.
+    NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// The body exceeds the limit.

@@ -51,6 +51,7 @@ fn unavailable(error: &Error) -> Problem {
             | Error::ReadOnly
             | Error::Batch { .. }
             | Error::LogBehind { .. }
+            | Error::NewerLog { .. }
             | Error::Restore(_)
             | Error::NotLeader { .. } => {
                 "the stores of the workspace do not answer as they should; ask again"
@@ -71,7 +72,8 @@ impl From<Refusal> for Problem {
             Refusal::UnknownRun { .. } => Code::UnknownRun,
             Refusal::UnknownTask { .. } => Code::UnknownTask,
             Refusal::RunKeyConflict { .. } => Code::RunKeyConflict,
-            Refusal::StalePlan(_) => Code::StalePlan,
+            Refusal::RequestIdReused { .. } => Code::IdempotencyConflict,
+            Refusal::StalePlan(_) | Refusal::StaleRunKey { .. } => Code::StalePlan,
             Refusal::RunEnded { .. } => Code::RunEnded,
             Refusal::ForceTooSoon { .. } => Code::ForceTooSoon,
             Refusal::StaleAttempt { .. } => Code::StaleAttempt,
@@ -79,9 +81,18 @@ impl From<Refusal> for Problem {
             Refusal::Cancelled { .. } => Code::TaskCancelled,
             Refusal::AttemptEnded { .. } => Code::AttemptEnded,
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
+            Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
+            Refusal::NameTaken { .. } => Code::NameTaken,
+            Refusal::DefinedByCode { .. } => Code::DefinedByCode,
+            Refusal::StateVersion { .. } => Code::VersionConflict,
+            Refusal::NothingToTrigger { .. } => Code::NothingToTrigger,
+            Refusal::CannotTrigger { .. } => Code::Unplannable,
+            Refusal::BadDefinition { .. } => Code::InvalidDefinitions,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
+            | Refusal::BadSetting(_)
+            | Refusal::LongReason { .. }
             | Refusal::TooManyPartitionChanges { .. } => Code::InvalidRequest,
             Refusal::TooManyPartitions { count, limit, .. } => {
                 return quota("max_dynamic_partitions", u64::from(*limit), *count as u64);

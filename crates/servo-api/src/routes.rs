@@ -1,14 +1,20 @@
 //! The router, and the layers around all routes.
 
+mod admission;
 mod assets;
+mod audit;
+mod conflicts;
 mod deployments;
 mod events;
 mod health;
+mod lineage;
 mod logs;
 mod partitions;
 mod plans;
 mod quarantine;
 mod runs;
+mod schedules;
+mod settings;
 mod tables;
 mod tasks;
 mod workers;
@@ -72,6 +78,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show))
@@ -80,13 +87,27 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(settings::list, settings::change))
+        .routes(routes!(admission::show))
+        .routes(routes!(admission::pause))
+        .routes(routes!(admission::resume))
+        .routes(routes!(admission::why_run))
+        .routes(routes!(schedules::list, schedules::create))
+        .routes(routes!(schedules::show, schedules::redefine, schedules::delete))
+        .routes(routes!(schedules::ticks))
+        .routes(routes!(schedules::preview))
+        .routes(routes!(schedules::trigger))
+        .routes(routes!(schedules::pause))
+        .routes(routes!(schedules::resume))
         .routes(routes!(tables::show))
+        .routes(routes!(audit::list))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))

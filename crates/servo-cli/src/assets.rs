@@ -1,4 +1,4 @@
-//! `servo asset list|show|graph`: what the project declares.
+//! `servo asset list|show|lineage|graph`: what the project declares.
 
 use servo_api::Page;
 use servo_api::client::{Client, ListOptions, all_pages};
@@ -10,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::{describe, graph};
+use crate::{describe, graph, lineage};
 
 /// Inspect assets.
 #[derive(clap::Subcommand)]
@@ -31,6 +31,11 @@ pub(crate) enum Command {
         #[arg(value_parser = AssetKey::parse)]
         asset: AssetKey,
     },
+    /// Show what was read to make data, and what was made of it: by execution, not by declaration.
+    #[command(
+        after_help = "Examples:\n  servo asset lineage analytics.weekly\n  servo asset lineage raw.flights -p 2013-01-15 --down --depth 2"
+    )]
+    Lineage(lineage::Options),
     /// Show dependencies between assets as a tree from the sources.
     #[command(
         after_help = "Examples:\n  servo asset graph\n  servo asset graph '+analytics.weekly' --dot | dot -Tsvg > graph.svg"
@@ -46,7 +51,11 @@ pub(crate) enum Command {
 }
 
 pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
+    if let Command::Lineage(options) = command {
+        return lineage::run(location, options, format).await;
+    }
     through(location, Need::ReadProject, async |client| match command {
+        Command::Lineage(_) => Ok(()),
         Command::List { selection } => list(selected(client, selection).await?, format),
         Command::Show { asset } => show(&client.asset(asset).await?, format),
         Command::Graph { selection, dot } => {
@@ -150,13 +159,29 @@ fn facts(detail: &AssetDetail, def: &AssetDef) -> Vec<(&'static str, String)> {
         format!("{} attempts, first after {}", retry.max_attempts, retry.initial_delay_ms)
     };
     fact("retry", def.retry.as_ref().map(retry));
-    fact("timeout", def.timeout_ms.map(|timeout| timeout.to_string()));
+    let timeout = |timeout: servo_core::Millis| match def.timeout_ms {
+        Some(_) => timeout.to_string(),
+        None => format!("{timeout} (setting execution_timeout)"),
+    };
+    fact("timeout", detail.timeout_ms.map(timeout));
     fact("fresh within", def.freshness.as_ref().map(|freshness| freshness.max_lag_ms.to_string()));
     fact("queue", def.queue.clone());
+    fact("pool", def.pool.clone());
     fact("resources", Some(def.resources.join(", ")));
     let secrets = def.secrets.iter().map(|secret| format!("{} ({})", secret.name, secret.provider));
     fact("secrets", Some(secrets.collect::<Vec<_>>().join(", ")));
     let fields = def.config.iter().flat_map(|config| &config.fields).map(|field| field.name.clone());
     fact("config", Some(fields.collect::<Vec<_>>().join(", ")));
+    if let Some(health) = &detail.health {
+        fact("succeeded", health.last_success_at.map(|at| format!("last at {at}")));
+        let since = match health.consecutive_failures {
+            0 => String::new(),
+            1 => ", and has not succeeded since".to_owned(),
+            failures => format!(", {failures} times since it last succeeded"),
+        };
+        fact("failed", health.last_failure_at.map(|at| format!("last at {at}{since}")));
+        let outcome = if health.last_check_passed == Some(true) { "passed" } else { "not all passed" };
+        fact("checked", health.last_check_at.map(|at| format!("last at {at}: {outcome}")));
+    }
     facts
 }

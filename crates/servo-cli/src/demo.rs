@@ -10,12 +10,13 @@ use servo_engine::{
     ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, Settings, TaskError, TaskOptions, TaskRequest,
     TriggerRun,
 };
-use servo_queue::{Envelope, Keyring, LocalQueue};
+use servo_queue::{Envelope, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
 use servo_worker::{Executor, TaskFunction};
 use tokio::sync::watch;
 
 use crate::exit::Exit;
+use crate::keys_file::KeysFile;
 use crate::location::Location;
 use crate::output::Format;
 use crate::owner::{self, Kind};
@@ -69,7 +70,7 @@ fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let plan = plan(location, options.width)?;
     let secret = location.secret()?;
-    let keys = Keyring::new("local", &secret);
+    let keys = KeysFile::open(location)?.ring()?;
     let queue = LocalQueue::new(1_024);
     let (stores, ownership) = owner::own(location, Kind::Command).await?;
     let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
@@ -95,6 +96,6 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let ended = follow::whole(&client, run).await?;
     drop((slots, ownership));
     workspace.shutdown().await?;
-    runs::show(&ended, format)?;
-    Ok(Exit::of_run(ended.run.state))
+    runs::show::print(&ended, false, format)?;
+    Ok(Exit::of_run(&ended.run, false))
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use servo_core::Millis;
-use servo_worker::project::Project;
+use servo_engine::Schedule;
+use servo_worker::project::{Project, ScanError, StartError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
+use crate::keys_file::{self, KeysFile};
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::owner::{self, Kind};
@@ -22,8 +24,13 @@ use changes::Changes;
 
 /// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
+/// After how long an interpreter is started again that died while it imported the project.
+const START_AGAIN: Duration = Duration::from_secs(2);
 /// How long tasks may continue after Ctrl-C before they are interrupted.
 const DRAIN: Duration = Duration::from_secs(2);
+
+/// Schedules whose next tick is shown at the start.
+const SHOWN_SCHEDULES: usize = 5;
 
 /// How to serve.
 #[derive(clap::Args)]
@@ -34,8 +41,9 @@ pub(crate) struct Options {
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
-    /// Key that workers on other machines must show; without one, only those of this machine are given tasks.
-    #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY")]
+    /// Key that workers on other machines must show; without one, only those that can read the directory of state are
+    /// given tasks.
+    #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_worker_key)]
     worker_key: Option<String>,
     /// Seconds that a worker of another process may be silent before its tasks are given to others.
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=86_400))]
@@ -57,7 +65,9 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let mut terminated = signal(SignalKind::terminate())?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let mut api = session.api();
-    api.worker_key = options.worker_key.as_deref().map(Into::into);
+    let local_key = KeysFile::open(location)?;
+    api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
+    let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
     api.lease = Duration::from_secs(options.worker_timeout) / 3;
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
@@ -73,8 +83,14 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let _ended = stop.send(());
     server.await??;
     event_printer.abort();
+    key_watch.abort();
     session.close_after(DRAIN).await?;
     Ok(Exit::Done)
+}
+
+/// A key that is not empty: anybody could show that.
+pub(crate) fn parse_worker_key(key: &str) -> Result<String, String> {
+    if key.is_empty() { Err("is empty".to_owned()) } else { Ok(key.to_owned()) }
 }
 
 async fn listen(port: Option<u16>) -> anyhow::Result<TcpListener> {
@@ -119,10 +135,17 @@ async fn keep_up(
             // All of them before it is said: whoever saves something broken now goes on with these.
             session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
         }
+        let has_died = deployed.as_ref().is_err_and(|error| {
+            matches!(
+                error.downcast_ref(),
+                Some(ScanError::Start(StartError::Crashed(_) | StartError::Spawn { .. }))
+            )
+        });
         match deployed {
             Ok((count, _)) if is_first => {
                 let (assets, places) = (plural(count, "asset"), plural(slots, "slot"));
                 eprintln!("{assets}, {places}; the code is reloaded when you save");
+                show_next_ticks(session).await?;
             }
             Ok((_, true)) => eprintln!("{} reloaded: definitions have changed", paint.with(Style::Good, "↻")),
             Ok((_, false)) => eprintln!("{} reloaded", paint.with(Style::Good, "↻")),
@@ -132,8 +155,29 @@ async fn keep_up(
             }
         }
         is_first = false;
-        changes.next().await?;
+        tokio::select! {
+            changed = changes.next() => changed?,
+            () = tokio::time::sleep(START_AGAIN), if has_died => {}
+        }
     }
+}
+
+/// Schedules and when they tick next, the first few.
+async fn show_next_ticks(session: &Session) -> anyhow::Result<()> {
+    let next = session.workspace.read(|state| {
+        let next = |schedule: &Schedule| Some((schedule.next_tick_at?, schedule.name.clone()));
+        let mut next: Vec<_> = state.schedules().filter(|it| !it.paused).filter_map(next).collect();
+        next.sort();
+        next
+    });
+    let next = next.await?;
+    for (at, name) in next.iter().take(SHOWN_SCHEDULES) {
+        eprintln!("{name} ticks next at {at}");
+    }
+    if let more @ 1.. = next.len().saturating_sub(SHOWN_SCHEDULES) {
+        eprintln!("and {more} more: servo schedule list");
+    }
+    Ok(())
 }
 
 fn plural(count: usize, what: &str) -> String {

@@ -7,7 +7,6 @@ use servo_api::views::{CancelBody, LogLine, RunWithTasks, Task};
 use servo_core::{AssetKey, Clock, RunId};
 use servo_runtime::SystemClock;
 
-use crate::exit::Exit;
 use crate::interrupts::Interrupts;
 use crate::live::{Live, Shape};
 use crate::output::{self, Format};
@@ -17,13 +16,13 @@ use crate::summary::{self, Detail, Details};
 const TAIL: usize = 20;
 
 /// Follows a run until it has ended, and tells what became of it.
-pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<Exit> {
+pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
     let ended = follow(client, run, format).await?;
     match format {
         Format::Json => output::json(&ended)?,
         Format::Table => summary::print(&ended, &details(client, &ended).await?),
     }
-    Ok(Exit::of_run(ended.run.state))
+    Ok(ended)
 }
 
 /// A run and all of its tasks, as they are now.

@@ -10,7 +10,7 @@ use servo_api::views::Task;
 use servo_core::{Millis, TaskKey, Timestamp};
 use servo_engine::TaskState;
 
-use crate::style::{Paint, Style};
+use crate::style::{Paint, Style, harmless};
 use crate::summary::name;
 pub(crate) use shape::Shape;
 
@@ -195,7 +195,9 @@ impl<'a> Group<'a> {
             }
         }
         if let Some(progress) = self.busiest.and_then(|task| task.progress.as_ref()) {
-            parts.push(format!("{} % {}", progress.ppm / 10_000, progress.message).trim_end().to_owned());
+            parts.push(
+                format!("{} % {}", progress.ppm / 10_000, harmless(&progress.message)).trim_end().to_owned(),
+            );
         }
         parts.join("  ")
     }

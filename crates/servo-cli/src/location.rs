@@ -15,6 +15,7 @@ use crate::project::ProjectArgs;
 
 /// Where the workspace lies.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Location {
     /// Directory that holds all state [default: .servo in the project, or here without one].
     #[arg(long, global = true, env = "SERVO_DIR", value_name = "DIR")]
@@ -75,6 +76,15 @@ impl Location {
         self.dir().join(layout.prefix()).is_dir()
     }
 
+    /// Whether anything is in the log.
+    fn has_log(&self) -> bool {
+        let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
+        let ledger = self.dir().join(layout.prefix()).join("ledger").join("orchestration");
+        // A workspace that was just made has a segment without batches.
+        let is_written = |file: &std::fs::DirEntry| file.metadata().is_ok_and(|file| file.len() > 0);
+        std::fs::read_dir(ledger).is_ok_and(|files| files.flatten().any(|file| is_written(&file)))
+    }
+
     /// That it does, or what to do.
     pub(crate) fn must_exist(&self) -> anyhow::Result<()> {
         if !self.exists() {
@@ -94,18 +104,31 @@ impl Location {
         Caller::user(user.unwrap_or_else(|| "local".to_owned()))
     }
 
-    fn secret_path(&self) -> PathBuf {
-        self.dir().join(format!("tenant={}", self.tenant)).join("secret.key")
+    /// Directory of the tenant, with all its workspaces.
+    pub(crate) fn tenant_dir(&self) -> PathBuf {
+        self.dir().join(format!("tenant={}", self.tenant))
     }
 
-    /// The secret of the tenant, or another one where nothing was ever written with one.
+    fn secret_path(&self) -> PathBuf {
+        self.tenant_dir().join("secret.key")
+    }
+
+    /// The secret that run ids are derived with, or another one where nothing was ever written with one.
     pub(crate) fn secret_if_any(&self) -> anyhow::Result<Arc<[u8]>> {
         if self.secret_path().exists() { self.secret() } else { Ok(random()?.into()) }
     }
 
-    /// The secret of the tenant, made on first use and readable by its owner alone.
+    /// The secret that run ids are derived with: made with the first workspace of the tenant, readable by its owner
+    /// alone, and never changed. Without it a run key would name another run.
     pub(crate) fn secret(&self) -> anyhow::Result<Arc<[u8]>> {
         let path = self.secret_path();
+        if !path.exists() && self.has_log() {
+            bail!(
+                "{} is missing: the ids of runs follow from it, and with another one run keys would name new runs; \
+                 restore it from a backup",
+                path.display()
+            );
+        }
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
@@ -127,14 +150,28 @@ pub(crate) fn random() -> anyhow::Result<[u8; 32]> {
     Ok(bytes)
 }
 
-/// Writes a file that only its owner may read, whole or not at all, unless another process was first.
-fn write_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Writes a file that only its owner may read, whole or not at all.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::rename(unfinished(path, bytes)?, path)
+}
+
+/// A file beside `path` that only its owner may read.
+fn unfinished(path: &Path, bytes: &[u8]) -> std::io::Result<PathBuf> {
     use std::os::unix::fs::OpenOptionsExt;
     let unfinished = path.with_extension(std::process::id().to_string());
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
     file.write_all(bytes)?;
     file.sync_all()?;
+    Ok(unfinished)
+}
+
+/// The same, unless another process was first.
+fn write_once(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let unfinished = unfinished(path, bytes)?;
     let linked = std::fs::hard_link(&unfinished, path);
     std::fs::remove_file(&unfinished)?;
     match linked {

@@ -1,7 +1,12 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
+mod admin_keys;
+mod admission;
 mod assets;
+mod audit;
 mod backend;
+mod completion;
+mod config;
 mod demo;
 mod deploy;
 mod describe;
@@ -12,6 +17,8 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod keys_file;
+mod lineage;
 mod live;
 mod location;
 mod materialize;
@@ -24,6 +31,7 @@ mod projections;
 mod quarantine;
 mod reconcile;
 mod runs;
+mod schedules;
 mod session;
 mod sql;
 mod style;
@@ -33,7 +41,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use exit::Exit;
@@ -42,12 +50,12 @@ use output::Format;
 
 /// Keeps data assets up to date.
 #[derive(Parser)]
-#[command(name = "servo", version, propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
+#[command(name = "servo", version = env!("SERVO_VERSION"), propagate_version = true, arg_required_else_help = true, after_help = exit::HELP)]
 struct Cli {
     #[command(flatten)]
     location: Location,
     /// Print JSON instead of tables.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Global options")]
     json: bool,
     #[command(subcommand)]
     command: Command,
@@ -89,9 +97,17 @@ enum Command {
     /// List, follow, cancel and retry runs.
     #[command(subcommand)]
     Run(runs::Command),
+    /// Look at schedules, pause, resume and trigger them; create those that no code declares.
+    #[command(subcommand)]
+    Schedule(schedules::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
+    /// Show who did what to what, when, and whether it was allowed.
+    #[command(
+        after_help = "Examples:\n  servo audit --action run --since 2026-01-05T00:00:00Z\n  servo audit --principal local --refused\n  servo audit --subject raw.orders --json"
+    )]
+    Audit(audit::Options),
     /// Let the controllers look once, without a server: state from the tables, decisions into the log.
     #[command(after_help = "Example:\n  servo reconcile --once")]
     Reconcile(reconcile::Options),
@@ -103,9 +119,20 @@ enum Command {
     /// Show what commands would run with: project, Python, SDK, state, time zones, server.
     #[command(after_help = "Examples:\n  servo doctor\n  servo doctor --json")]
     Doctor,
+    /// Show and change settings: limits, timeouts, what is kept.
+    #[command(subcommand)]
+    Config(config::Command),
     /// Look after a workspace.
     #[command(subcommand)]
     Admin(Admin),
+    /// Print a script that completes commands and options in your shell.
+    #[command(
+        after_help = "Examples:\n  servo completion bash > ~/.local/share/bash-completion/completions/servo\n  servo completion zsh > ~/.zfunc/_servo\n  servo completion fish > ~/.config/fish/completions/servo.fish"
+    )]
+    Completion(completion::Options),
+    /// Write the manual: a page for servo and one for each command.
+    #[command(after_help = "Example:\n  servo man ~/.local/share/man/man1 && man servo-materialize")]
+    Man(completion::ManOptions),
 }
 
 #[derive(Subcommand)]
@@ -113,6 +140,26 @@ enum Admin {
     /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
+    /// Stop handing out tasks: of everything, a queue or an asset. What workers are at goes on.
+    #[command(
+        after_help = "Examples:\n  servo admin pause --reason 'the warehouse is down'\n  servo admin pause --queue gpu\n  servo admin pause --asset raw.flights"
+    )]
+    Pause(admission::PauseOptions),
+    /// Hand out tasks again.
+    #[command(after_help = "Examples:\n  servo admin resume\n  servo admin resume --queue gpu")]
+    Resume(admission::Scope),
+    /// Pause everything and wait until no worker is at anything.
+    #[command(after_help = "Example:\n  servo admin drain --timeout 600")]
+    Drain(admission::DrainOptions),
+    /// Show what is paused and how full the workspace is.
+    #[command(after_help = "Example:\n  servo admin status --json")]
+    Status,
+    /// Show who did what to what: the same as `servo audit`.
+    #[command(after_help = "Example:\n  servo admin audit --refused")]
+    Audit(audit::Options),
+    /// List and rotate the keys that sign envelopes, task tokens and cursors.
+    #[command(subcommand)]
+    Keys(admin_keys::Command),
 }
 
 impl Command {
@@ -129,11 +176,16 @@ impl Command {
             Self::Partition(_) => "partition",
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
+            Self::Schedule(_) => "schedule",
             Self::Quarantine(_) => "quarantine",
+            Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
             Self::Sql(_) => "sql",
             Self::Doctor => "doctor",
+            Self::Config(_) => "config",
             Self::Admin(_) => "admin",
+            Self::Completion(_) => "completion",
+            Self::Man(_) => "man",
         }
     }
 }
@@ -159,18 +211,30 @@ fn main() -> ExitCode {
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Worker(options) => worker::run(&cli.location, &options).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
+            Command::Audit(options) | Command::Admin(Admin::Audit(options)) => {
+                audit::run(&cli.location, &options, format).await
+            }
             Command::Reconcile(options) => reconcile::run(&cli.location, &options, format).await,
             Command::Sql(options) => sql::run(&cli.location, &options, format).await,
             Command::Doctor => doctor::run(&cli.location, &zones, format).await,
+            Command::Completion(options) => completion::script(&options, Cli::command()),
+            Command::Man(options) => completion::manual(&options, Cli::command()),
+            Command::Config(command) => config::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::Pause(options)) => admission::pause(&cli.location, &options, format).await,
+            Command::Admin(Admin::Resume(scope)) => admission::resume(&cli.location, &scope, format).await,
+            Command::Admin(Admin::Drain(options)) => admission::drain(&cli.location, &options, format).await,
+            Command::Admin(Admin::Status) => admission::status(&cli.location, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }
+            Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });
     match outcome {

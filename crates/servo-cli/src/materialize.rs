@@ -1,10 +1,6 @@
 //! `servo materialize`: the main job. Runs what is selected, shows how it goes, and ends with it.
 
-use std::collections::BTreeMap;
-
-use anyhow::bail;
-use serde_json::Value;
-use servo_api::views::RunBody;
+use servo_api::views::{RequestSource, RunBody};
 use servo_core::{Clock, Millis};
 use servo_runtime::SystemClock;
 use servo_store::{PutIds, SystemPutIds};
@@ -14,7 +10,7 @@ use crate::exit::Exit;
 use crate::follow;
 use crate::location::Location;
 use crate::output::Format;
-use crate::plan::PartitionArgs;
+use crate::plan::{ConfigArgs, PartitionArgs};
 
 /// Options of `servo materialize`.
 #[derive(clap::Args)]
@@ -23,9 +19,8 @@ pub(crate) struct Options {
     selection: String,
     #[command(flatten)]
     partitions: PartitionArgs,
-    /// A value of a configuration field, NAME=VALUE or NAMESPACE.ASSET:NAME=VALUE; JSON, or else a text.
-    #[arg(long = "config", value_name = "NAME=VALUE", value_parser = parse_config)]
-    config: Vec<(String, Value)>,
+    #[command(flatten)]
+    config: ConfigArgs,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -35,24 +30,22 @@ pub(crate) struct Options {
     /// Longest that the run may take, in seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
+    /// End with exit code 3 if a check of severity error or critical fails, although the run succeeds.
+    #[arg(long)]
+    strict_checks: bool,
 }
 
 impl Options {
     /// The request. Made again, it is the same one.
     fn body(&self) -> anyhow::Result<RunBody> {
-        let mut config = BTreeMap::new();
-        for (name, value) in &self.config {
-            if config.insert(name.clone(), value.clone()).is_some() {
-                bail!("--config {name} is given twice");
-            }
-        }
         let run_key = self.run_key.clone();
         Ok(RunBody {
             selection: self.selection.clone(),
             partitions: self.partitions.body(),
-            config,
+            config: self.config.body()?,
             run_key: Some(run_key.unwrap_or_else(|| format!("manual:{}", SystemPutIds::default().next()))),
             timeout_ms: self.timeout.map(Millis::from_secs),
+            source: Some(RequestSource::Manual),
             ..RunBody::default()
         })
     }
@@ -73,17 +66,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         if options.run_key.is_some() && is_older {
             eprintln!("this run was asked for before: it is shown, not run again");
         }
-        follow::until_end(client, asked.run_id, format).await
+        let ended = follow::until_end(client, asked.run_id, format).await?;
+        Ok(Exit::of_run(&ended.run, options.strict_checks))
     })
     .await
-}
-
-fn parse_config(text: &str) -> Result<(String, Value), String> {
-    let Some((name, value)) = text.split_once('=') else {
-        return Err("write NAME=VALUE, such as limit=10".to_owned());
-    };
-    if name.is_empty() {
-        return Err("the name before = is missing".to_owned());
-    }
-    Ok((name.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.into())))
 }

@@ -72,13 +72,14 @@ async fn list(
     cursor: Option<String>,
     format: Format,
 ) -> anyhow::Result<()> {
+    let which = ListOptions { cursor, ..ListOptions::default() };
     let (asset, page) = through(location, Need::ReadProject, async |client| {
         let asset = client.asset(key).await?.asset;
         if !asset.partitioned {
             anyhow::bail!("{key} has no partitions");
         }
         let newest = async |options: &ListOptions| client.newest_partitions(key, options).await;
-        Ok((asset, first_pages(limit, cursor.clone(), None, newest).await?))
+        Ok((asset, first_pages(limit, which.clone(), newest).await?))
     })
     .await?;
     match format {

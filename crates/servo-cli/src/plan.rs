@@ -1,5 +1,9 @@
 //! `servo plan`: what would run, in which order, and why each task is in it. Changes nothing.
 
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use serde_json::Value;
 use servo_api::views::{PartitionsBody, Plan, PlannedInput, PlannedTask, RunBody};
 
 use crate::backend::{Need, through};
@@ -14,6 +18,8 @@ pub(crate) struct Options {
     selection: String,
     #[command(flatten)]
     partitions: PartitionArgs,
+    #[command(flatten)]
+    config: ConfigArgs,
     /// How many tasks to show.
     #[arg(long, default_value_t = 50)]
     limit: usize,
@@ -23,7 +29,7 @@ pub(crate) struct Options {
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
     /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.
-    #[arg(long = "partition", value_name = "KEY")]
+    #[arg(short, long = "partition", value_name = "KEY")]
     keys: Vec<String>,
     /// A range of partitions, both ends included, either may be left open; may be given several times.
     #[arg(long = "partitions", value_name = "FROM..TO")]
@@ -31,17 +37,60 @@ pub(crate) struct PartitionArgs {
     /// The newest partition of every asset.
     #[arg(long)]
     latest: bool,
+    /// Of these partitions, or of all if none are given, only those that were never made.
+    #[arg(long)]
+    missing: bool,
 }
 
 impl PartitionArgs {
     pub(crate) fn body(&self) -> PartitionsBody {
-        PartitionsBody { keys: self.keys.clone(), ranges: self.ranges.clone(), latest: self.latest }
+        PartitionsBody {
+            keys: self.keys.clone(),
+            ranges: self.ranges.clone(),
+            latest: self.latest,
+            missing: self.missing,
+        }
     }
+}
+
+/// Values of configuration.
+#[derive(clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// A value of a configuration field, NAME=VALUE or NAMESPACE.ASSET:NAME=VALUE; a text, or JSON if the field is not
+    /// of text.
+    #[arg(long = "config", value_name = "NAME=VALUE", value_parser = parse_config)]
+    config: Vec<(String, Value)>,
+}
+
+impl ConfigArgs {
+    pub(crate) fn body(&self) -> anyhow::Result<BTreeMap<String, Value>> {
+        let mut config = BTreeMap::new();
+        for (name, value) in &self.config {
+            if config.insert(name.clone(), value.clone()).is_some() {
+                bail!("--config {name} is given twice");
+            }
+        }
+        Ok(config)
+    }
+}
+
+fn parse_config(text: &str) -> Result<(String, Value), String> {
+    let Some((name, value)) = text.split_once('=') else {
+        return Err("write NAME=VALUE, such as limit=10".to_owned());
+    };
+    if name.is_empty() {
+        return Err("the name before = is missing".to_owned());
+    }
+    // A number that JSON would write in another way stays as it was typed, for fields of text.
+    let read: Option<Value> = serde_json::from_str(value).ok();
+    let number = read.as_ref().filter(|read| read.is_number()).map(ToString::to_string);
+    let exact = read.filter(|_| number.is_none_or(|number| number == value));
+    Ok((name.to_owned(), exact.unwrap_or_else(|| value.into())))
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     let (selection, partitions) = (options.selection.clone(), options.partitions.body());
-    let body = RunBody { selection, partitions, ..RunBody::default() };
+    let body = RunBody { selection, partitions, config: options.config.body()?, ..RunBody::default() };
     let plan = through(location, Need::ReadProject, async |client| Ok(client.plan(&body).await?)).await?;
     match format {
         Format::Json => output::json(&plan)?,

@@ -4,7 +4,6 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use servo_engine::Settings;
 use servo_projections::rebuild::{
     Mode, Progress, RebuildContext, RebuildOptions, TableStatus, VerifyReport, list, rebuild, verify,
 };
@@ -90,7 +89,6 @@ fn rebuild_context(stores: &Stores) -> RebuildContext {
     RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
-        settings: Settings::default(),
         put_ids: Arc::new(SystemPutIds::default()),
         clock: Arc::new(SystemClock),
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use servo_engine::Settings;
 use servo_runtime::{SystemClock, catch_up, reconcile_once};
 use servo_store::SystemPutIds;
 
@@ -28,12 +27,12 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let secret = location.secret()?;
     let put_ids = Arc::new(SystemPutIds::default());
     if options.catch_up {
-        let batches = catch_up(&stores, &Settings::default(), &SystemClock, put_ids.clone()).await?;
+        let batches = catch_up(&stores, &SystemClock, put_ids.clone()).await?;
         if batches > 0 {
             eprintln!("wrote {batches} batches of the log to the tables");
         }
     }
-    let done = reconcile_once(&stores, &Settings::default(), secret, &SystemClock, put_ids).await?;
+    let done = reconcile_once(&stores, secret, &SystemClock, put_ids).await?;
     if format == Format::Json {
         output::json(&serde_json::json!({
             "projected_seq": done.projected_seq,

@@ -7,7 +7,8 @@ use anyhow::Context;
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
 use servo_engine::definitions::Definitions;
-use servo_engine::{Caller, Deploy, Settings, State};
+use servo_engine::event::NewValue;
+use servo_engine::{Caller, Deploy, SettingOrigin, StartWith, State, read_settings};
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
@@ -15,6 +16,7 @@ use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
+use crate::keys_file::KeysFile;
 use crate::location::Location;
 
 /// A workspace that runs in this process.
@@ -39,7 +41,7 @@ impl Session {
         reach: WorkerScope,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
-        let keys = Keyring::new("local", &secret);
+        let keys = KeysFile::open(location)?.ring()?;
         let queue = LocalQueue::new(1_024);
         if let Some(place) = project.storage() {
             let data = DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?;
@@ -49,6 +51,7 @@ impl Session {
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
+        let start_with = start_with(&project, slots, reach)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
@@ -57,7 +60,9 @@ impl Session {
             async move { runners.scan().await }
         });
         let mut config = Config::new(queue.clone(), secret, keys.clone());
-        config.settings = engine_settings(slots, reach);
+        config.start_with = start_with;
+        // A command that runs something for a moment starts nothing else.
+        config.automation = reach != WorkerScope::Alone;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -70,6 +75,11 @@ impl Session {
             function: Arc::new(runners.clone()),
         };
         Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
+    }
+
+    /// The keys that it signs with.
+    pub(crate) fn keys(&self) -> &Keyring {
+        &self.keys
     }
 
     /// The interface to it.
@@ -129,9 +139,10 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Call
 pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
+    let schedules = definitions.schedules().to_vec();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, caller })
 }
 
 /// The workers that run the tasks of a workspace.
@@ -143,24 +154,24 @@ pub(crate) enum WorkerScope {
     Shared(Millis),
 }
 
-/// Twice as many tasks as slots are on their way, so that none waits for the next. Where all of them wait for one of
-/// these slots, waiting long is no reason to send them again; a worker elsewhere may have vanished with one.
-fn engine_settings(slots: usize, reach: WorkerScope) -> Settings {
-    let settings = Settings {
-        max_concurrent_tasks: u32::try_from(slots * 2).unwrap_or(u32::MAX),
-        dispatch_ack_timeout: Millis::from_hours(24),
-        ..Settings::default()
-    };
-    match reach {
-        WorkerScope::Alone => settings,
-        WorkerScope::Shared(silence) => {
+/// Settings of `servo.toml`, which win over those that follow from options. Twice as many tasks as slots are on their
+/// way, so that none waits for the next. Where all of them wait for one of these slots, waiting long is no reason to
+/// send them again; a worker elsewhere may have vanished with one.
+fn start_with(project: &Project, slots: usize, reach: WorkerScope) -> anyhow::Result<StartWith> {
+    let mut start = StartWith::default();
+    start.adjust(SettingOrigin::Flag, |settings| {
+        settings.max_concurrent_tasks = u32::try_from(slots * 2).unwrap_or(u32::MAX);
+        settings.dispatch_ack_timeout = Millis::from_hours(24);
+        if let WorkerScope::Shared(silence) = reach {
             let grace = Millis::new(silence.get() / 3);
-            Settings {
-                dispatch_ack_timeout: Millis::from_minutes(5),
-                heartbeat_timeout: Millis::new(silence.get() - grace.get()),
-                heartbeat_grace: grace,
-                ..settings
-            }
+            settings.dispatch_ack_timeout = Millis::from_minutes(5);
+            settings.heartbeat_timeout = Millis::new(silence.get() - grace.get());
+            settings.heartbeat_grace = grace;
         }
-    }
+    });
+    let named = read_settings(project.settings()).context("[settings] in servo.toml")?;
+    let of_project =
+        |(name, number)| (name, NewValue { value: Some(number), origin: SettingOrigin::Project });
+    start.given.extend(named.into_iter().map(of_project));
+    Ok(start)
 }

@@ -1,5 +1,6 @@
 //! Colours, on a terminal and unless disabled.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 
 /// The style of a text.
@@ -43,6 +44,34 @@ impl Paint {
     }
 }
 
+/// A text of user code as a terminal may show it: what would move the cursor, change colours or write to the clipboard
+/// is written out. Tabs and line ends stay.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let is_control = |character: char| character.is_control() && !matches!(character, '\t' | '\n');
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            control if is_control(control) => shown.extend(control.escape_default()),
+            other => shown.push(other),
+        }
+    }
+    Cow::Owned(shown)
+}
+
 fn wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        assert_eq!(harmless("a\tb\nä"), "a\tb\nä");
+        assert_eq!(harmless("\u{1b}]0;title\u{7}\u{9b}31m\r"), "\\u{1b}]0;title\\u{7}\\u{9b}31m\\r");
+    }
 }

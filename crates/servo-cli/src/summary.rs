@@ -8,7 +8,8 @@ use servo_engine::{RunState, TaskState};
 use servo_worker::LogStream;
 
 use crate::output;
-use crate::style::{Paint, Style};
+use crate::runs::told;
+use crate::style::{Paint, Style, harmless};
 
 /// Failures shown in full.
 const FAILURES: usize = 5;
@@ -39,10 +40,10 @@ fn with_warnings(tasks: &[Task]) -> impl Iterator<Item = &Task> {
     tasks.iter().filter(|task| task.state == TaskState::Succeeded && task.checks_failed > 0)
 }
 
-/// `namespace.name[partition]`.
+/// A task as people type it: `namespace.name partition`.
 pub(crate) fn name(task: &TaskKey) -> String {
     match task.partition() {
-        Some(partition) => format!("{}[{partition}]", task.asset()),
+        Some(partition) => format!("{} {partition}", task.asset()),
         None => task.asset().to_string(),
     }
 }
@@ -81,6 +82,9 @@ fn failure(task: &Task, detail: Option<&Detail>, paint: Paint) {
         if let Some(traceback) = &error.traceback {
             output::line(format_args!("\n  {}\n", indented(traceback.trim_end())));
         }
+        if let Some(action) = &error.suggested_action {
+            output::line(format_args!("  what helps: {}", indented(action)));
+        }
     }
     let printed = detail.map(|detail| detail.printed.as_slice()).unwrap_or_default();
     if !printed.is_empty() {
@@ -91,7 +95,7 @@ fn failure(task: &Task, detail: Option<&Detail>, paint: Paint) {
                 LogStream::Stdout => " │",
                 LogStream::Log | LogStream::Servo => "·│",
             };
-            output::line(format_args!("  {} {}", paint.with(Style::Dim, mark), line.text));
+            output::line(format_args!("  {} {}", paint.with(Style::Dim, mark), harmless(&line.text)));
         }
     }
     output::line("");
@@ -105,13 +109,18 @@ fn warnings(tasks: &[Task], details: &Details, paint: Paint) {
         for output in outputs.unwrap_or_default() {
             for check in output.checks.iter().filter(|check| !check.passed).take(WARNINGS - told) {
                 told += 1;
-                let partition = task.task_key.partition().map(|key| format!("[{key}]")).unwrap_or_default();
+                let partition = task.task_key.partition().map(|key| format!(" {key}")).unwrap_or_default();
+                let outcome = if check.error.is_some() { "could not run" } else { "did not pass" };
                 output::line(format_args!(
-                    "{} {}{partition}: check {} did not pass{}",
+                    "{} {}{partition}: check {} {outcome}{}",
                     paint.with(Style::Warn, "!"),
                     output.asset,
                     check.name,
-                    check.message.as_deref().map(|message| format!(": {message}")).unwrap_or_default()
+                    check
+                        .message
+                        .as_deref()
+                        .map(|message| format!(": {}", harmless(message)))
+                        .unwrap_or_default()
                 ));
             }
         }
@@ -127,12 +136,16 @@ fn warnings(tasks: &[Task], details: &Details, paint: Paint) {
     }
 }
 
-/// `run_… SUCCEEDED in 3.2s: 128 tasks; 160 checks, 1 did not pass`.
+/// `run_… SUCCEEDED, 1 check failed in 3.2s: 128 tasks; 160 checks, 1 did not pass`.
 fn line(run: &Run, tasks: &[Task], paint: Paint) -> String {
     let style = match run.state {
         RunState::Succeeded => Style::Good,
         RunState::Failed | RunState::TimedOut => Style::Bad,
-        RunState::Cancelled | RunState::Cancelling | RunState::Pending | RunState::Running => Style::Warn,
+        RunState::Cancelled
+        | RunState::Cancelling
+        | RunState::Pending
+        | RunState::Queued
+        | RunState::Running => Style::Warn,
     };
     let total = tasks.len();
     let mut parts = vec![format!("{total} task{}", if total == 1 { "" } else { "s" })];
@@ -154,7 +167,7 @@ fn line(run: &Run, tasks: &[Task], paint: Paint) -> String {
     format!(
         "{} {} in {}: {}",
         run.run_id,
-        paint.with(style, run.state.name()),
+        paint.with(style, &told::state(run)),
         output::span(run.started_at, run.finished_at),
         parts.join("; ")
     )
@@ -165,5 +178,5 @@ fn count(tasks: &[Task], state: TaskState) -> usize {
 }
 
 fn indented(text: &str) -> String {
-    text.replace('\n', "\n  ")
+    harmless(text).replace('\n', "\n  ")
 }

@@ -122,6 +122,22 @@ ulid_type!(
     "put id"
 );
 
+ulid_type!(
+    /// Names one schedule, whatever it is called.
+    ScheduleId,
+    "schedule id"
+);
+ulid_type!(
+    /// Names one sensor, whatever it is called.
+    SensorId,
+    "sensor id"
+);
+ulid_type!(
+    /// Names one evaluation of the function of a schedule or a sensor.
+    EvaluationId,
+    "evaluation id"
+);
+
 /// Accepts only the output of `Display`, so that text and id are one to one: upper case, no look-alike letters.
 fn parse_ulid(what: &'static str, text: &str) -> Result<Ulid, ParseError> {
     let refuse = |at, problem| Err(ParseError::at_byte(what, text, at, problem));

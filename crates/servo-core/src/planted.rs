@@ -38,11 +38,15 @@ pub enum Mistake {
     InputNotRecorded,
     /// A materialization is recorded with the code that is deployed when it is reported, not with the code that ran.
     CodeVersionOfAnotherDeployment,
+    /// A run key that has left memory is not looked up in the files.
+    RunKeyForgotten,
+    /// Answers to requests are not loaded with the state.
+    AnswerLostAtRestart,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -59,6 +63,8 @@ impl Mistake {
         Self::PromotedWithoutMarker,
         Self::InputNotRecorded,
         Self::CodeVersionOfAnotherDeployment,
+        Self::RunKeyForgotten,
+        Self::AnswerLostAtRestart,
     ];
 }
 

@@ -1,8 +1,11 @@
 //! Points in time and lengths of time, in whole milliseconds.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::parse_error::ParseError;
 
 /// A length of time in milliseconds, never negative; serialized as that integer.
 ///
@@ -71,6 +74,47 @@ impl fmt::Display for Millis {
             }
         }
         Ok(())
+    }
+}
+
+/// Reads what [`Display`](fmt::Display) writes, with each unit at most once and in any order: `90s`, `1m30s`, `7d`.
+impl FromStr for Millis {
+    type Err = ParseError;
+
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let refuse = |at: usize, problem: &str| Err(ParseError::at_byte("length of time", text, at, problem));
+        if text.is_empty() {
+            return refuse(0, "it is empty; write 30s, 5m, 1h30m or 7d");
+        }
+        let (mut total, mut at, mut used) = (0u64, 0, Vec::new());
+        while at < text.len() {
+            let rest = &text[at..];
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            if digits == 0 {
+                return refuse(at, "expected a whole number; write 30s, 5m, 1h30m or 7d");
+            }
+            let letters = rest.bytes().skip(digits).take_while(u8::is_ascii_alphabetic).count();
+            let unit = &rest[digits..digits + letters];
+            let size: u64 = match unit {
+                "d" => 86_400_000,
+                "h" => 3_600_000,
+                "m" => 60_000,
+                "s" => 1_000,
+                "ms" => 1,
+                _ => return refuse(at + digits, "expected a unit: d, h, m, s or ms"),
+            };
+            if used.contains(&size) {
+                return refuse(at + digits, "the same unit is there twice");
+            }
+            used.push(size);
+            let length = rest[..digits].parse::<u64>().ok().and_then(|count| count.checked_mul(size));
+            match length.and_then(|length| total.checked_add(length)) {
+                Some(sum) => total = sum,
+                None => return refuse(at, "it is too long"),
+            }
+            at += digits + letters;
+        }
+        Ok(Self(total))
     }
 }
 
@@ -146,7 +190,19 @@ mod tests {
             (7 * 86_400_000, "7d"),
         ] {
             assert_eq!(Millis::new(millis).to_string(), text);
+            assert_eq!(text.parse(), Ok(Millis::new(millis)));
         }
+    }
+
+    #[test]
+    fn texts_that_are_no_length_are_refused_with_the_place() {
+        for (text, at) in
+            [("", 0), ("5", 1), ("s", 0), ("-5s", 0), ("5s3", 3), ("1h1h", 3), ("5 s", 1), ("5é", 1)]
+        {
+            assert_eq!(text.parse::<Millis>().unwrap_err().at, at, "{text}");
+        }
+        assert!("99999999999999999999d".parse::<Millis>().is_err());
+        assert!("18446744073709551615d".parse::<Millis>().is_err());
     }
 
     #[test]

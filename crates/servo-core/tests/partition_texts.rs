@@ -132,7 +132,7 @@ fn listed_keys_are_written_bare_or_quoted() {
     let read = customers.parse_key("acme").unwrap();
     assert_eq!(
         read.set(FOREVER).unwrap_err().to_string(),
-        "no partition partition=acme: \"acme\" was not added to customers; \"servo partition add customers acme\" does"
+        "no partition acme: \"acme\" was not added to customers; \"servo partition add customers acme\" does"
     );
     let known = BTreeMap::from([("customers".to_owned(), vec!["acme".to_owned()])]);
     assert_eq!(read.set(PartitionContext::new(FOREVER, &known)).unwrap(), PartitionSet::one(&[0]));

@@ -2,21 +2,27 @@
 
 mod reply;
 
-pub use reply::{Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, Reply, RunReply, Started};
+pub use reply::{
+    Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply, RunReply, Started,
+};
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, AttemptId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
 
-use crate::definitions::AssetDef;
+use crate::definitions::{AssetDef, ScheduleDef};
 use crate::effect::Release;
-use crate::event::{Outcome, Progress};
+use crate::event::{NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
+use crate::lifecycle::SettingOrigin;
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
+use crate::planner::PartitionChoice;
 use crate::principal::Caller;
 use crate::requests::{PlanBasis, RunRequest};
+use crate::settings::{SettingValue, Settings};
 
 /// An input that the engine decides about.
 #[derive(Debug, Clone)]
@@ -29,8 +35,18 @@ pub enum Input {
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
     ChangePartitions(ChangePartitions),
+    /// Give settings other values.
+    ChangeSettings(ChangeSettings),
+    /// Pause or resume dispatching.
+    Pause(Pause),
+    /// The settings that this process was started with.
+    StartWith(StartWith),
     /// Decide about what a check had blocked.
     Review(Review),
+    /// Define, pause, resume or remove a schedule.
+    ChangeSchedule(ChangeSchedule),
+    /// Make a tick of a schedule now.
+    TriggerSchedule(TriggerSchedule),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
@@ -55,15 +71,20 @@ pub enum Input {
 }
 
 impl Input {
-    /// The id that the caller gave the request.
-    pub(crate) fn request_id(&self) -> Option<Arc<str>> {
+    /// Who asks; none for reports of workers, queues and the runtime.
+    pub(crate) fn caller(&self) -> Option<&Caller> {
         match self {
-            Input::Trigger(command) => command.request.caller.request_id.clone(),
-            Input::Cancel(command) => command.caller.request_id.clone(),
-            Input::Deploy(command) => command.caller.request_id.clone(),
-            Input::ChangePartitions(command) => command.caller.request_id.clone(),
-            Input::Review(command) => command.caller.request_id.clone(),
-            Input::Enqueued(_)
+            Input::Trigger(command) => Some(&command.request.caller),
+            Input::Cancel(command) => Some(&command.caller),
+            Input::Deploy(command) => Some(&command.caller),
+            Input::ChangePartitions(command) => Some(&command.caller),
+            Input::ChangeSettings(command) => Some(&command.caller),
+            Input::Pause(command) => Some(&command.caller),
+            Input::Review(command) => Some(&command.caller),
+            Input::ChangeSchedule(command) => Some(&command.caller),
+            Input::TriggerSchedule(command) => Some(&command.caller),
+            Input::StartWith(_)
+            | Input::Enqueued(_)
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
@@ -126,8 +147,26 @@ pub struct TriggerRun {
     /// The request, as it was made.
     pub request: RunRequest,
     /// The tasks to run; none if the request seemed to be a repeat when it was to be planned.
-    pub plan: Option<RunPlan>,
+    pub plan: Option<Box<RunPlan>>,
+    /// What the tables say about the run key.
+    pub stored_key: StoredRunKey,
     fingerprint: Fingerprint,
+}
+
+/// What the tables say about a run key. Memory knows the keys that are newer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRunKey {
+    /// Hash of the request that the run was asked for with; none if the tables do not have the key.
+    pub fingerprint: Option<Fingerprint>,
+    /// The newest event that the tables have.
+    pub through: EventId,
+}
+
+impl Default for StoredRunKey {
+    /// There are no tables yet.
+    fn default() -> Self {
+        Self { fingerprint: None, through: EventId::NIL }
+    }
 }
 
 /// A plan of a run, and what it was made from.
@@ -149,14 +188,14 @@ impl TriggerRun {
     /// A request for a run of tasks that are given one by one, with everything said.
     pub fn of_tasks(run_key: impl Into<Arc<str>>, plan: Plan, request: RunRequest) -> Self {
         let fingerprint = request.fingerprint(Some(&plan));
-        let plan = Some(RunPlan { plan, basis: PlanBasis::default() });
-        Self { run_key: run_key.into(), request, plan, fingerprint }
+        let plan = Some(Box::new(RunPlan { plan, basis: PlanBasis::default() }));
+        Self { run_key: run_key.into(), request, plan, stored_key: StoredRunKey::default(), fingerprint }
     }
 
     /// A request for a run that was planned from the words of the request.
     pub(crate) fn planned(run_key: Arc<str>, request: RunRequest, plan: Option<RunPlan>) -> Self {
         let fingerprint = request.fingerprint(None);
-        Self { run_key, request, plan, fingerprint }
+        Self { run_key, request, plan: plan.map(Box::new), stored_key: StoredRunKey::default(), fingerprint }
     }
 
     /// Hash of what was asked for: it does not depend on the order of anything, on the process, nor on what is
@@ -188,6 +227,8 @@ pub struct Deploy {
     pub project: String,
     /// All its assets, checked before, in any order.
     pub assets: Vec<Arc<AssetDef>>,
+    /// All its schedules, checked before, in any order.
+    pub schedules: Vec<Arc<ScheduleDef>>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -203,6 +244,61 @@ pub struct ChangePartitions {
     pub remove: Vec<String>,
     /// Who asks.
     pub caller: Caller,
+}
+
+/// Give settings other values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeSettings {
+    /// New values by name.
+    pub set: BTreeMap<String, SettingValue>,
+    /// Names of settings that get their default again.
+    pub unset: Vec<String>,
+    /// The way that the request came.
+    pub origin: SettingOrigin,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Pause or resume dispatching.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Everything, a queue or an asset.
+    pub scope: PauseScope,
+    /// Whether it is to be paused.
+    pub paused: bool,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// The settings that a process was started with. They give way to those that somebody has set.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StartWith {
+    /// Values by name, each within its bounds.
+    pub given: BTreeMap<String, NewValue>,
+}
+
+impl StartWith {
+    /// Adds what `change` changes, as coming from `origin`.
+    pub fn adjust(&mut self, origin: SettingOrigin, change: impl FnOnce(&mut Settings)) {
+        let mut before = Settings::default();
+        for (name, new) in &self.given {
+            before.put(name, new.value);
+        }
+        let mut after = before.clone();
+        change(&mut after);
+        for (name, number) in after.values().filter(|(name, number)| before.get(name) != Some(*number)) {
+            self.given.insert(name, NewValue { value: Some(number), origin });
+        }
+    }
+
+    /// Those of `settings` that differ from the defaults.
+    pub fn differing(settings: &Settings, origin: SettingOrigin) -> Self {
+        let mut start = Self::default();
+        start.adjust(origin, |defaults| defaults.clone_from(settings));
+        start
+    }
 }
 
 /// Decide about what a check had blocked.
@@ -223,4 +319,45 @@ pub enum Verdict {
     Approve,
     /// It is thrown away.
     Reject,
+}
+
+/// Define, pause, resume or remove a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeSchedule {
+    /// Its name or its id.
+    pub schedule: String,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: ScheduleChange,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScheduleChange {
+    /// It is new.
+    Create(Arc<ScheduleDef>),
+    /// It has another definition.
+    Redefine(Arc<ScheduleDef>),
+    /// Its ticks request nothing.
+    Pause,
+    /// They do again.
+    Resume,
+    /// It is removed; its ticks stay.
+    Remove,
+}
+
+/// Make a tick of a schedule now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TriggerSchedule {
+    /// Its name or its id.
+    pub schedule: String,
+    /// Partitions instead of the newest complete one.
+    pub partitions: PartitionChoice,
+    /// Values of configuration fields as JSON texts, beside those of the definition.
+    pub config: BTreeMap<String, String>,
+    /// Who asks.
+    pub caller: Caller,
 }

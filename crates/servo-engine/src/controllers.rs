@@ -5,6 +5,8 @@
 
 pub mod anti_entropy;
 pub mod ready_dispatch;
+pub mod run_queue;
+pub mod schedules;
 pub mod timers;
 
 use servo_core::Timestamp;
@@ -38,6 +40,7 @@ impl Freshness {
 /// The events that all controllers want to append now. Empty when there is nothing to do.
 pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<EventData> {
     let mut events = timers::reconcile(state, now, freshness);
+    events.extend(run_queue::reconcile(state));
     events.extend(ready_dispatch::reconcile(state, now));
     events
 }

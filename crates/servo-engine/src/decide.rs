@@ -1,26 +1,35 @@
 //! Commands and reports become events, or are refused. Reads the state, never changes it.
 
+pub(crate) mod answers;
 mod deploy;
+mod launch;
 mod partitions;
+mod pauses;
 mod review;
+mod schedules;
+mod settings;
+
+pub(crate) use launch::request_run;
 
 use std::sync::Arc;
 
-use servo_core::{Millis, RunId, Timestamp};
+use servo_core::{Fingerprint, Millis, RunId, Timestamp};
 
 use crate::command::{
-    Attempt, CancelRun, Change, Finish, HeartbeatReply, Input, Reply, Report, RunPlan, RunReply, TriggerRun,
+    Attempt, CancelRun, Change, Finish, HeartbeatReply, Input, Reply, Report, RunPlan, RunReply,
+    StoredRunKey, TriggerRun,
 };
 use crate::derive::{idempotency_hash, plan_id};
 use crate::event::{
-    ClockStepped, DispatchEnqueued, EventData, Outcome, PlanCreated, Progress, RunCancelRequested,
-    RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
+    ClockStepped, DispatchEnqueued, EventData, Outcome, PauseScope, PlanCreated, Progress,
+    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat,
+    TaskStarted,
 };
 use crate::fold::is_silent;
 use crate::lifecycle::TaskState;
 use crate::principal::{Principal, PrincipalKind};
 use crate::refusal::Refusal;
-use crate::requests::StalePlan;
+use crate::requests::{RunRequest, StalePlan};
 use crate::state::{Run, State, Task};
 use crate::work;
 
@@ -45,6 +54,8 @@ pub(crate) enum Answer {
     Finish,
     /// A new run, with the id of the first event.
     NewRun(RunId),
+    /// Keys of dynamic partitions: how many are new, how many are gone, and the id of the first event.
+    Partitions(u64, u64),
 }
 
 impl Decision {
@@ -76,7 +87,12 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Cancel(command) => cancel(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
+        Input::ChangeSettings(command) => settings::change(state, command),
+        Input::Pause(command) => pauses::change(state, command),
+        Input::StartWith(command) => settings::start_with(state, command),
         Input::Review(command) => review::review(state, command),
+        Input::ChangeSchedule(command) => schedules::change(state, command, now),
+        Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
@@ -106,35 +122,32 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         partitions: request.partitions.clone(),
         config: request.config.clone(),
         priority: request.priority,
+        timeout_ms: request.timeout,
         labels: request.labels.clone(),
         request_id: request.caller.request_id.clone(),
     });
-    match state.requested_with(run_id) {
-        Some(known) if known == *command.fingerprint() => {
+    match known_key(state, run_id, &command.stored_key) {
+        Err(stale) => return Decision::refuse(stale),
+        Ok(Some(known)) if known == *command.fingerprint() => {
             return Decision::reply(Reply::Run(RunReply { run_id, accepted: None }));
         }
-        Some(_) => {
-            let refusal = Refusal::RunKeyConflict { run_key: command.run_key.clone(), run_id };
-            let key = requested.idempotency_key();
-            if state.idempotency.contains(idempotency_hash(&key)) {
-                return Decision::refuse(refusal);
-            }
-            return Decision::record(requested, request.caller.principal.clone(), Err(refusal));
-        }
-        None => {}
+        Ok(Some(existing)) => return conflict(state, command, run_id, existing),
+        Ok(None) => {}
     }
-    let Some(RunPlan { plan, basis }) = &command.plan else {
+    let Some(RunPlan { plan, basis }) = command.plan.as_deref() else {
         return Decision::refuse(Refusal::StalePlan(StalePlan::Unplanned));
     };
     if let Err(stale) = basis.check(state) {
         return Decision::refuse(Refusal::StalePlan(stale));
     }
-    let limit = state.settings().max_concurrent_runs;
-    if state.active_runs() >= limit as usize {
+    let settings = state.settings();
+    let (queued, limit) = (state.queued_runs(), settings.max_queued_runs as usize);
+    let free = settings.max_concurrent_runs.saturating_sub(state.index.at_work) as usize;
+    if queued >= limit.saturating_add(free) {
         return Decision::refuse(Refusal::Quota {
-            quota: "max_concurrent_runs",
-            limit: u64::from(limit),
-            used: state.active_runs() as u64,
+            quota: "max_queued_runs",
+            limit: limit as u64,
+            used: queued as u64,
         });
     }
     let (tasks, limit) = (plan.tasks().len(), state.settings().max_tasks_per_run);
@@ -146,21 +159,54 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         });
     }
     let plan_id = plan_id(run_id, plan.fingerprint(), now);
-    Decision {
-        events: vec![
-            requested,
-            EventData::PlanCreated(PlanCreated {
-                run_id,
-                plan_id,
-                fingerprint: plan.fingerprint().clone(),
-                deployment: state.definitions.number(),
-                tasks: plan.tasks().clone(),
-            }),
-            EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: request.timeout }),
-        ],
-        principal: request.caller.principal.clone(),
-        answer: Answer::NewRun(run_id),
+    let planned = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id,
+        fingerprint: plan.fingerprint().clone(),
+        deployment: state.definitions.number(),
+        tasks: plan.tasks().clone(),
+    });
+    let mut events = vec![requested, planned];
+    if starts_at_once(state, request) {
+        events.push(EventData::RunTriggered(RunTriggered { run_id, plan_id, timeout_ms: request.timeout }));
     }
+    let principal = request.caller.principal.clone();
+    Decision { events, principal, answer: Answer::NewRun(run_id) }
+}
+
+/// Whether a new run has a place and nobody waits for one. Otherwise the run queue decides, perhaps in the same step.
+fn starts_at_once(state: &State, request: &RunRequest) -> bool {
+    state.index.queued_runs == 0
+        && state.index.at_work < state.settings().max_concurrent_runs
+        && state.pauses.paused(&PauseScope::All).is_none()
+        && !request.labels.iter().any(|(name, value)| state.settings().runs_limit(name, value).is_some())
+}
+
+/// The fingerprint that a run was asked for with, if its key was ever used.
+fn known_key(state: &State, run: RunId, stored: &StoredRunKey) -> Result<Option<Fingerprint>, Refusal> {
+    let known = state.requested_with(run).or_else(|| state.run_keys.get(run));
+    if known.is_none() && stored.through < state.run_keys.in_files() {
+        // Keys have left memory that these tables did not have yet.
+        return Err(Refusal::StaleRunKey { run_id: run });
+    }
+    Ok(known.or_else(|| stored.fingerprint.clone()))
+}
+
+/// Refuses to use a run key for another request, and records it once.
+fn conflict(state: &State, command: &TriggerRun, run_id: RunId, existing: Fingerprint) -> Decision {
+    let caller = &command.request.caller;
+    let refusal = Refusal::RunKeyConflict { run_key: command.run_key.clone(), run_id };
+    let conflicted = EventData::RunKeyConflicted(RunKeyConflicted {
+        run_key: command.run_key.clone(),
+        run_id,
+        existing_fingerprint: existing,
+        conflicting_fingerprint: command.fingerprint().clone(),
+        request_id: caller.request_id.clone(),
+    });
+    if state.idempotency.contains(idempotency_hash(&conflicted.idempotency_key())) {
+        return Decision::refuse(refusal);
+    }
+    Decision::record(conflicted, caller.principal.clone(), Err(refusal))
 }
 
 fn cancel(state: &State, command: &CancelRun, now: Timestamp) -> Decision {
@@ -226,7 +272,7 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
         });
     }
     if task.state == TaskState::Running {
-        return match &task.worker {
+        return match task.worker() {
             Some(by) if by != worker => Decision::refuse(Refusal::AlreadyStarted {
                 task_key: task_key(),
                 attempt: attempt.attempt,
@@ -274,7 +320,8 @@ fn heartbeat(
     }
     let silence = task.heartbeat_timeout(state.settings()).min(state.settings().force_cancel_after);
     let old = Millis::new(silence.get() / HEARTBEATS_PER_TIMEOUT);
-    let is_older_than = |age| task.heartbeat_at.is_none_or(|heard| sent_at > heard.saturating_add(age));
+    let is_older_than =
+        |age| task.execution.as_ref().is_none_or(|it| sent_at > it.heartbeat_at.saturating_add(age));
     // What was sent before the last one was heard, or in the same moment, would say it again under the same key.
     let is_news = is_older_than(old) || (progress.is_some() && is_older_than(Millis::ZERO));
     if !is_news {
@@ -311,7 +358,7 @@ fn ended(attempt: &Attempt, report: &Report) -> EventData {
 
 /// Who reports about the newest attempt of a task.
 fn worker_of(task: &Task) -> Principal {
-    task.worker.clone().map_or_else(|| Principal::new(PrincipalKind::Worker, ""), Principal::worker)
+    task.worker().cloned().map_or_else(|| Principal::new(PrincipalKind::Worker, ""), Principal::worker)
 }
 
 fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &Report) -> Decision {
@@ -363,7 +410,7 @@ fn workers_lost(state: &State, prefix: &str) -> Decision {
     let mut events = Vec::new();
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
-            let theirs = task.worker.as_ref().is_some_and(|worker| worker.starts_with(prefix));
+            let theirs = task.worker().is_some_and(|worker| worker.starts_with(prefix));
             // An attempt that a queue may have lost is handed out again, unless it cannot read the same data any more.
             let is_lost = (task.state == TaskState::Running && theirs)
                 || (task.has_open_attempt()

@@ -16,9 +16,9 @@ mod problem;
 use std::sync::Arc;
 
 pub use manifest::{
-    AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, Isolation,
-    Location, MANIFEST_VERSION, Manifest, Multi, Phase, ResourceDef, ScheduleDef, SecretDef, SensorDef,
-    Severity,
+    AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
+    Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
+    SecretDef, SensorDef, Severity,
 };
 pub use problem::{DefinitionProblem, DefinitionProblems};
 
@@ -55,6 +55,10 @@ pub struct Dep {
     pub def: MappingDef,
     /// From partitions of the one to those of the other.
     pub mapping: Arc<Mapping>,
+    /// Partitions that were never made are left out.
+    pub available: bool,
+    /// What happens in a run in which a check blocks it.
+    pub on_blocked: OnBlocked,
 }
 
 /// Checked definitions of a project.
@@ -65,7 +69,7 @@ pub struct Definitions {
     graph: AssetGraph,
     /// For each asset, the position of the first asset that the same function makes.
     makers: Vec<u32>,
-    schedules: Vec<ScheduleDef>,
+    schedules: Vec<Arc<ScheduleDef>>,
     sensors: Vec<SensorDef>,
     resources: Vec<ResourceDef>,
 }
@@ -105,7 +109,15 @@ impl Definitions {
                 deps: deps.into_iter().filter_map(dependencies::Resolved::into_dep).collect(),
             })
             .collect();
+        let schedules = schedules.into_iter().map(Arc::new).collect();
         Ok(Self { project, assets, graph, makers, schedules, sensors, resources })
+    }
+
+    /// Checks a schedule that is not part of the manifest, against these assets.
+    pub fn check_schedule(&self, schedule: &ScheduleDef) -> Result<(), DefinitionProblems> {
+        let mut report = Report::default();
+        automation::check_schedule(schedule, &self.graph, &mut report);
+        if report.is_empty() { Ok(()) } else { Err(report.finish()) }
     }
 
     /// The name of the project.
@@ -173,7 +185,7 @@ impl Definitions {
     }
 
     /// The schedules, by name.
-    pub fn schedules(&self) -> &[ScheduleDef] {
+    pub fn schedules(&self) -> &[Arc<ScheduleDef>] {
         &self.schedules
     }
 

@@ -1,10 +1,12 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, PlanId, RunId, TaskKey, TenantId, Timestamp,
-    WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey, TenantId,
+    Timestamp, WorkspaceId, dispatch_id,
 };
 use sha2::{Digest, Sha256};
+
+use crate::principal::Principal;
 
 fn hash128(text: &[u8]) -> u128 {
     let digest = Sha256::digest(text);
@@ -14,6 +16,11 @@ fn hash128(text: &[u8]) -> u128 {
 /// First 128 bits of SHA-256 of an idempotency key: what the index keeps of it.
 pub fn idempotency_hash(key: &str) -> u128 {
     hash128(key.as_bytes())
+}
+
+/// First 128 bits of SHA-256 of who asks and their own id of the request: what names a request that is carried out once.
+pub(crate) fn request_hash(principal: &Principal, request_id: &str) -> u128 {
+    hash128(format!("{principal}\0{request_id}").as_bytes())
 }
 
 /// The id of the event after `last`: strictly greater, whatever the clock says (ADR-033).
@@ -48,4 +55,16 @@ pub(crate) fn asset_id(
 pub(crate) fn plan_id(run: RunId, fingerprint: &Fingerprint, now: Timestamp) -> PlanId {
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     PlanId::from_parts(now, hash128(format!("plan:{run}:{fingerprint}").as_bytes()))
+}
+
+/// The id of a schedule that is defined for the first time.
+pub(crate) fn schedule_id(
+    tenant: &TenantId,
+    workspace: &WorkspaceId,
+    name: &str,
+    now: Timestamp,
+) -> ScheduleId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("schedule:{}:{}:{name}", tenant.as_str(), workspace.as_str());
+    ScheduleId::from_parts(now, hash128(name.as_bytes()))
 }

@@ -57,7 +57,7 @@ pub struct Dispatch {
     /// The queue.
     pub queue: Arc<str>,
     /// Longest it may run.
-    pub timeout: Option<Millis>,
+    pub timeout: Millis,
     /// The resolved work; none if the asset is no longer deployed.
     pub work: Option<Arc<Work>>,
 }

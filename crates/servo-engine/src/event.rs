@@ -8,7 +8,12 @@ mod definitions;
 mod dispatch;
 mod materializations;
 mod partitions;
+mod pauses;
+mod refusals;
+mod requests;
 mod runs;
+mod schedules;
+mod settings;
 mod source;
 mod tasks;
 mod timers;
@@ -19,7 +24,15 @@ pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 pub use partitions::DynamicPartitionsChanged;
+pub use pauses::{PauseChanged, PauseScope};
+pub use refusals::RequestRefused;
+pub use requests::{RequestAnswered, RunKeyConflicted};
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
+pub use schedules::{
+    RequestedRun, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, manual_tick_id, tick_id,
+};
+pub use settings::{NewValue, SettingsChanged};
 pub use source::{RunSource, UnknownSource};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
 pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
@@ -27,6 +40,7 @@ pub use wire::{DecodeError, decode_batch, encode_batch};
 
 use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
 
+use crate::audit::Act;
 use crate::principal::Principal;
 
 /// One fact, intent or acknowledgement, as the log keeps it.
@@ -68,6 +82,32 @@ impl Event {
     }
 }
 
+/// What the envelope says about a payload.
+pub trait Payload {
+    /// The same fact always has the same key (ADR-034).
+    fn idempotency_key(&self) -> String;
+
+    /// The run that it is about.
+    fn run_id(&self) -> Option<RunId> {
+        None
+    }
+
+    /// The task that it is about.
+    fn task_key(&self) -> Option<&TaskKey> {
+        None
+    }
+
+    /// Who is responsible for it unless the event says otherwise: what follows from the payload is not written again.
+    fn usual_principal(&self) -> Principal {
+        Principal::system()
+    }
+
+    /// The change that somebody asked for with it; none if nobody did.
+    fn act(&self) -> Option<Act> {
+        None
+    }
+}
+
 /// An event that this version does not understand, kept as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownEvent {
@@ -77,6 +117,12 @@ pub struct UnknownEvent {
     pub event_version: u32,
     /// The payload text, untouched.
     pub payload: String,
+}
+
+impl Payload for UnknownEvent {
+    fn idempotency_key(&self) -> String {
+        format!("unknown:{}", self.event_type)
+    }
 }
 
 macro_rules! events {
@@ -114,12 +160,8 @@ macro_rules! events {
                 match self { $(EventData::$name(_) => EventKind::$name,)* EventData::Unknown(_) => EventKind::Unknown }
             }
 
-            /// The same fact always has the same key (ADR-034).
-            pub fn idempotency_key(&self) -> String {
-                match self {
-                    $(EventData::$name(payload) => payload.idempotency_key(),)*
-                    EventData::Unknown(unknown) => format!("unknown:{}", unknown.event_type),
-                }
+            fn payload(&self) -> &dyn Payload {
+                match self { $(EventData::$name(payload) => payload,)* EventData::Unknown(unknown) => unknown }
             }
 
             pub(crate) fn parse(event_type: &str, payload: &str) -> Option<Result<EventData, serde_json::Error>> {
@@ -155,6 +197,10 @@ events! {
     RunTriggered = 3,
     /// The run must stop.
     RunCancelRequested = 4,
+    /// A run key was used again for another request.
+    RunKeyConflicted = 5,
+    /// The answer to a request that is carried out once.
+    RequestAnswered = 6,
     /// Intent: this attempt of this task goes to a queue.
     DispatchRequested = 10,
     /// Acknowledgement: the queue has it.
@@ -177,89 +223,56 @@ events! {
     AssetsDeployed = 30,
     /// Keys of dynamic partitions were added or removed.
     DynamicPartitionsChanged = 31,
+    /// Somebody asked for a change and was refused.
+    RequestRefused = 33,
     /// Intent: what a check had blocked is moved out of quarantine and counts from then on.
     MaterializationApproved = 40,
     /// A quarantined materialization was rejected.
     MaterializationRejected = 41,
     /// Acknowledgement: what was approved is where readers look for it, and counts.
     MaterializationReleased = 42,
+    /// Settings got other values.
+    SettingsChanged = 50,
+    /// Dispatching was paused or resumed.
+    PauseChanged = 51,
+    /// A schedule is new, or its definition has changed.
+    ScheduleDefined = 60,
+    /// A schedule was paused.
+    SchedulePaused = 61,
+    /// A schedule was resumed.
+    ScheduleResumed = 62,
+    /// A schedule was removed.
+    ScheduleRemoved = 63,
+    /// A tick of a schedule.
+    ScheduleTicked = 64,
+    /// The function of a schedule failed for a tick that will be evaluated again.
+    ScheduleEvaluationFailed = 65,
 }
 
 /// The version this build writes for every event kind.
 pub const EVENT_VERSION: u32 = 1;
 
 impl EventData {
+    /// The same fact always has the same key (ADR-034).
+    pub fn idempotency_key(&self) -> String {
+        self.payload().idempotency_key()
+    }
+
     /// The run that it is about.
     pub fn run_id(&self) -> Option<RunId> {
-        match self {
-            EventData::RunRequested(payload) => Some(payload.run_id),
-            EventData::PlanCreated(payload) => Some(payload.run_id),
-            EventData::RunTriggered(payload) => Some(payload.run_id),
-            EventData::RunCancelRequested(payload) => Some(payload.run_id),
-            EventData::DispatchRequested(payload) => Some(payload.run_id),
-            EventData::DispatchEnqueued(payload) => Some(payload.run_id),
-            EventData::TimerRequested(payload) => Some(payload.run_id),
-            EventData::TimerEnqueued(payload) => Some(payload.run_id),
-            EventData::TimerFired(payload) => Some(payload.run_id),
-            EventData::TaskStarted(payload) => Some(payload.run_id),
-            EventData::TaskHeartbeat(payload) => Some(payload.run_id),
-            EventData::TaskFinished(payload) => Some(payload.run_id),
-            EventData::AssetsDeployed(_)
-            | EventData::DynamicPartitionsChanged(_)
-            | EventData::MaterializationApproved(_)
-            | EventData::MaterializationRejected(_)
-            | EventData::ClockStepped(_)
-            | EventData::MaterializationReleased(_)
-            | EventData::Unknown(_) => None,
-        }
+        self.payload().run_id()
     }
 
     /// The task that it is about.
     pub fn task_key(&self) -> Option<&TaskKey> {
-        match self {
-            EventData::DispatchRequested(payload) => Some(&payload.task_key),
-            EventData::DispatchEnqueued(payload) => Some(&payload.task_key),
-            EventData::TimerRequested(payload) => Some(&payload.task_key),
-            EventData::TimerEnqueued(payload) => Some(&payload.task_key),
-            EventData::TimerFired(payload) => payload.task_key.as_ref(),
-            EventData::TaskStarted(payload) => Some(&payload.task_key),
-            EventData::TaskHeartbeat(payload) => Some(&payload.task_key),
-            EventData::TaskFinished(payload) => Some(&payload.task_key),
-            EventData::RunRequested(_)
-            | EventData::PlanCreated(_)
-            | EventData::RunTriggered(_)
-            | EventData::RunCancelRequested(_)
-            | EventData::AssetsDeployed(_)
-            | EventData::DynamicPartitionsChanged(_)
-            | EventData::MaterializationApproved(_)
-            | EventData::MaterializationRejected(_)
-            | EventData::ClockStepped(_)
-            | EventData::MaterializationReleased(_)
-            | EventData::Unknown(_) => None,
-        }
+        self.payload().task_key()
     }
 
-    /// Who is responsible for it unless the event says otherwise: what follows from the payload is not written again.
+    pub(crate) fn act(&self) -> Option<Act> {
+        self.payload().act()
+    }
+
     pub(crate) fn usual_principal(&self) -> Principal {
-        match self {
-            EventData::DispatchRequested(_) => Principal::controller("ready_dispatch"),
-            EventData::TimerRequested(_) | EventData::TimerFired(_) => Principal::controller("timers"),
-            EventData::TaskStarted(payload) => Principal::worker(payload.worker_id.clone()),
-            EventData::RunRequested(_)
-            | EventData::PlanCreated(_)
-            | EventData::RunTriggered(_)
-            | EventData::RunCancelRequested(_)
-            | EventData::DispatchEnqueued(_)
-            | EventData::TimerEnqueued(_)
-            | EventData::TaskHeartbeat(_)
-            | EventData::TaskFinished(_)
-            | EventData::AssetsDeployed(_)
-            | EventData::DynamicPartitionsChanged(_)
-            | EventData::MaterializationApproved(_)
-            | EventData::MaterializationRejected(_)
-            | EventData::ClockStepped(_)
-            | EventData::MaterializationReleased(_)
-            | EventData::Unknown(_) => Principal::system(),
-        }
+        self.payload().usual_principal()
     }
 }

@@ -1,5 +1,7 @@
 //! Failures of tasks, and which of them are retryable.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// Machine-readable code of a failure.
@@ -92,6 +94,34 @@ impl ErrorCode {
         }
     }
 
+    /// What usually helps; none where only the message can tell.
+    pub const fn suggested_action(self) -> Option<&'static str> {
+        match self {
+            ErrorCode::NetworkError | ErrorCode::RateLimited | ErrorCode::ServiceUnavailable => {
+                Some("try it again later: servo run retry RUN --from-failure")
+            }
+            ErrorCode::Timeout => Some("give it more time with timeout=, or less to do at once"),
+            ErrorCode::OutOfMemory => Some("read less at once, or give the worker more memory"),
+            ErrorCode::DiskFull => Some("free space where the worker writes, and try it again"),
+            ErrorCode::WorkerCrash => Some("look at what it printed last: servo run logs RUN ASSET"),
+            ErrorCode::HeartbeatLost | ErrorCode::Interrupted => {
+                Some("see whether the machine of the worker is well, and try it again")
+            }
+            ErrorCode::ImportError => Some("install what is missing where workers run, or mend the module"),
+            ErrorCode::CheckFailed => {
+                Some("mend the data or the check; quarantine=True keeps such data for review")
+            }
+            ErrorCode::MissingInput => Some("make what it reads first: servo materialize +ASSET"),
+            ErrorCode::OutputMissing => Some("let workers and server write to the same storage"),
+            ErrorCode::InvalidDefinition => Some("mend the definition, and deploy it: servo deploy"),
+            ErrorCode::UserCodeException
+            | ErrorCode::SchemaViolation
+            | ErrorCode::DataCorruption
+            | ErrorCode::Cancelled
+            | ErrorCode::InternalError => None,
+        }
+    }
+
     /// The name on the wire and in tables.
     pub fn name(self) -> String {
         serde_json::to_value(self).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
@@ -118,17 +148,44 @@ pub struct TaskError {
     pub code: ErrorCode,
     /// For people.
     pub message: String,
-    /// Type of the exception, which `retry_on` and `no_retry_on` name.
+    /// Type of the exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_type: Option<String>,
+    /// Types that the exception is one of besides its own, the nearest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub error_bases: Vec<String>,
     /// Where it was raised, as Python writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
+    /// A way out, if the worker knows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_action: Option<Box<str>>,
+    /// More about it, for programs: JSON texts by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, String>,
 }
 
 impl TaskError {
+    /// Whether the exception is one of the types, as `except` would have it.
+    pub fn is_one_of(&self, types: &[String]) -> bool {
+        self.error_type.iter().chain(&self.error_bases).any(|name| types.contains(name))
+    }
+
     /// An error without an exception type.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), error_type: None, traceback: None }
+        Self {
+            code,
+            message: message.into(),
+            error_type: None,
+            error_bases: Vec::new(),
+            traceback: None,
+            suggested_action: None,
+            details: BTreeMap::new(),
+        }
+    }
+
+    /// A way out: the worker's, or what usually helps with errors of its code.
+    pub fn suggested_action(&self) -> Option<&str> {
+        self.suggested_action.as_deref().or_else(|| self.code.suggested_action())
     }
 }

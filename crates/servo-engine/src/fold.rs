@@ -3,6 +3,7 @@
 //! Every event is either applied or ignored with a reason. A duplicate, a stale attempt or an event about a run that
 //! has left memory changes nothing.
 
+mod audit;
 mod cancel;
 mod clock;
 mod definitions;
@@ -10,20 +11,29 @@ mod dispatch;
 mod materializations;
 mod outputs;
 mod partitions;
+mod pauses;
 mod propagate;
+mod requests;
 mod retention;
 mod reviews;
 mod runs;
+mod schedules;
+mod settings;
 mod tasks;
 mod timers;
 
 pub(crate) use cancel::is_silent;
+#[cfg(feature = "testing")]
+pub(crate) use propagate::is_blocked;
 
-use servo_core::EventId;
 use servo_core::planted::{self, Mistake};
+use servo_core::{EventId, Millis};
 
 use crate::event::{Event, EventData};
-use crate::state::State;
+use crate::state::{NewerEvent, State};
+
+/// The most that the time between two events counts for in [`Head::elapsed`](crate::rows::Head::elapsed).
+const LONGEST_GAP: Millis = Millis::from_hours(1);
 
 /// Outcome of folding one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,8 @@ pub enum Ignored {
     UnknownRun,
     /// The run has no such task.
     UnknownTask,
+    /// There is no such schedule.
+    UnknownSchedule,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -68,12 +80,16 @@ impl State {
         let time = if planted::has(Mistake::FoldReadsClock) { planted::clock(event.at) } else { event.at };
         let at = At { id: event.id, time };
         self.head.last_event = self.head.last_event.max(event.id);
+        let passed = event.at.since(self.head.last_event_at).min(LONGEST_GAP);
+        self.head.elapsed = self.head.elapsed.saturating_add(passed);
         self.head.last_event_at = self.head.last_event_at.max(event.at);
-        match &event.data {
+        let applied = match &event.data {
             EventData::RunRequested(payload) => runs::requested(self, at, event, payload),
             EventData::PlanCreated(payload) => runs::planned(self, at, payload),
             EventData::RunTriggered(payload) => runs::triggered(self, at, payload),
             EventData::RunCancelRequested(payload) => cancel::requested(self, at, &event.principal, payload),
+            EventData::RunKeyConflicted(payload) => requests::conflicted(self, at, event, payload),
+            EventData::RequestAnswered(payload) => requests::answered(self, at, event, payload),
             EventData::DispatchRequested(payload) => dispatch::requested(self, at, payload),
             EventData::DispatchEnqueued(payload) => dispatch::enqueued(self, at, payload),
             EventData::TimerRequested(payload) => timers::requested(self, at, payload),
@@ -87,14 +103,28 @@ impl State {
             EventData::DynamicPartitionsChanged(payload) => {
                 partitions::changed(self, at, &event.principal, payload)
             }
+            EventData::RequestRefused(payload) => return audit::refused(self, at, event, payload),
             EventData::MaterializationApproved(payload) => reviews::approved(self, at, payload),
             EventData::MaterializationRejected(payload) => reviews::rejected(self, payload),
             EventData::MaterializationReleased(payload) => reviews::released(self, at, payload),
-            EventData::Unknown(_) => {
+            EventData::SettingsChanged(payload) => settings::changed(self, at, &event.principal, payload),
+            EventData::PauseChanged(payload) => pauses::changed(self, at, &event.principal, payload),
+            EventData::ScheduleDefined(payload) => schedules::defined(self, at, payload),
+            EventData::SchedulePaused(payload) => schedules::paused(self, at, payload),
+            EventData::ScheduleResumed(payload) => schedules::resumed(self, at, payload),
+            EventData::ScheduleRemoved(payload) => schedules::removed(self, at, payload),
+            EventData::ScheduleTicked(payload) => {
+                schedules::ticked(self, at, payload, &event.idempotency_key)
+            }
+            EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
+                self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));
                 Applied::No(Ignored::UnknownEvent)
             }
-        }
+        };
+        audit::record(self, at, event, applied);
+        applied
     }
 
     /// Folds the batch that the log numbered `seq`.

@@ -6,6 +6,8 @@
 //! | critical | BLOCK | BLOCK | WARN |
 //! | error | WARN | BLOCK | WARN |
 //! | warning, info | ALLOW | BLOCK | ALLOW |
+//!
+//! A check that raises is one of severity error at least: nobody knows what it would have said.
 
 use std::sync::Arc;
 
@@ -40,7 +42,8 @@ pub fn verdicts(checks: &[CheckReport]) -> Verdicts {
 }
 
 fn effect(check: &CheckReport) -> GatingDecision {
-    match (check.passed, check.severity, check.blocking) {
+    let severity = if check.error.is_some() { check.severity.max(Severity::Error) } else { check.severity };
+    match (check.passed, severity, check.blocking) {
         (true, ..) => GatingDecision::Allow,
         (false, _, Some(true)) | (false, Severity::Critical, None) => GatingDecision::Block,
         (false, Severity::Critical, Some(false)) | (false, Severity::Error, None | Some(false)) => {

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use servo_core::{Millis, TaskKey, TenantId, Timestamp, WorkspaceId};
-//! use servo_engine::{Engine, Input, Plan, Settings, State, TaskOptions, TaskRequest, TriggerRun};
+//! use servo_engine::{Engine, Input, Plan, State, TaskOptions, TaskRequest, TriggerRun};
 //!
 //! let (tenant, workspace) = (TenantId::parse("acme")?, WorkspaceId::parse("prod")?);
 //! let extract = TaskRequest {
@@ -15,13 +15,14 @@
 //!     options: TaskOptions::default(),
 //! };
 //! let plan = Plan::build(&tenant, &workspace, vec![extract], 10_000)?;
-//! let mut engine = Engine::new(State::new(tenant, workspace, Settings::default()), *b"secret");
+//! let mut engine = Engine::new(State::new(tenant, workspace), *b"secret");
 //! let step = engine.step(&[Input::Trigger(TriggerRun::new("first", plan, "me"))], Timestamp::from_millis(1));
 //! assert_eq!(step.events.len(), 4, "requested, planned, triggered, and the first dispatch");
 //! assert_eq!(step.effects.len(), 1, "the dispatch, once the batch is durable");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod command;
 pub mod controllers;
 mod decide;
@@ -47,11 +48,13 @@ mod state;
 mod step;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, Change, ChangePartitions, Command, Deploy, Finish, Finished, Heartbeat,
-    HeartbeatReply, Input, Reply, Report, Review, RunPlan, RunReply, Started, TriggerRun, Verdict,
+    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
+    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
@@ -60,8 +63,9 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, OutputState, Resolution, RunState,
-    RunTransitionReason, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
+    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
+    TickStatus, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -70,10 +74,12 @@ pub use refusal::{Refusal, RefusalKind};
 pub use requests::{RequestError, RunRequest};
 pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
-pub use settings::Settings;
+pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    Cancel, Counts, Deadline, Deployment, Edge, LastAttempt, Materialized, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, SharedItems, SharedMap, SharedVec, Snapshot, State, Task,
-    TaskRef,
+    ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
+    FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
+    RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
+    Task, TaskRef,
 };
 pub use step::{Engine, Step};
+pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

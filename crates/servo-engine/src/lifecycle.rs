@@ -85,6 +85,8 @@ named_enum! {
     RunState {
         /// Asked for; not planned or not started.
         Pending = "PENDING",
+        /// Planned; waits for a place among the runs at work.
+        Queued = "QUEUED",
         /// In progress.
         Running = "RUNNING",
         /// Being cancelled; some tasks still run.
@@ -104,7 +106,7 @@ impl RunState {
     /// Whether nothing can change it any more.
     pub const fn is_terminal(self) -> bool {
         match self {
-            RunState::Pending | RunState::Running | RunState::Cancelling => false,
+            RunState::Pending | RunState::Queued | RunState::Running | RunState::Cancelling => false,
             RunState::Cancelled | RunState::TimedOut | RunState::Failed | RunState::Succeeded => true,
         }
     }
@@ -135,6 +137,8 @@ named_enum! {
         DispatchAckTimeout = "dispatch_ack_timeout",
         /// The worker went away.
         Interrupted = "interrupted",
+        /// It failed, and is tried again after a wait.
+        RetryScheduled = "retry_scheduled",
         /// The wait before the next attempt is over.
         RetryTimerExpired = "retry_timer_expired",
         /// Its run was cancelled.
@@ -153,6 +157,8 @@ named_enum! {
     RunTransitionReason {
         /// Asked for.
         Created = "created",
+        /// Planned.
+        Queued = "queued",
         /// Started.
         Started = "started",
         /// Every task succeeded.
@@ -171,6 +177,8 @@ named_enum! {
     Resolution {
         /// The upstream succeeded.
         Success = "SUCCESS",
+        /// A check blocked the upstream, and its materialization before is read.
+        Previous = "PREVIOUS",
         /// The upstream failed for good.
         Failed = "FAILED",
         /// The upstream was skipped.
@@ -261,6 +269,32 @@ named_enum! {
 }
 
 named_enum! {
+    /// Where the value of a setting comes from.
+    SettingOrigin {
+        /// Nobody said anything.
+        Default = "default",
+        /// The file of the project.
+        Project = "servo.toml",
+        /// An option of the command that runs the workspace.
+        Flag = "flag",
+        /// A request over HTTP.
+        Api = "api",
+        /// `servo config`.
+        Cli = "cli",
+    }
+}
+
+named_enum! {
+    /// Whether a change that somebody asked for was made.
+    AuditOutcome {
+        /// It was.
+        Allowed = "ALLOWED",
+        /// It was refused, and nothing changed.
+        Refused = "REFUSED",
+    }
+}
+
+named_enum! {
     /// The state of an output.
     OutputState {
         /// It is stored, and counts if the attempt does.
@@ -271,5 +305,39 @@ named_enum! {
         Discarded = "DISCARDED",
         /// Its worker calls it committed, but storage does not have it.
         Missing = "MISSING",
+    }
+}
+
+named_enum! {
+    /// The status of a schedule or a sensor.
+    AutomationStatus {
+        /// It requests runs.
+        Active = "ACTIVE",
+        /// Somebody paused it.
+        Paused = "PAUSED",
+        /// It goes on, and has failed several times in a row.
+        Error = "ERROR",
+    }
+}
+
+named_enum! {
+    /// Who defines a schedule or a sensor. A name belongs to one of them.
+    Origin {
+        /// A deployed project.
+        Code = "code",
+        /// Somebody, over the API.
+        Api = "api",
+    }
+}
+
+named_enum! {
+    /// The outcome of a tick of a schedule.
+    TickStatus {
+        /// Runs were requested.
+        Triggered = "TRIGGERED",
+        /// No run was requested, as it should be.
+        Skipped = "SKIPPED",
+        /// A run should have been requested and could not be.
+        Failed = "FAILED",
     }
 }

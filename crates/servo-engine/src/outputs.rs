@@ -70,11 +70,21 @@ pub struct CheckReport {
     /// A sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Type of the exception that the check itself raised: it says nothing about the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// JSON texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub duration_ms: u64,
+}
+
+impl CheckReport {
+    /// Whether it flags the run: it failed with severity error or above, or it could not run.
+    pub fn flags(&self) -> bool {
+        !self.passed && (self.severity >= Severity::Error || self.error.is_some())
+    }
 }
 
 /// Resource usage of an attempt.

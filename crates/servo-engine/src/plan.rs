@@ -38,12 +38,18 @@ pub struct TaskOptions {
     /// Queue other than the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_queue: Option<Arc<str>>,
+    /// Pool whose limit it counts against.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<Arc<str>>,
     /// The machine resources it needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute: Option<Compute>,
     /// Further assets that the same task materializes, beside that of its key and for the same partition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<AssetKey>,
+    /// Assets that it reads as they were before, if a check blocks them in the same run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub previous: Vec<AssetKey>,
     /// Values of its configuration that differ from the declared ones, as JSON texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub config: BTreeMap<String, String>,

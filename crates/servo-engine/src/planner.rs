@@ -15,7 +15,7 @@ mod reach;
 mod select;
 mod stages;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{PartitionContext, PartitionSet};
@@ -26,7 +26,7 @@ pub use error::{MissingUpstream, PlanningError};
 pub use inputs::PlannedInput;
 pub use meaning::{PlannedReason, Why};
 
-use crate::definitions::{Asset, AssetDef, Definitions};
+use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use lookup::Lookup;
 use outside::Outside;
@@ -54,6 +54,9 @@ pub struct PartitionChoice {
     /// The newest partition of every asset.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latest: bool,
+    /// Of these, or of all if none are given, only those that were never made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
 }
 
 impl PartitionChoice {
@@ -146,7 +149,7 @@ pub fn plan(
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
     config::check(definitions, &assets, &request.config)?;
-    let groups = groups(definitions, &assets, &request.config);
+    let groups = groups(definitions, &assets, &request.config)?;
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
@@ -190,11 +193,12 @@ fn groups(
     definitions: &Definitions,
     planned: &[PlannedAsset],
     config: &BTreeMap<String, String>,
-) -> Vec<Group> {
+) -> Result<Vec<Group>, PlanningError> {
     let find = |position: u32| {
         planned.binary_search_by_key(&position, |planned| planned.asset).ok().map(|found| &planned[found])
     };
     let mut groups: Vec<Group> = Vec::new();
+    let mut problems = Vec::new();
     for asset in planned {
         let together: Vec<u32> =
             definitions.made_with(asset.asset).filter(|other| find(*other).is_some()).collect();
@@ -203,13 +207,21 @@ fn groups(
         }
         let made: Vec<&Asset> = together.iter().map(|asset| definitions.asset(*asset)).collect();
         let others = made[1..].iter().map(|other| other.key.clone()).collect();
+        let config = config::of(&made, config).unwrap_or_else(|found| {
+            problems.push((made[0].key.clone(), found));
+            BTreeMap::new()
+        });
+        let is_previous = |dep: &&Dep| dep.on_blocked == OnBlocked::Previous;
+        let deps = made.iter().flat_map(|asset| &asset.deps).filter(is_previous);
+        let previous: BTreeSet<AssetKey> = deps.map(|dep| definitions.asset(dep.asset).key.clone()).collect();
         let options = TaskOptions {
-            config: config::of(&made, config),
+            previous: previous.into_iter().collect(),
+            config,
             ..options(&definitions.asset(asset.asset).def, others)
         };
         groups.push(Group { assets: together, partitions: asset.partitions.clone(), options });
     }
-    groups
+    if problems.is_empty() { Ok(groups) } else { Err(PlanningError::WrongConfig { problems }) }
 }
 
 fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
@@ -219,8 +231,10 @@ fn options(def: &AssetDef, outputs: Vec<AssetKey>) -> TaskOptions {
         timeout_ms: def.timeout_ms,
         heartbeat_timeout_ms: None,
         worker_queue: def.queue.as_deref().map(Into::into),
+        pool: def.pool.as_deref().map(Into::into),
         compute: def.compute.clone(),
         outputs,
+        previous: Vec::new(),
         config: BTreeMap::new(),
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::TenantId;
+use servo_core::{Fingerprint, TenantId};
 
 /// The kinds of principals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -130,6 +130,8 @@ pub struct Caller {
     pub principal: Principal,
     /// Their own id of the request.
     pub request_id: Option<Arc<str>>,
+    /// Hash of the whole request. With an id it is carried out once, and answered the same for a day.
+    pub request_fingerprint: Option<Fingerprint>,
 }
 
 impl Caller {
@@ -141,7 +143,7 @@ impl Caller {
 
 impl From<Principal> for Caller {
     fn from(principal: Principal) -> Self {
-        Self { principal, request_id: None }
+        Self { principal, request_id: None, request_fingerprint: None }
     }
 }
 

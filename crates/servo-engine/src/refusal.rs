@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
 
+use crate::lifecycle::Origin;
+
 /// The kind of a refusal; decides HTTP status, exit code and retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
@@ -33,6 +35,12 @@ pub enum Refusal {
         "run key {run_key:?} was used before for another request; use a new key, or repeat the same request"
     )]
     RunKeyConflict { run_key: Arc<str>, run_id: RunId },
+    #[error(
+        "request id {request_id:?} was used before for another request; use a new one, or repeat the same request"
+    )]
+    RequestIdReused { request_id: Arc<str> },
+    #[error("what the tables say about the key of run {run_id} is out of date; look it up again")]
+    StaleRunKey { run_id: RunId },
     #[error("the plan of the run is out of date: {0}; ask again")]
     StalePlan(crate::requests::StalePlan),
     #[error("run {run_id} has already ended as {state}")]
@@ -70,29 +78,97 @@ pub enum Refusal {
          `servo quarantine list` shows what does"
     )]
     NotInQuarantine { asset: AssetKey, materialization_id: MaterializationId },
+    #[error("the reason is longer than {limit} characters, which is the most")]
+    LongReason { limit: usize },
+    #[error(transparent)]
+    BadSetting(#[from] crate::settings::SettingError),
+    #[error("there is no schedule {name}; `servo schedule list` shows what there is")]
+    UnknownSchedule { name: String },
+    #[error("{what} {name} cannot be defined: {problem}")]
+    BadDefinition { what: &'static str, name: String, problem: String },
+    #[error(
+        "there is a {what} {name} already, defined by {origin}; choose another name, or remove that one first"
+    )]
+    NameTaken { what: &'static str, name: String, origin: Origin },
+    #[error("{what} {name} is declared in code: change it there and deploy")]
+    DefinedByCode { what: &'static str, name: String },
+    #[error("{what} {name} has state version {found}, not {expected}: somebody has changed it; look again")]
+    StateVersion { what: &'static str, name: String, expected: u64, found: u64 },
+    #[error(
+        "schedule {name} has no selection: only its function knows what to request, and it asks at its ticks"
+    )]
+    NothingToTrigger { name: String },
+    #[error("schedule {name} cannot be triggered: {problem}")]
+    CannotTrigger { name: String, problem: String },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
 
 impl Refusal {
+    /// Its name, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::UnknownRun { .. } => "unknown_run",
+            Refusal::UnknownTask { .. } => "unknown_task",
+            Refusal::RunKeyConflict { .. } => "run_key_conflict",
+            Refusal::RequestIdReused { .. } => "idempotency_conflict",
+            Refusal::StaleRunKey { .. } => "stale_run_key",
+            Refusal::StalePlan(_) => "stale_plan",
+            Refusal::RunEnded { .. } => "run_ended",
+            Refusal::ForceTooSoon { .. } => "force_too_soon",
+            Refusal::StaleAttempt { .. } => "stale_attempt",
+            Refusal::AlreadyStarted { .. } => "already_started",
+            Refusal::Cancelled { .. } => "task_cancelled",
+            Refusal::AttemptEnded { .. } => "attempt_ended",
+            Refusal::NotInQuarantine { .. } => "not_in_quarantine",
+            Refusal::UnknownSchedule { .. } => "unknown_schedule",
+            Refusal::NameTaken { .. } => "name_taken",
+            Refusal::DefinedByCode { .. } => "defined_by_code",
+            Refusal::StateVersion { .. } => "version_conflict",
+            Refusal::NothingToTrigger { .. } => "nothing_to_trigger",
+            Refusal::CannotTrigger { .. } => "unplannable",
+            Refusal::BadDefinition { .. } => "invalid_definitions",
+            Refusal::BadPartition { .. }
+            | Refusal::AddedAndRemoved { .. }
+            | Refusal::BadAsset { .. }
+            | Refusal::LongReason { .. }
+            | Refusal::BadSetting(_)
+            | Refusal::TooManyPartitionChanges { .. } => "invalid_request",
+            Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } | Refusal::Quota { .. } => {
+                "quota_exceeded"
+            }
+        }
+    }
+
     /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            Refusal::UnknownRun { .. } | Refusal::UnknownTask { .. } | Refusal::NotInQuarantine { .. } => {
-                RefusalKind::NotFound
-            }
+            Refusal::UnknownRun { .. }
+            | Refusal::UnknownTask { .. }
+            | Refusal::NotInQuarantine { .. }
+            | Refusal::UnknownSchedule { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
+            | Refusal::RequestIdReused { .. }
+            | Refusal::StaleRunKey { .. }
             | Refusal::StalePlan(_)
             | Refusal::RunEnded { .. }
             | Refusal::ForceTooSoon { .. }
             | Refusal::StaleAttempt { .. }
             | Refusal::AlreadyStarted { .. }
-            | Refusal::Cancelled { .. } => RefusalKind::Conflict,
+            | Refusal::Cancelled { .. }
+            | Refusal::NameTaken { .. }
+            | Refusal::DefinedByCode { .. }
+            | Refusal::StateVersion { .. }
+            | Refusal::NothingToTrigger { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
-            | Refusal::TooManyPartitionChanges { .. } => RefusalKind::Invalid,
+            | Refusal::BadSetting(_)
+            | Refusal::LongReason { .. }
+            | Refusal::TooManyPartitionChanges { .. }
+            | Refusal::BadDefinition { .. }
+            | Refusal::CannotTrigger { .. } => RefusalKind::Invalid,
             Refusal::Quota { .. } | Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } => {
                 RefusalKind::Quota
             }

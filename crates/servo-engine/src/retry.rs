@@ -25,10 +25,10 @@ pub struct RetryPolicy {
     pub multiplier_ppm: u64,
     /// Largest part of the wait that chance may take away, in parts per million.
     pub jitter_ppm: u64,
-    /// Only these exception types are retried; empty means all.
+    /// Only these exception types and those based on them are retried; empty means all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub retry_on: Vec<String>,
-    /// These exception types are not retried.
+    /// These exception types and those based on them are not retried.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_retry_on: Vec<String>,
 }
@@ -84,8 +84,7 @@ pub(crate) fn next_delay(
                 .then(|| defaults.delay(failures, attempt))
         }
         Some(policy) => {
-            let error_type = error.and_then(|e| e.error_type.as_deref());
-            let named = |list: &[String]| error_type.is_some_and(|t| list.iter().any(|l| l == t));
+            let named = |types: &[String]| error.is_some_and(|error| error.is_one_of(types));
             let wanted =
                 (policy.retry_on.is_empty() || category.retried_by_default() || named(&policy.retry_on))
                     && !named(&policy.no_retry_on);
@@ -150,6 +149,22 @@ mod tests {
         policy.retry_on = vec!["ValueError".into()];
         assert!(ask(&policy));
         policy.no_retry_on = vec!["ValueError".into()];
+        assert!(!ask(&policy));
+    }
+
+    #[test]
+    fn a_type_stands_for_those_that_are_based_on_it() {
+        let mut policy = RetryPolicy { retry_on: vec!["ConnectionError".into()], ..RetryPolicy::default() };
+        let mut error = TaskError::new(ErrorCode::UserCodeException, "refused");
+        error.error_type = Some("ConnectionRefusedError".into());
+        error.error_bases = ["ConnectionError", "OSError", "Exception"].map(String::from).to_vec();
+        let ask = |p: &RetryPolicy| {
+            next_delay(Some(p), Some(&error), ErrorCategory::UserCode, 1, AttemptId::NIL).is_some()
+        };
+        assert!(ask(&policy));
+        policy.no_retry_on = vec!["OSError".into()];
+        assert!(!ask(&policy));
+        policy = RetryPolicy { retry_on: vec!["TimeoutError".into()], ..RetryPolicy::default() };
         assert!(!ask(&policy));
     }
 }

@@ -6,7 +6,10 @@
 //! Each table is declared once, in a file of this module, and named once, in the [list of tables](crate::tables).
 //! Columns, files, merging, reading, comparing, `servo sql` and the docs follow from that.
 
+mod answers;
 mod asset_definitions;
+mod asset_states;
+mod audit;
 mod check_results;
 mod delta;
 mod deployments;
@@ -19,16 +22,22 @@ mod materialization_inputs;
 mod materializations;
 mod outbox;
 mod partition_status;
+mod pauses;
 mod quarantine;
 mod run_keys;
 mod runs;
+mod schedules;
+mod settings;
 mod table;
 mod tasks;
 mod timers;
 
+pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
+pub use asset_states::AssetStateRow;
+pub use audit::AuditRow;
 pub use check_results::CheckResultRow;
-pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, RemovedKeys};
+pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
@@ -38,14 +47,22 @@ pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
+pub use pauses::PauseRow;
 pub use quarantine::QuarantineRow;
 pub use run_keys::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 pub use runs::RunRow;
+pub use schedules::{ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow};
+pub use settings::SettingRow;
 pub use table::{
     AppendedRow, Column, ColumnSink, ColumnSource, HistoryRow, HotRow, ReadFrom, Row, RowSource, WriteTo,
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+
+/// The place of a time that passed in the log among the times of rows: what decides when a row expires.
+pub(crate) fn elapsed_at(elapsed: servo_core::Millis) -> servo_core::Timestamp {
+    servo_core::Timestamp::EPOCH.saturating_add(elapsed)
+}
 
 /// Every table: the field of [`HotRows`](crate::HotRows) and [`Delta`](crate::Delta) that holds its rows, and the row.
 /// A table is a file in this module and a line here; everything that is done with tables is generated from this list.
@@ -62,25 +79,33 @@ macro_rules! tables {
                 tasks: TaskRow,
                 edges: EdgeRow,
                 deployments: DeploymentRow,
+                schedule_ticks: ScheduleTickRow,
             }
             // Rows change and go.
             hot {
                 timers: TimerRow,
                 outbox: OutboxRow,
                 asset_definitions: AssetDefinitionRow,
+                asset_states: AssetStateRow,
                 partition_status: PartitionStatusRow,
                 quarantine: QuarantineRow,
                 dynamic_partitions: DynamicPartitionRow,
                 partition_sets: PartitionSetRow,
+                settings: SettingRow,
+                pauses: PauseRow,
+                schedule_definitions: ScheduleDefinitionRow,
+                schedule_state: ScheduleStateRow,
             }
             // Rows are written once.
             append_only {
                 materializations: MaterializationRow,
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
+                audit: AuditRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,
                 idempotency: IdempotencyRow,
+                answers: AnswerRow,
             }
         }
     };

@@ -1,63 +1,86 @@
-//! Settings of an engine: plain data, every default in one place.
+//! Settings of a workspace: figures that decide, so every node must have the same ones.
+//!
+//! The log holds every value that was ever given as a `SettingsChanged` event, and a replay folds under the settings
+//! that were in force at each point (ADR-095). What a process is started with becomes such an event.
 
-use servo_core::Millis;
+mod declared;
+mod value;
 
-/// Configuration of an engine. Two engines with equal settings and equal logs hold equal states.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Tasks dispatched or running at once in the workspace.
-    pub max_concurrent_tasks: u32,
-    /// Runs not yet ended in the workspace.
-    pub max_concurrent_runs: u32,
-    /// Tasks a single run may plan.
-    pub max_tasks_per_run: u32,
-    /// How long a dispatched task may wait for a worker to start it.
-    pub dispatch_ack_timeout: Millis,
-    /// How long a running task may be silent.
-    pub heartbeat_timeout: Millis,
-    /// Added to the heartbeat timeout for slow networks.
-    pub heartbeat_grace: Millis,
-    /// A run that sets no limit of its own ends as timed out after this.
-    pub max_run_duration: Millis,
-    /// A running task must have been silent this long before it can be force-cancelled.
-    pub force_cancel_after: Millis,
-    /// Attempts lost in a row without blame (interrupted, never started) before the task fails.
-    pub max_interruptions: u32,
-    /// How long an outbox row may wait for the queue before it is handed out again.
-    pub outbox_retry_after: Millis,
-    /// Ended runs kept in memory.
-    pub recent_runs: usize,
-    /// Tasks of ended runs kept in memory, whatever the number of runs (the newest run always stays).
-    pub recent_tasks: usize,
-    /// Keys of dynamic partitions that one request may add and remove.
-    pub max_partition_changes: u32,
-    /// Keys that dynamic partitions of one name may have.
-    pub max_dynamic_partitions: u32,
-    /// How long keys of requests are remembered.
-    pub dedup_window: Millis,
-    /// How many keys of requests are remembered at most.
-    pub dedup_entries: usize,
+pub use declared::Settings;
+pub use value::{SettingError, SettingUnit, SettingValue};
+
+use std::collections::BTreeMap;
+
+/// Declaration of one setting, or of a family of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, as in `servo.toml`. That of a family ends with a dot: `pool.` stands for `pool.warehouse` and others.
+    pub name: &'static str,
+    /// One sentence about it.
+    pub about: &'static str,
+    /// How its number is written.
+    pub unit: SettingUnit,
+    /// The smallest value that can be set.
+    pub least: u64,
+    /// The largest value that can be set.
+    pub most: u64,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            max_concurrent_tasks: 100,
-            max_concurrent_runs: 1_000,
-            max_tasks_per_run: 10_000,
-            dispatch_ack_timeout: Millis::from_secs(30),
-            heartbeat_timeout: Millis::from_secs(60),
-            heartbeat_grace: Millis::from_secs(30),
-            max_run_duration: Millis::from_hours(24),
-            force_cancel_after: Millis::from_minutes(5),
-            max_interruptions: 10,
-            outbox_retry_after: Millis::from_minutes(5),
-            recent_runs: 1_000,
-            recent_tasks: 50_000,
-            max_partition_changes: 10_000,
-            max_dynamic_partitions: 1_000_000,
-            dedup_window: Millis::from_hours(7 * 24),
-            dedup_entries: 4_000_000,
-        }
+/// Longest name of a member of a family.
+const MAX_MEMBER: usize = 128;
+
+impl Setting {
+    /// Every setting, in the order in which they are declared; families last.
+    pub fn all() -> &'static [Setting] {
+        Settings::DECLARED
     }
+
+    /// The declaration of the setting with this name.
+    pub fn find(name: &str) -> Result<&'static Setting, SettingError> {
+        let is_member = |family: &str| {
+            let member = name.strip_prefix(family).filter(|_| family.ends_with('.'));
+            member.is_some_and(|it| (1..=MAX_MEMBER).contains(&it.len()) && it.chars().all(is_plain))
+        };
+        let found = Self::all().iter().find(|it| it.name == name && !it.is_family() || is_member(it.name));
+        found.ok_or_else(|| SettingError::Unknown { name: name.chars().take(MAX_MEMBER).collect() })
+    }
+
+    /// Whether it stands for all names that begin with its own.
+    pub fn is_family(&self) -> bool {
+        self.name.ends_with('.')
+    }
+
+    /// Its value without any change; members of families have none, which is no limit.
+    pub fn default_value(&self) -> Option<u64> {
+        Settings::default().get(self.name)
+    }
+
+    /// The number that a value means, if it lies within the bounds.
+    pub fn read(&self, name: &str, value: &SettingValue) -> Result<u64, SettingError> {
+        let number = self.unit.read(value).map_err(|problem| SettingError::Unreadable {
+            name: name.to_owned(),
+            value: value.to_string(),
+            problem,
+        })?;
+        if (self.least..=self.most).contains(&number) {
+            return Ok(number);
+        }
+        Err(SettingError::OutOfBounds {
+            name: name.to_owned(),
+            value: self.unit.show(number),
+            least: self.unit.show(self.least),
+            most: self.unit.show(self.most),
+        })
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    !c.is_control() && !c.is_whitespace()
+}
+
+/// Values by name, each readable and within its bounds.
+pub fn read_settings(values: &BTreeMap<String, SettingValue>) -> Result<BTreeMap<String, u64>, SettingError> {
+    let read =
+        |(name, value): (&String, &SettingValue)| Ok((name.clone(), Setting::find(name)?.read(name, value)?));
+    values.iter().map(read).collect()
 }

@@ -4,51 +4,73 @@
 //! by history (ADR-039). Everything that could be derived is derived, so [`State::rows`] and [`State::from_rows`]
 //! are inverse.
 
+mod answers;
+mod asset_states;
 mod changes;
 mod code_versions;
 mod dedup;
 mod definitions;
 mod dynamic;
-mod index;
+pub(crate) mod index;
+mod newer_event;
 mod partition_status;
+mod pauses;
 mod quarantine;
 mod run;
+mod run_keys;
 mod run_rows;
+mod schedules;
+mod settings;
 mod shared;
 mod snapshot;
 mod statuses;
 mod task;
 mod view;
 
+pub use answers::ANSWER_WINDOW;
+pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use definitions::Deployment;
-pub use index::{Deadline, TaskRef};
+pub use index::{Deadline, Due, TaskRef};
+pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run};
+pub use schedules::Schedule;
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
-pub use task::{PastAttempt, RetryTimer, Task};
+pub use task::{Execution, PastAttempt, RetryTimer, Task};
 pub use view::Snapshot;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, Fingerprint, PartitionKey, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey, TenantId,
+    Timestamp, WorkspaceId,
 };
 
+pub(crate) use answers::AnswerIndex;
+pub(crate) use asset_states::AssetStates;
 pub(crate) use changes::Changes;
-pub(crate) use dedup::{IdempotencyIndex, RunKeyIndex};
+pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
-pub(crate) use index::Index;
+pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane};
 pub(crate) use partition_status::Materialization;
+pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
+pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
+pub(crate) use schedules::Schedules;
+pub(crate) use settings::ChangedSettings;
 pub(crate) use statuses::Statuses;
-pub(crate) use task::Outbox;
+pub(crate) use task::{Outbox, Rest};
 
 use crate::definitions::{AssetDef, Definitions};
-use crate::rows::{Delta, Head, PartitionStatusRow, QuarantineRow};
+use crate::event::Event;
+use crate::rows::{
+    AuditRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow, QuarantineRow,
+    RunKeyConflictRow, ScheduleTickRow, SettingRow,
+};
 use crate::settings::Settings;
 
 /// The state of one workspace.
@@ -56,7 +78,10 @@ use crate::settings::Settings;
 pub struct State {
     pub(crate) tenant: TenantId,
     pub(crate) workspace: WorkspaceId,
-    pub(crate) settings: Settings,
+    /// The settings in force: those of the log, and defaults.
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) changed_settings: Arc<ChangedSettings>,
+    pub(crate) pauses: Arc<Pauses>,
     pub(crate) head: Head,
     pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
@@ -64,26 +89,34 @@ pub struct State {
     pub(crate) recent_tasks: usize,
     pub(crate) definitions: Arc<Deployed>,
     pub(crate) dynamic: Arc<DynamicPartitions>,
+    pub(crate) asset_states: AssetStates,
     pub(crate) statuses: Statuses,
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
+    pub(crate) schedules: Schedules,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
+    pub(crate) answers: AnswerIndex,
     pub(crate) index: Index,
     pub(crate) changes: Changes,
+    /// The first event of a newer version that was folded. Tables never hold one: whoever meets it must not write.
+    pub(crate) newer_event: Option<NewerEvent>,
 }
 
 impl State {
     /// An empty workspace.
-    pub fn new(tenant: TenantId, workspace: WorkspaceId, settings: Settings) -> Self {
+    pub fn new(tenant: TenantId, workspace: WorkspaceId) -> Self {
         Self {
             tenant,
             workspace,
-            settings,
+            settings: Arc::default(),
+            changed_settings: Arc::default(),
+            pauses: Arc::default(),
             head: Head {
                 seq: 0,
                 last_event: EventId::NIL,
                 last_event_at: Timestamp::EPOCH,
+                elapsed: Millis::ZERO,
                 unknown_events: 0,
             },
             runs: SharedMap::default(),
@@ -91,13 +124,32 @@ impl State {
             recent_tasks: 0,
             definitions: Arc::default(),
             dynamic: Arc::default(),
+            asset_states: AssetStates::default(),
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
+            schedules: Schedules::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
+            answers: AnswerIndex::default(),
             index: Index::default(),
             changes: Changes::default(),
+            newer_event: None,
         }
+    }
+
+    /// The same under other settings, as if the log began with them.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_settings(mut self, settings: &Settings) -> Self {
+        let given =
+            crate::command::StartWith::differing(settings, crate::lifecycle::SettingOrigin::Flag).given;
+        let change = crate::event::SettingsChanged { number: 1, changes: given };
+        let mut changed = ChangedSettings::default();
+        changed.change(&crate::principal::Principal::system(), Timestamp::EPOCH, EventId::NIL, &change);
+        self.settings = Arc::new(changed.settings());
+        self.changed_settings = Arc::new(changed);
+        self.rebuild_index();
+        self
     }
 
     /// Position of the fold in the log.
@@ -105,9 +157,19 @@ impl State {
         self.head
     }
 
-    /// The settings it folds under.
+    /// The settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Settings that were ever changed, by name.
+    pub fn setting_rows(&self) -> impl Iterator<Item = &SettingRow> {
+        self.changed_settings.rows()
+    }
+
+    /// The first event of a newer version since the tables were written: this version must not write to the log.
+    pub fn newer_event(&self) -> Option<&NewerEvent> {
+        self.newer_event.as_ref()
     }
 
     /// The tenant.
@@ -135,9 +197,43 @@ impl State {
         self.changes.ended.iter().map(|run| &**run)
     }
 
-    /// Runs that have not ended.
+    /// Conflicts of run keys that have not been taken by [`State::take_delta`] yet, oldest first.
+    pub fn conflicts_unwritten(&self) -> impl Iterator<Item = &RunKeyConflictRow> {
+        self.changes.conflicts.iter()
+    }
+
+    /// Acts that have not been taken by [`State::take_delta`] yet, oldest first.
+    pub fn unwritten_audit(&self) -> impl DoubleEndedIterator<Item = &AuditRow> {
+        self.changes.audit.iter()
+    }
+
+    /// Lineage that has not been taken by [`State::take_delta`] yet, oldest first.
+    pub fn unwritten_inputs(&self) -> impl DoubleEndedIterator<Item = &MaterializationInputRow> {
+        self.changes.inputs.iter()
+    }
+
+    /// Folds events that are in no log, for somebody who only reads: nobody has done what they say.
+    pub fn suppose(&mut self, events: &[Event]) {
+        let audit = self.changes.audit.clone();
+        for event in events {
+            self.apply(event);
+        }
+        self.changes.audit = audit;
+    }
+
+    /// Runs that have not ended, queued ones among them.
     pub fn active_runs(&self) -> usize {
         self.runs.len() - self.recent.len()
+    }
+
+    /// Runs that wait for a place among those at work.
+    pub fn queued_runs(&self) -> usize {
+        self.index.queued_runs
+    }
+
+    /// Scopes that are paused, or were once.
+    pub fn pauses(&self) -> impl DoubleEndedIterator<Item = &PauseRow> {
+        self.pauses.rows()
     }
 
     /// Tasks that hold a slot: on their way to a queue, in it, or running.
@@ -147,7 +243,7 @@ impl State {
 
     /// Tasks that wait for a slot.
     pub fn waiting(&self) -> usize {
-        self.index.ready.len()
+        self.index.waiting
     }
 
     /// The time of the next deadline.
@@ -206,6 +302,11 @@ impl State {
         self.statuses.code_version(latest)
     }
 
+    /// How an asset fares; none if it was never attempted nor checked.
+    pub fn asset_state(&self, asset: &AssetKey) -> Option<&AssetState> {
+        self.asset_states.get(asset)
+    }
+
     /// The newest good materialization of a partition, or of an asset without partitions.
     pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&Materialized> {
         self.partition_status(asset, partition)?.latest()
@@ -248,16 +349,69 @@ impl State {
         self.statuses.assets()
     }
 
-    /// The fingerprint a run was first asked for with. A run in memory answers for itself, even when the index has
-    /// forgotten its key: one id never names two runs at once.
+    /// The fingerprint a run was first asked for with, as far as every replay knows it: of runs in memory, and of the
+    /// newest keys.
     pub(crate) fn requested_with(&self, run: RunId) -> Option<Fingerprint> {
-        let of_index = || self.run_keys.get(run);
+        let of_index = || self.run_keys.newest(run);
         self.run(run).map(|run| run.fingerprint.clone()).or_else(of_index)
+    }
+
+    /// Published tables have every run key up to an event: memory need not keep more of them than the newest.
+    pub fn run_keys_published(&mut self, through: EventId) {
+        self.run_keys.published(through);
+    }
+
+    /// A schedule by its name or its id, unless it was removed.
+    pub fn schedule(&self, name: &str) -> Option<&Schedule> {
+        self.schedules.find(name).filter(|schedule| schedule.removed_at.is_none()).map(|schedule| &**schedule)
+    }
+
+    /// The id of a schedule that is or was there, by its name or its id.
+    pub fn schedule_id(&self, name: &str) -> Option<ScheduleId> {
+        self.schedules.find(name).map(|schedule| schedule.id)
+    }
+
+    /// The schedules that are there, by name.
+    pub fn schedules(&self) -> impl DoubleEndedIterator<Item = &Schedule> {
+        let live = self.schedules.by_name().filter(|schedule| schedule.removed_at.is_none());
+        live.map(|schedule| &**schedule)
+    }
+
+    /// The next ticks of a schedule after a time, at most so many; why there are none if its texts cannot be read.
+    pub fn next_ticks(
+        &self,
+        schedule: &Schedule,
+        after: Timestamp,
+        count: usize,
+    ) -> Result<Vec<Timestamp>, String> {
+        let ticks = self.schedules.ticks_of(&schedule.definition)?;
+        Ok(std::iter::successors(ticks.next(after), |last| ticks.next(*last)).take(count).collect())
+    }
+
+    /// The newest ticks of all schedules, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_ticks(&self) -> impl Iterator<Item = &ScheduleTickRow> {
+        let left = self.changes.ended_ticks.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.schedules.ticks().values().rev().map(|row| &**row).chain(left)
     }
 
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
         snapshot::take(self)
+    }
+
+    /// The indexes as they follow from the rows.
+    pub(crate) fn fresh_index(&self) -> Index {
+        let mut index = Index::of(self.runs.values().map(|run| &**run), &self.settings, &self.pauses);
+        let due = self.schedules.values().filter_map(|schedule| Some((schedule.due_at()?, schedule.id)));
+        index.due = due.map(|(at, id)| (at, Due::Schedule(id))).collect();
+        index
+    }
+
+    /// Fills the indexes from the runs: on load, and when settings or pauses have changed.
+    pub(crate) fn rebuild_index(&mut self) {
+        self.index = self.fresh_index();
     }
 
     /// Changes a task through its indexes, so that they cannot disagree with it.
@@ -269,25 +423,60 @@ impl State {
         change: impl FnOnce(&mut Task),
     ) {
         let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
-        let before = index::keys_of(owner, task, &self.settings);
+        let before = index::keys_of(owner, task, &self.settings, &self.pauses);
         let subject = &mut owner.tasks[task as usize];
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
-        let after = index::keys_of(owner, task, &self.settings);
+        let after = index::keys_of(owner, task, &self.settings, &self.pauses);
         self.index.replace(TaskRef { run, task }, before, after);
     }
 
     /// Changes a run's own fields through its indexes.
     pub(crate) fn change_run(&mut self, run: RunId, version: EventId, change: impl FnOnce(&mut Run)) {
         let Some(owner) = self.runs.get_mut(&run).map(Arc::make_mut) else { return };
-        let before = owner.deadline(&self.settings);
+        let before = index::run_keys_of(owner, &self.settings);
         change(owner);
         owner.version = owner.version.max(version);
         self.changes.run(run);
-        let after = owner.deadline(&self.settings);
-        self.index.replace_deadline(Deadline::Run(run), before, after);
+        let after = index::run_keys_of(owner, &self.settings);
+        self.index.replace_run(run, before, after);
+    }
+
+    /// Adds a schedule with its index.
+    pub(crate) fn add_schedule(&mut self, schedule: Schedule) {
+        let id = schedule.id;
+        self.index.replace_due(Due::Schedule(id), None, schedule.due_at());
+        self.schedules.insert(schedule);
+        self.changes.schedules.insert(id);
+        self.changes.schedule_definitions.insert(id);
+    }
+
+    /// Changes a schedule through its index.
+    pub(crate) fn change_schedule(
+        &mut self,
+        id: ScheduleId,
+        version: EventId,
+        change: impl FnOnce(&mut Schedule),
+    ) {
+        let Some(schedule) = self.schedules.get_mut(id) else { return };
+        let (before, definition) = (schedule.due_at(), schedule.definition_version);
+        change(schedule);
+        schedule.version = schedule.version.max(version);
+        if schedule.definition_version != definition {
+            self.changes.schedule_definitions.insert(id);
+        }
+        self.changes.schedules.insert(id);
+        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Changes which runs of a schedule are active: follows from the runs, so that no row of it changes.
+    pub(crate) fn change_schedule_runs(&mut self, id: ScheduleId, change: impl FnOnce(&mut BTreeSet<RunId>)) {
+        let Some(schedule) = self.schedules.get_mut(id) else { return };
+        let before = schedule.due_at();
+        change(&mut schedule.active);
+        self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
     }
 }

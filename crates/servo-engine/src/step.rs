@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
 
-use crate::command::{Change, Finish, Input, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy};
-use crate::decide::{Answer, Decision, decide};
-use crate::derive::next_event_id;
+use crate::audit::RefusalRecords;
+use crate::command::{Change, Finish, Input, PartitionsReply, Reply, RunReply};
+use crate::controllers::{self, Freshness, anti_entropy, schedules};
+use crate::decide::{Answer, Decision, answers, decide};
+use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
 use crate::event::{Causation, Event, EventData};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{Due, State};
 
 /// Most rounds of controllers within a step; the rest comes with the next one.
 const MAX_ROUNDS: usize = 8;
+
+/// Most ticks within a step, so that no batch grows without bound; the rest comes with the next one.
+const MAX_TICKS: usize = 1_000;
 
 /// The result of a step.
 #[derive(Debug, Default)]
@@ -37,6 +41,8 @@ pub struct Engine {
     secret: Arc<[u8]>,
     source: Arc<str>,
     freshness: Freshness,
+    refusals: RefusalRecords,
+    automation: bool,
 }
 
 impl Engine {
@@ -44,7 +50,14 @@ impl Engine {
     pub fn new(mut state: State, secret: impl Into<Arc<[u8]>>) -> Self {
         // Runs that ended while the log was replayed are not news to anybody.
         state.changes.take_just_ended();
-        Self { state, secret: secret.into(), source: "engine".into(), freshness: Freshness::Current }
+        Self {
+            state,
+            secret: secret.into(),
+            source: "engine".into(),
+            freshness: Freshness::Current,
+            refusals: RefusalRecords::default(),
+            automation: true,
+        }
     }
 
     /// How far what follows may trust the state.
@@ -52,13 +65,21 @@ impl Engine {
         self.freshness = freshness;
     }
 
+    /// Whether schedules tick. They do unless this is said: a command that has a workspace for a moment starts no runs
+    /// that it was not asked for.
+    pub fn set_automation(&mut self, automation: bool) {
+        self.automation = automation;
+    }
+
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
-        match self.freshness {
+        let timers = match self.freshness {
             Freshness::Current => first,
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
-        }
+        };
+        let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
+        timers.into_iter().chain(automation).min()
     }
 
     /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
@@ -97,7 +118,19 @@ impl Engine {
     pub fn step(&mut self, inputs: &[Input], now: Timestamp) -> Step {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
-            let Decision { events, principal, answer } = decide(&self.state, &self.secret, input, now);
+            if let Some(known) = answers::known(&self.state, input) {
+                step.replies.push(known);
+                continue;
+            }
+            let Decision { mut events, mut principal, answer } =
+                decide(&self.state, &self.secret, input, now);
+            if let (Answer::Now(Err(refusal)), true) = (&answer, events.is_empty())
+                && let Some((record, caller)) = self.refusals.record(input, refusal, now)
+                && !self.state.idempotency.contains(idempotency_hash(&record.idempotency_key()))
+            {
+                events.push(record);
+                principal = caller.principal;
+            }
             let first = step.events.len();
             for data in events {
                 // The first event is caused by the request, the others by it.
@@ -106,14 +139,19 @@ impl Engine {
                 self.emit(data, principal.clone(), cause, now, &mut step);
             }
             let event_id = step.events.get(first).map(|event| event.id);
-            step.replies.push(match (answer, event_id) {
+            let reply = match (answer, event_id) {
                 (Answer::Now(answer), _) => answer,
                 (Answer::NewRun(run_id), accepted) => Ok(Reply::Run(RunReply { run_id, accepted })),
-                (Answer::Change, Some(event_id)) => Ok(Reply::Change(Change::Accepted { event_id })),
-                (Answer::Change, None) => Ok(Reply::Change(Change::Duplicate)),
+                (Answer::Change, event_id) => Ok(Reply::Change(Change::made_by(event_id))),
+                (Answer::Partitions(added, removed), event_id) => {
+                    let change = Change::made_by(event_id);
+                    Ok(Reply::Partitions(PartitionsReply { change, added, removed }))
+                }
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
-            });
+            };
+            self.record_answer(input, &reply, event_id, now, &mut step);
+            step.replies.push(reply);
             if matches!(input, Input::Sweep) {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
@@ -125,8 +163,60 @@ impl Engine {
         step
     }
 
+    /// Records the answer to a request that is carried out once, in the batch of what it changed.
+    fn record_answer(
+        &mut self,
+        input: &Input,
+        reply: &Result<Reply, Refusal>,
+        event: Option<EventId>,
+        now: Timestamp,
+        step: &mut Step,
+    ) {
+        let Some(answered) = reply.as_ref().ok().and_then(|reply| answers::record(input, reply)) else {
+            return;
+        };
+        let Some(caller) = input.caller() else { return };
+        let request = Causation::Request(answered.request_id.clone());
+        let cause = event.map_or(request, Causation::Event);
+        self.emit(EventData::RequestAnswered(answered), caller.principal.clone(), Some(cause), now, step);
+    }
+
+    /// Whether schedules may act on the state.
+    fn may_tick(&self) -> bool {
+        self.automation && self.freshness != Freshness::Lagging
+    }
+
+    /// Makes the ticks that are due, one by one: each is decided on a state that has the one before.
+    fn run_automation(&mut self, now: Timestamp, step: &mut Step) {
+        if !self.may_tick() {
+            return;
+        }
+        for _ in 0..MAX_TICKS {
+            let Some((_, Due::Schedule(id))) = self.state.index.due.first().filter(|(at, _)| *at <= now)
+            else {
+                return;
+            };
+            let wanted = schedules::reconcile(&self.state, &self.secret, *id, now);
+            if wanted.is_empty() {
+                return;
+            }
+            self.emit_together(wanted, now, step);
+        }
+    }
+
+    /// Emits events of which the first is the cause of the others.
+    fn emit_together(&mut self, events: Vec<EventData>, now: Timestamp, step: &mut Step) {
+        let first = step.events.len();
+        let principal = events.first().map(EventData::usual_principal).unwrap_or_default();
+        for data in events {
+            let cause = step.events.get(first).map(|event| Causation::Event(event.id));
+            self.emit(data, principal.clone(), cause, now, step);
+        }
+    }
+
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
+        self.run_automation(now, step);
         for _ in 0..MAX_ROUNDS {
             let wanted = controllers::reconcile(&self.state, now, self.freshness);
             if wanted.is_empty() {
@@ -152,7 +242,8 @@ impl Engine {
 
     /// The request that an input came with, or else the last change of what it is about.
     fn cause(&self, input: &Input, data: &EventData) -> Option<Causation> {
-        input.request_id().map(Causation::Request).or_else(|| self.last_change(data).map(Causation::Event))
+        let request = input.caller().and_then(|caller| caller.request_id.clone());
+        request.map(Causation::Request).or_else(|| self.last_change(data).map(Causation::Event))
     }
 
     /// The newest event that changed what this one is about.
@@ -189,33 +280,15 @@ impl Engine {
 
     /// The effect that an event announces and another one will acknowledge.
     fn intended_by(&self, intent: &EventData) -> Option<Effect> {
-        match intent {
-            EventData::DispatchRequested(request) => {
-                let run = self.state.runs.get(&request.run_id)?;
-                let task = &run.tasks[run.position(&request.task_key)? as usize];
-                effect::dispatch(&self.state, run, task).map(Effect::Enqueue)
-            }
-            EventData::MaterializationApproved(approved) => {
-                let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
-                Some(Effect::Release(Release::of(row)))
-            }
-            EventData::RunRequested(_)
-            | EventData::PlanCreated(_)
-            | EventData::RunTriggered(_)
-            | EventData::RunCancelRequested(_)
-            | EventData::DispatchEnqueued(_)
-            | EventData::TimerRequested(_)
-            | EventData::TimerEnqueued(_)
-            | EventData::TimerFired(_)
-            | EventData::ClockStepped(_)
-            | EventData::TaskStarted(_)
-            | EventData::TaskHeartbeat(_)
-            | EventData::TaskFinished(_)
-            | EventData::AssetsDeployed(_)
-            | EventData::DynamicPartitionsChanged(_)
-            | EventData::MaterializationRejected(_)
-            | EventData::MaterializationReleased(_)
-            | EventData::Unknown(_) => None,
+        if let EventData::DispatchRequested(request) = intent {
+            let run = self.state.runs.get(&request.run_id)?;
+            let task = &run.tasks[run.position(&request.task_key)? as usize];
+            effect::dispatch(&self.state, run, task).map(Effect::Enqueue)
+        } else if let EventData::MaterializationApproved(approved) = intent {
+            let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
+            Some(Effect::Release(Release::of(row)))
+        } else {
+            None
         }
     }
 }

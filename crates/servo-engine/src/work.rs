@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp};
 
-use crate::definitions::{CheckDef, Isolation, SecretDef};
+use crate::definitions::{CheckDef, Compute, Isolation, SecretDef};
 use crate::outputs::DataFormat;
 
 /// The resolved work of one attempt.
@@ -39,6 +39,9 @@ pub struct Work {
     /// Whether it gets a process of its own.
     #[serde(default, skip_serializing_if = "is_shared")]
     pub isolation: Isolation,
+    /// The machine resources that it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compute: Option<Compute>,
 }
 
 /// The partition of an attempt.
@@ -68,6 +71,14 @@ pub struct WorkInput {
     pub single: bool,
     /// The data, in the order of partitions.
     pub pieces: Vec<WorkPiece>,
+    /// How many partitions were never made, and are left out because the dependency says so.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One partition of an input.

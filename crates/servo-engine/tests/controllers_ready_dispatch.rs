@@ -29,7 +29,8 @@ fn request(run_key: &str, priority: i32, plan: Plan) -> TriggerRun {
 /// The same rows under more slots: what would be dispatched if there was room.
 fn with_slots(state: &State, slots: u32) -> State {
     let settings = Settings { max_concurrent_tasks: slots, ..state.settings().clone() };
-    State::from_rows(support::tenant(), support::workspace(), settings, state.rows()).expect("rows fit")
+    let restored = State::from_rows(support::tenant(), support::workspace(), state.rows()).expect("rows fit");
+    restored.with_settings(&settings)
 }
 
 fn dispatched(events: &[EventData]) -> Vec<String> {

@@ -195,6 +195,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (2, "PlanCreated"),
         (3, "RunTriggered"),
         (4, "RunCancelRequested"),
+        (5, "RunKeyConflicted"),
+        (6, "RequestAnswered"),
         (10, "DispatchRequested"),
         (11, "DispatchEnqueued"),
         (12, "TimerRequested"),
@@ -206,9 +208,18 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (22, "TaskFinished"),
         (30, "AssetsDeployed"),
         (31, "DynamicPartitionsChanged"),
+        (33, "RequestRefused"),
         (40, "MaterializationApproved"),
         (41, "MaterializationRejected"),
         (42, "MaterializationReleased"),
+        (50, "SettingsChanged"),
+        (51, "PauseChanged"),
+        (60, "ScheduleDefined"),
+        (61, "SchedulePaused"),
+        (62, "ScheduleResumed"),
+        (63, "ScheduleRemoved"),
+        (64, "ScheduleTicked"),
+        (65, "ScheduleEvaluationFailed"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
@@ -227,21 +238,21 @@ fn names_of_states_and_reasons_never_change() {
     assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 10, 11, 12, 13]);
     assert_eq!(
         names(RunState::ALL.iter().map(|s| s.name()).collect()),
-        "PENDING RUNNING CANCELLING CANCELLED TIMED_OUT FAILED SUCCEEDED"
+        "PENDING QUEUED RUNNING CANCELLING CANCELLED TIMED_OUT FAILED SUCCEEDED"
     );
     assert_eq!(
         names(servo_engine::TransitionReason::ALL.iter().map(|s| s.name()).collect()),
         "planned run_started dependencies_satisfied enqueued_for_dispatch execution_started execution_succeeded \
-         execution_failed timed_out heartbeat_timeout dispatch_ack_timeout interrupted retry_timer_expired \
-         run_cancelled run_timed_out force_cancelled upstream_failed"
+         execution_failed timed_out heartbeat_timeout dispatch_ack_timeout interrupted retry_scheduled \
+         retry_timer_expired run_cancelled run_timed_out force_cancelled upstream_failed"
     );
     assert_eq!(
         names(servo_engine::RunTransitionReason::ALL.iter().map(|s| s.name()).collect()),
-        "created started all_tasks_succeeded tasks_failed user_cancelled timed_out"
+        "created queued started all_tasks_succeeded tasks_failed user_cancelled timed_out"
     );
     assert_eq!(
         names(servo_engine::Resolution::ALL.iter().map(|s| s.name()).collect()),
-        "SUCCESS FAILED SKIPPED CANCELLED"
+        "SUCCESS PREVIOUS FAILED SKIPPED CANCELLED"
     );
     assert_eq!(
         names(servo_engine::OutboxStatus::ALL.iter().map(|s| s.name()).collect()),
@@ -255,6 +266,15 @@ fn names_of_states_and_reasons_never_change() {
         names(servo_engine::AttemptOutcome::ALL.iter().map(|s| s.name()).collect()),
         "SUCCEEDED FAILED"
     );
+    assert_eq!(
+        names(servo_engine::AutomationStatus::ALL.iter().map(|s| s.name()).collect()),
+        "ACTIVE PAUSED ERROR"
+    );
+    assert_eq!(
+        names(servo_engine::TickStatus::ALL.iter().map(|s| s.name()).collect()),
+        "TRIGGERED SKIPPED FAILED"
+    );
+    assert_eq!(names(servo_engine::Origin::ALL.iter().map(|s| s.name()).collect()), "code api");
     assert_eq!(
         names(servo_engine::DataStatus::ALL.iter().map(|s| s.name()).collect()),
         "NEVER_MATERIALIZED MATERIALIZED LAST_ATTEMPT_FAILED"

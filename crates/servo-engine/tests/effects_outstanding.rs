@@ -30,8 +30,7 @@ fn pending_and_queued_attempts_are_handed_out_after_a_start() {
     let expected: Vec<String> = ["pending", "queued"].map(|name| key(name).to_string()).into();
     assert_eq!(names(world.state()), expected);
     let restored =
-        State::from_rows(support::tenant(), support::workspace(), Settings::default(), world.state().rows())
-            .expect("rows fit");
+        State::from_rows(support::tenant(), support::workspace(), world.state().rows()).expect("rows fit");
     assert_eq!(effect::outstanding(&restored), effect::outstanding(world.state()));
 }
 
@@ -47,8 +46,8 @@ fn the_message_is_the_one_that_was_handed_out_first() {
     let step = world.step(&[Input::Trigger(TriggerRun::new("k", tasks, "me"))]);
     let handed_out: Vec<_> = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
     assert_eq!(handed_out, effect::outstanding(world.state()));
-    assert_eq!((&*handed_out[0].queue, handed_out[0].timeout), ("big", Some(Millis::from_minutes(3))));
-    assert_eq!((&*handed_out[1].queue, handed_out[1].timeout), ("default", None));
+    assert_eq!((&*handed_out[0].queue, handed_out[0].timeout), ("big", Millis::from_minutes(3)));
+    assert_eq!((&*handed_out[1].queue, handed_out[1].timeout), ("default", Millis::from_hours(1)));
 }
 
 #[test]

@@ -30,8 +30,10 @@ fn rich() -> Vec<TaskRequest> {
         timeout_ms: Some(Millis::from_minutes(10)),
         heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
         worker_queue: Some("größe".into()),
+        pool: None,
         compute: None,
         outputs: vec![],
+        previous: Vec::new(),
         config: BTreeMap::new(),
     };
     vec![

@@ -24,6 +24,7 @@ fn check(name: &str, passed: bool, severity: Severity, blocking: Option<bool>) -
         blocking,
         message: (!passed).then(|| "too few".to_owned()),
         metadata: [].into(),
+        error: None,
         duration_ms: 1,
     }
 }
@@ -51,6 +52,7 @@ fn deploy(world: &mut World, digest: &str, checks: &Value) {
     let asset: AssetDef = serde_json::from_value(asset).expect("an asset");
     let (project, caller) = ("p".to_owned(), Caller::user("me"));
     let deploy = Deploy {
+        schedules: Vec::new(),
         digest: digest.into(),
         project,
         assets: vec![Arc::new(asset)],

@@ -183,8 +183,7 @@ fn inv_4_a_dispatch_that_is_handed_out_again_has_the_same_id() {
     let step = world.step(&[Input::Trigger(TriggerRun::new("k", plan(&[("a", &[])]), "me"))]);
     let [Effect::Enqueue(first)] = step.effects.as_slice() else { panic!("{:?}", step.effects) };
     // The process died before it could tell the queue. The next one reads the rows and hands out what is pending.
-    let restored =
-        State::from_rows(tenant(), workspace(), Settings::default(), world.state().rows()).expect("rows fit");
+    let restored = State::from_rows(tenant(), workspace(), world.state().rows()).expect("rows fit");
     let again = servo_engine::effect::outstanding(&restored);
     assert_eq!(again, std::slice::from_ref(first));
     let id =
@@ -379,7 +378,7 @@ fn inv_9_a_timer_older_than_the_row_is_ignored() {
         task_key: Some(key("a")),
         attempt: 1,
         fire_at: deadline,
-        since: world.task("a").started_at,
+        since: world.task("a").started_at(),
     };
     let of_before = TimerFired { since: None, ..timer.clone() };
     // Decided on an old picture; meanwhile the worker was heard of.

@@ -173,8 +173,7 @@ fn further_outputs_are_materialized_with_their_task() {
     }
     let assets: Vec<AssetKey> = history(&mut world).into_iter().map(|row| row.asset_key).collect();
     assert_eq!(assets, [asset("a"), asset("b"), asset("z")]);
-    let settings = Settings::default();
-    let restored = State::from_rows(tenant(), workspace(), settings, world.state().rows()).expect("rows fit");
+    let restored = State::from_rows(tenant(), workspace(), world.state().rows()).expect("rows fit");
     assert_eq!(restored.rows(), world.state().rows());
 }
 

@@ -39,6 +39,7 @@ fn check(name: &str, passed: bool) -> CheckReport {
         blocking: (!passed).then_some(true),
         message: (!passed).then(|| "too few".to_owned()),
         metadata: [("rows".to_owned(), "3".to_owned())].into(),
+        error: None,
         duration_ms: 7,
     }
 }
@@ -226,7 +227,7 @@ fn every_end_of_an_attempt_that_does_not_count_removes_its_files() {
     let mut world = world();
     world.start("a").expect("starts");
     world.pass(91);
-    assert_eq!(world.task("a").reason, TransitionReason::HeartbeatTimeout);
+    assert_eq!(world.task("a").past_attempts[0].reason, TransitionReason::HeartbeatTimeout);
     assert_eq!(removed(&world.discards()), [both(1)], "its worker fell silent");
 }
 
@@ -421,7 +422,7 @@ fn attempts_that_others_followed_stay_explained() {
     world.finish("a", made(&[output("a", OutputState::Committed)], Report::succeeded())).expect("done");
     assert_eq!((world.task("a").attempt, world.task("a").past_attempts.len()), (4, 3));
     let settings = Settings::default();
-    let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
+    let restored = State::from_rows(tenant(), workspace(), world.state().rows());
     assert_eq!(restored.expect("rows fit").rows(), world.state().rows());
     assert_eq!(fold(&settings, &world.events()).rows().tasks, world.state().rows().tasks);
 }

@@ -208,7 +208,7 @@ fn the_same_key_is_another_day_in_another_zone() {
     assert_eq!(partitions_of(&definitions, &planned, "a.utc"), ["2013-06-05"]);
     assert_eq!(partitions_of(&definitions, &planned, "a.tokyo"), ["2013-06-05"]);
     let hours = partitions_of(&definitions, &planned, "a.hours");
-    assert_eq!((hours.len(), hours[0].as_str()), (24, "hour=2013-06-04T15:00:00Z"));
+    assert_eq!((hours.len(), hours[0].as_str()), (24, "2013-06-04T15:00:00Z"));
 }
 
 #[test]
@@ -596,6 +596,65 @@ fn a_function_takes_what_is_meant_for_any_of_its_outputs() {
     assert_eq!(found(&[("limit", "1"), ("many.x:limit", "2")]), "limit=2");
     assert_eq!(found(&[("limit", "1"), ("many.y:limit", "3")]), "limit=3");
     assert_eq!(configs("many.y", &[("many.y:limit", "3")]).unwrap()["y"], "limit=3");
+}
+
+#[test]
+fn only_what_was_never_made_is_planned_if_that_is_asked_for() {
+    let days = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-01-04" } });
+    let definitions = definitions(json!([
+        asset("raw/days", json!({ "partitions": days })),
+        asset("raw/plain", json!({})),
+        asset("raw/new", json!({})),
+    ]));
+    let known = FixedMaterializations(BTreeMap::from([
+        ("raw.days".to_owned(), vec!["date=d:2013-01-02", "date=d:2013-01-03"]),
+        ("raw.plain".to_owned(), vec![""]),
+    ]));
+    let missing = |keys: &[&str]| PartitionChoice {
+        ranges: keys.iter().map(|key| (*key).to_owned()).collect(),
+        missing: true,
+        ..PartitionChoice::default()
+    };
+    let tasks = |selection: &str, choice: PartitionChoice| {
+        let planned = request(&definitions, selection, choice, &known)?;
+        Ok::<_, PlanningError>(
+            planned.plan.tasks().iter().map(|task| task.task_key.to_string()).collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(
+        tasks("raw.*", missing(&[])).unwrap(),
+        [
+            "raw/days[date=d:2013-01-01]:materialize",
+            "raw/days[date=d:2013-01-04]:materialize",
+            "raw/new:materialize"
+        ]
+    );
+    assert_eq!(tasks("raw.days", missing(&["2013-01-01..2013-01-03"])).unwrap().len(), 1);
+    assert_eq!(
+        tasks("raw.plain", missing(&[])).unwrap_err().to_string(),
+        "nothing that raw.plain selects is missing; leave out --missing to make it again"
+    );
+}
+
+#[test]
+fn values_are_held_to_the_types_of_fields_before_anything_runs() {
+    let fields = json!([
+        { "name": "day", "type": "str", "required": true },
+        { "name": "limit", "type": "int", "required": false, "default": "5" },
+    ]);
+    let definitions = definitions(json!([asset("raw/a", json!({ "config": { "fields": fields } }))]));
+    let planned = |config: &[(&str, &str)]| {
+        let known = FixedMaterializations::default();
+        configured(&definitions, "raw.a", keys(&[]), &known, config)
+    };
+    let given = planned(&[("day", "20180201"), ("limit", "\"7\"")]).unwrap();
+    let config = &given.plan.tasks()[0].options.config;
+    assert_eq!((config["day"].as_str(), config["limit"].as_str()), ("\"20180201\"", "7"));
+    assert_eq!(
+        planned(&[("limit", "\"many\"")]).unwrap_err().to_string(),
+        "the configuration is wrong:\n  raw.a: day is missing; give it with --config day=…\n  \
+         raw.a: limit takes an integer, not \"many\""
+    );
 }
 
 #[test]

@@ -266,7 +266,8 @@ impl Case {
         let of = |is_range: bool| {
             self.texts.iter().filter(move |text| text.is_range() == is_range).map(Text::text).collect()
         };
-        let partitions = PartitionChoice { keys: of(false), ranges: of(true), latest: self.latest };
+        let partitions =
+            PartitionChoice { keys: of(false), ranges: of(true), latest: self.latest, missing: false };
         let selection = Selection::parse(&select.text()).unwrap_or_else(|error| panic!("{}", error.caret()));
         let request = PlanRequest { selection, partitions, config: BTreeMap::new() };
         let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());

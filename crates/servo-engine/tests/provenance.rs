@@ -50,6 +50,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
     let (digest, project, assets) = (digest.into(), "flights".to_owned(), assets.collect());
     world
         .ask(Input::Deploy(Deploy {
+            schedules: Vec::new(),
             digest,
             project,
             assets,
@@ -250,4 +251,25 @@ fn very_many_inputs_are_counted_and_an_attempt_that_cannot_be_repeated_is_replac
     assert_eq!((task.state, task.attempt), (TaskState::Ready, 2));
     assert_ne!(task.provenance, provenance);
     drop(work);
+}
+
+#[test]
+fn more_inputs_without_partitions_than_are_named_of_one_are_all_recorded() {
+    let many = NAMED_INPUTS + 10;
+    let names: Vec<String> = (0..many).map(|number| format!("wide/part_{number:03}")).collect();
+    let mut assets: Vec<Value> = names.iter().map(|name| asset(name, "1", json!({}))).collect();
+    let deps: Vec<Value> = names
+        .iter()
+        .zip(0..)
+        .map(|(name, n)| json!({ "asset": name, "parameter": format!("p{n}") }))
+        .collect();
+    assets.push(asset("wide/sink", "1", json!({ "deps": deps })));
+    let mut world = World::new(Settings::default());
+    deploy(&mut world, "d1", &assets);
+    for name in &names {
+        materialize(&mut world, name);
+    }
+    let (attempt, _) = dispatched(&mut world, "wide/sink");
+    let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
+    assert_eq!(task.provenance.inputs.len(), many);
 }

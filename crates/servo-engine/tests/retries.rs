@@ -193,7 +193,8 @@ fn silence_fails_the_attempt_and_the_task_is_tried_again() {
     assert_eq!(world.task_state("a"), TaskState::Running, "sixty seconds and thirty of grace");
     world.pass(1);
     let task = world.task("a");
-    assert_eq!((task.state, task.reason), (TaskState::RetryWait, TransitionReason::HeartbeatTimeout));
+    assert_eq!((task.state, task.reason), (TaskState::RetryWait, TransitionReason::RetryScheduled));
+    assert_eq!(task.past_attempts[0].reason, TransitionReason::HeartbeatTimeout);
     assert_eq!(task.failures, 1, "it counts");
     let error = task.error.clone().expect("it says why");
     assert_eq!(error.code, ErrorCode::HeartbeatLost);
@@ -305,12 +306,11 @@ fn a_new_attempt_starts_from_a_clean_row_and_keeps_the_last_error() {
     world.wait(1);
     let beat = Input::Heartbeat(world.attempt("a"), world.now, progress.clone());
     world.ask(beat).expect("beats");
-    assert_eq!(world.task("a").progress, progress);
+    assert_eq!(world.task("a").execution.as_ref().unwrap().progress, progress);
     world.finish("a", user_error()).expect("fails");
     world.pass(60);
     let task = world.task("a");
     assert_eq!((task.attempt, task.state), (2, TaskState::Ready));
-    assert!(task.started_at.is_none() && task.heartbeat_at.is_none() && task.worker.is_none());
-    assert!(task.progress.is_none() && task.dispatched_at.is_none());
+    assert!(task.execution.is_none() && task.dispatched_at.is_none());
     assert_eq!(task.error.as_ref().map(|e| e.message.as_str()), Some("boom"));
 }

@@ -2,9 +2,10 @@
 
 mod support;
 
-use servo_core::{Millis, RunId};
+use servo_core::{EventId, Millis, RunId};
 use servo_engine::{
-    Caller, Input, Plan, Refusal, RefusalKind, Reply, RunReply, RunRequest, RunState, Settings, TriggerRun,
+    Caller, Event, EventData, Input, Plan, Refusal, RefusalKind, Reply, RunReply, RunRequest, RunState,
+    Settings, StoredRunKey, TriggerRun,
 };
 use support::{SECRET, World, fold, plan, tenant, workspace};
 
@@ -82,7 +83,7 @@ fn another_request_under_the_same_key_is_refused_and_recorded_once() {
     assert_eq!(refused.kind(), RefusalKind::Conflict);
     let written = world.events().len();
     assert_eq!(ask(&mut world, other_request("k", 1)), Err(refused), "the same answer again");
-    assert_eq!(world.events().len(), written, "without another record");
+    assert_eq!(world.events().len(), written + 1, "the refusal is recorded, not the request");
     let delta = world.engine.state_mut().take_delta();
     let [conflict] = delta.appended.run_key_conflicts.as_slice() else {
         panic!("{:?}", delta.appended.run_key_conflicts)
@@ -91,7 +92,7 @@ fn another_request_under_the_same_key_is_refused_and_recorded_once() {
     assert_eq!(conflict.conflicting_fingerprint, *other_request("k", 1).fingerprint());
     assert_eq!(conflict.conflicting_event_id, world.events()[written - 1].id);
     assert!(ask(&mut world, other_request("k", 2)).is_err());
-    assert_eq!(world.events().len(), written + 1, "a third request is a conflict of its own");
+    assert_eq!(world.events().len(), written + 2, "a third request is a conflict of its own");
     assert_eq!(world.run().priority, 0, "the run is the one that was asked for first");
     assert_eq!(world.run().tasks.len(), 1);
 }
@@ -111,19 +112,22 @@ fn a_conflict_folds_to_nothing_but_a_memory_of_it() {
 
 #[test]
 fn the_quota_says_which_how_many_and_of_how_many() {
-    let mut world = World::new(Settings { max_concurrent_runs: 2, ..Settings::default() });
+    let mut world =
+        World::new(Settings { max_concurrent_runs: 1, max_queued_runs: 1, ..Settings::default() });
     world.trigger(TriggerRun::new("k1", one(), "me"));
     world.trigger(TriggerRun::new("k2", one(), "me"));
     let refused = ask(&mut world, TriggerRun::new("k3", one(), "me")).expect_err("over quota");
-    assert_eq!(refused, Refusal::Quota { quota: "max_concurrent_runs", limit: 2, used: 2 });
+    assert_eq!(refused, Refusal::Quota { quota: "max_queued_runs", limit: 1, used: 1 });
     assert_eq!(refused.kind(), RefusalKind::Quota);
-    assert_eq!(refused.to_string(), "quota max_concurrent_runs is used up: 2 of 2");
+    assert_eq!(refused.to_string(), "quota max_queued_runs is used up: 1 of 1");
     assert_eq!(world.state().runs().count(), 2, "a refusal leaves no trace");
     // A request that is known already needs no room, and a run that ends makes some.
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k1", one(), "me")),
         Ok(Reply::Run(RunReply { accepted: None, .. }))
     ));
+    let first = world.state().runs().find(|run| run.state == RunState::Running).map(|run| run.id);
+    world.run = first.expect("k1 is at work");
     world.succeed("a");
     assert!(matches!(
         ask(&mut world, TriggerRun::new("k3", one(), "me")),
@@ -137,72 +141,121 @@ fn a_plan_made_under_other_limits_is_held_to_those_of_the_workspace() {
     let two = plan(&[("a", &[]), ("b", &[])]);
     let refused = ask(&mut world, TriggerRun::new("k", two, "me")).expect_err("too large");
     assert_eq!(refused, Refusal::Quota { quota: "max_tasks_per_run", limit: 1, used: 2 });
-    assert!(world.events().is_empty());
+    assert!(world.state().run(world.run).is_none());
 }
 
 #[test]
 fn the_quota_counts_within_a_batch() {
-    let mut world = World::new(Settings { max_concurrent_runs: 2, ..Settings::default() });
+    let mut world =
+        World::new(Settings { max_concurrent_runs: 1, max_queued_runs: 1, ..Settings::default() });
     let inputs: Vec<Input> =
         (0..4).map(|i| Input::Trigger(TriggerRun::new(format!("k{i}"), one(), "me"))).collect();
     let refused = world.step(&inputs).replies.iter().filter(|r| r.is_err()).count();
     assert_eq!(refused, 2);
 }
 
-/// Ends `run` and pushes it out of memory, so that only the indexes could still know it.
-fn leave(world: &mut World, filler: &str) {
-    world.succeed("a");
-    world.trigger(TriggerRun::new(filler.to_owned(), one(), "me"));
-    world.succeed("a");
-}
-
-#[test]
-fn keys_are_forgotten_when_they_are_older_than_the_window_by_event_time() {
-    let settings = Settings { recent_runs: 1, dedup_window: Millis::from_hours(1), ..Settings::default() };
-    let mut world = World::new(settings);
-    world.trigger(TriggerRun::new("k", one(), "me"));
-    leave(&mut world, "filler");
-    world.wait(3_600);
-    world.trigger(TriggerRun::new("at-the-edge", one(), "me"));
-    assert!(matches!(
-        ask(&mut world, TriggerRun::new("k", one(), "me")),
-        Ok(Reply::Run(RunReply { accepted: None, .. }))
-    ));
-    world.wait(1);
-    // No clock forgets anything: it takes an event of that time.
-    assert!(matches!(
-        ask(&mut world, TriggerRun::new("k", one(), "me")),
-        Ok(Reply::Run(RunReply { accepted: None, .. }))
-    ));
-    world.trigger(TriggerRun::new("past-the-edge", one(), "me"));
-    let again = ask(&mut world, TriggerRun::new("k", one(), "me"));
-    assert!(matches!(again, Ok(Reply::Run(RunReply { accepted: Some(_), .. }))), "{again:?}");
-}
-
-#[test]
-fn keys_are_forgotten_when_there_are_too_many_oldest_first() {
-    let settings = Settings { recent_runs: 1, dedup_entries: 3, ..Settings::default() };
-    let mut world = World::new(settings.clone());
-    for i in 0..5 {
+/// A world whose memory holds two run keys and one run, and which was asked for `count` runs.
+fn forgetful(count: u32) -> World {
+    let mut world = World::new(Settings { recent_runs: 1, recent_run_keys: 2, ..Settings::default() });
+    for i in 0..count {
         world.wait(1);
         world.trigger(TriggerRun::new(format!("k{i}"), one(), "me"));
         world.succeed("a");
     }
-    let rows = world.state().rows();
-    let expected: Vec<RunId> =
-        (2..5).map(|i| RunId::derive(SECRET, &tenant(), &workspace(), &format!("k{i}"))).collect();
-    assert_eq!(rows.run_keys.iter().map(|e| e.run_id).collect::<Vec<_>>(), expected);
-    let known = |world: &mut World, key: &str| {
-        matches!(
-            ask(world, TriggerRun::new(key.to_owned(), one(), "me")),
-            Ok(Reply::Run(RunReply { accepted: None, .. }))
-        )
-    };
-    assert!(known(&mut world, "k2"));
-    assert!(!known(&mut world, "k0"), "taken as new");
+    world
+}
+
+fn run_of(key: &str) -> RunId {
+    RunId::derive(SECRET, &tenant(), &workspace(), key)
+}
+
+fn requested(world: &World, run: RunId) -> EventId {
+    let events = world.events();
+    let asked = |event: &&Event| matches!(&event.data, EventData::RunRequested(asked) if asked.run_id == run);
+    events.iter().find(asked).expect("it was asked for").id
+}
+
+/// The request, with what files say about its key.
+fn looked_up(key: &str, found: Option<&TriggerRun>, through: EventId) -> TriggerRun {
+    let mut request = TriggerRun::new(key.to_owned(), one(), "me");
+    request.stored_key =
+        StoredRunKey { fingerprint: found.map(|found| found.fingerprint().clone()), through };
+    request
+}
+
+#[test]
+fn a_key_that_no_file_has_stays_in_memory() {
+    let mut world = forgetful(5);
+    let newest: Vec<RunId> = world.state().rows().run_keys.iter().map(|entry| entry.run_id).collect();
+    assert_eq!(newest, [run_of("k3"), run_of("k4")], "the newest are part of the state");
+    for i in 0..5 {
+        let key = format!("k{i}");
+        let again = ask(&mut world, TriggerRun::new(key.clone(), one(), "me"));
+        assert_eq!(again, Ok(Reply::Run(RunReply { run_id: run_of(&key), accepted: None })));
+        ask(&mut world, other_request(&key, 1)).expect_err("a conflict");
+    }
+    let settings = world.state().settings().clone();
     let mut replayed = fold(&settings, &world.events()).rows();
     replayed.head.seq = world.state().head().seq;
-    assert_eq!(replayed, world.state().rows(), "a replay forgets the same");
+    assert_eq!(replayed, world.state().rows(), "a replay has the same in memory");
+}
+
+#[test]
+fn what_files_say_counts_only_if_they_have_every_key_that_left_memory() {
+    let mut world = forgetful(5);
+    let (first, third) = (requested(&world, run_of("k0")), requested(&world, run_of("k2")));
+    world.engine.state_mut().run_keys_published(third);
+    let written = world.events().len();
+    // Looked up before the newer files were published: the key may be in those.
+    let stale = ask(&mut world, looked_up("k0", None, first));
+    assert_eq!(stale, Err(Refusal::StaleRunKey { run_id: run_of("k0") }));
+    assert_eq!(
+        ask(&mut world, TriggerRun::new("new", one(), "me")),
+        Err(Refusal::StaleRunKey { run_id: run_of("new") })
+    );
+    assert_eq!(world.events().len(), written, "nothing happens");
+    let before = TriggerRun::new("k0", one(), "me");
+    let again = ask(&mut world, looked_up("k0", Some(&before), third));
+    assert_eq!(again, Ok(Reply::Run(RunReply { run_id: run_of("k0"), accepted: None })));
+    assert_eq!(world.events().len(), written, "the same run, after any time");
+    let fresh = ask(&mut world, looked_up("new", None, third));
+    assert!(matches!(fresh, Ok(Reply::Run(RunReply { accepted: Some(_), .. }))), "{fresh:?}");
+}
+
+#[test]
+fn a_conflict_with_a_key_that_only_files_know_is_recorded_with_both_fingerprints() {
+    let mut world = forgetful(5);
+    let newest = world.state().head().last_event;
+    world.engine.state_mut().run_keys_published(newest);
+    world.engine.state_mut().take_delta();
+    let before = TriggerRun::new("k0", one(), "me");
+    let mut other = other_request("k0", 7);
+    other.stored_key = StoredRunKey { fingerprint: Some(before.fingerprint().clone()), through: newest };
+    let refused = ask(&mut world, other.clone()).expect_err("a conflict");
+    assert_eq!(refused, Refusal::RunKeyConflict { run_key: "k0".into(), run_id: run_of("k0") });
+    let delta = world.engine.state_mut().take_delta();
+    let [row] = delta.appended.run_key_conflicts.as_slice() else { panic!("{delta:?}") };
+    assert_eq!(
+        (&row.existing_fingerprint, &row.conflicting_fingerprint, row.run_id),
+        (before.fingerprint(), other.fingerprint(), run_of("k0"))
+    );
+    assert!(world.state().run(run_of("k0")).is_none(), "the run id is not used again");
+    let settings = world.state().settings().clone();
+    let mut replayed = fold(&settings, &world.events());
+    let conflicts = replayed.take_delta().appended.run_key_conflicts;
+    assert_eq!(conflicts, std::slice::from_ref(row), "a replay needs no files");
+}
+
+#[test]
+fn a_step_of_the_clock_forgets_nothing() {
+    let mut world = World::new(Settings { dedup_window: Millis::from_hours(2), ..Settings::default() });
+    world.trigger(TriggerRun::new("k", one(), "me"));
+    ask(&mut world, other_request("k", 1)).expect_err("a conflict");
+    world.wait(30 * 24 * 3_600);
+    world.trigger(TriggerRun::new("next", one(), "me"));
+    ask(&mut world, other_request("k", 2)).expect_err("a conflict");
+    assert_eq!(world.state().rows().idempotency.len(), 2, "a gap counts for an hour");
+    assert!(world.state().head().elapsed <= Millis::from_hours(2));
 }
 
 #[test]
@@ -212,14 +265,17 @@ fn conflicts_are_forgotten_with_the_window_too() {
     world.trigger(TriggerRun::new("k", one(), "me"));
     ask(&mut world, other_request("k", 1)).expect_err("a conflict");
     assert_eq!(world.state().rows().idempotency.len(), 1);
-    world.wait(3_601);
-    world.trigger(TriggerRun::new("next", one(), "me"));
-    assert!(world.state().rows().idempotency.is_empty());
+    for number in 0..3 {
+        world.wait(3_600);
+        world.trigger(TriggerRun::new(format!("next {number}"), one(), "me"));
+    }
+    ask(&mut world, other_request("k", 2)).expect_err("a conflict");
+    assert_eq!(world.state().rows().idempotency.len(), 1, "the older one is forgotten");
 }
 
 #[test]
 fn a_run_in_memory_answers_for_its_key_even_when_the_index_has_forgotten_it() {
-    let settings = Settings { dedup_entries: 1, ..Settings::default() };
+    let settings = Settings { recent_run_keys: 1, ..Settings::default() };
     let mut world = World::new(settings.clone());
     let run_id = world.trigger(TriggerRun::new("k", one(), "me"));
     world.start("a").expect("starts");

@@ -20,8 +20,8 @@ use servo_engine::{
     RunRequest, RunState, Settings, State, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan, released, reviewed,
-    user_error,
+    SECRET, World, answered, conflicted, deployed, empty_state, ended_as, event, key, partitions_changed,
+    pause_changed, plan, refused, released, reviewed, schedule_events, settings_changed, user_error,
 };
 
 fn request() -> TriggerRun {
@@ -30,7 +30,7 @@ fn request() -> TriggerRun {
 
 const STATES: [(&str, RunState); 8] = [
     ("PENDING, no plan", RunState::Pending),
-    ("PENDING, planned", RunState::Pending),
+    ("QUEUED", RunState::Queued),
     ("RUNNING", RunState::Running),
     ("CANCELLING", RunState::Cancelling),
     ("CANCELLED", RunState::Cancelled),
@@ -52,7 +52,7 @@ fn subject(name: &str) -> World {
     };
     match name {
         "PENDING, no plan" => return prefix(world, 1),
-        "PENDING, planned" => return prefix(world, 2),
+        "QUEUED" => return prefix(world, 2),
         _ => world.wait(1),
     }
     world.start("a").expect("a starts");
@@ -181,11 +181,19 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     }
     let stepped = EventData::ClockStepped(ClockStepped { expected: now, by_ms: 86_400_000 });
     add("ClockStepped", stepped, days);
+    add("RunKeyConflicted", conflicted(run_id), now);
+    add("RequestAnswered", answered(), now);
     add("AssetsDeployed", deployed(1), now);
     add("DynamicPartitionsChanged", partitions_changed(1), now);
+    add("RequestRefused", refused(), now);
     add("MaterializationApproved", reviewed(Verdict::Approve), now);
     add("MaterializationRejected", reviewed(Verdict::Reject), now);
     add("MaterializationReleased", released(), now);
+    add("SettingsChanged", settings_changed(1), now);
+    add("PauseChanged", pause_changed(1), now);
+    for (name, data) in schedule_events(now) {
+        add(name, data, now);
+    }
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list

@@ -21,8 +21,8 @@ use servo_engine::{
     RetryPolicy, RunRequest, Settings, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, deployed, empty_state, ended_as, event, key, partitions_changed, plan_of, released,
-    reviewed, task, user_error,
+    SECRET, World, answered, conflicted, deployed, empty_state, ended_as, event, key, partitions_changed,
+    pause_changed, plan_of, refused, released, reviewed, schedule_events, settings_changed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -300,11 +300,17 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("TaskFinished, unknown task".into(), finished(&nobody, Outcome::Succeeded), now));
     let stepped = EventData::ClockStepped(ClockStepped { expected: now, by_ms: 86_400_000 });
     list.push(("ClockStepped".into(), stepped, days));
+    list.push(("RunKeyConflicted".into(), conflicted(run_id), now));
+    list.push(("RequestAnswered".into(), answered(), now));
     list.push(("AssetsDeployed".into(), deployed(1), now));
     list.push(("DynamicPartitionsChanged".into(), partitions_changed(1), now));
+    list.push(("RequestRefused".into(), refused(), now));
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
     list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
     list.push(("MaterializationReleased".into(), released(), now));
+    list.push(("SettingsChanged".into(), settings_changed(1), now));
+    list.push(("PauseChanged".into(), pause_changed(1), now));
+    list.extend(schedule_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));
     list

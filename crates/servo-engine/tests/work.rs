@@ -100,6 +100,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         Arc::new(def)
     });
     let deploy = Deploy {
+        schedules: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "flights".to_owned(),
@@ -433,11 +434,36 @@ fn keys_of_dynamic_partitions_are_read_as_they_are() {
     };
     assert!(names(&input(&mut world, "all/c")).is_empty());
     world.ask(change(&["zenith", "acme"], &[])).expect("added");
-    assert_eq!(names(&input(&mut world, "all/c")), ["partition=acme", "partition=zenith"]);
+    assert_eq!(names(&input(&mut world, "all/c")), ["acme", "zenith"]);
     work(&mut world, "raw/customers[partition=s:YWNtZQ]");
     world.ask(change(&[], &["acme"])).expect("removed");
     let gone = dispatched(&mut world, "raw/customers[partition=s:YWNtZQ]", TaskOptions::default());
     assert_eq!(gone.1, None, "a key that is gone is not made");
+}
+
+#[test]
+fn a_dependency_on_what_is_available_leaves_out_what_was_never_made() {
+    let mut world = World::new(Settings::default());
+    let days = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-01-05" } });
+    let dep = json!({
+        "asset": "raw/days", "parameter": "days", "mapping": { "kind": "all" }, "available": true
+    });
+    deploy(
+        &mut world,
+        "d1",
+        &[asset("raw/days", json!({ "partitions": days })), asset("all/model", json!({ "deps": [dep] }))],
+    );
+    let none = input(&mut world, "all/model");
+    assert_eq!((none.pieces.len(), none.single), (0, false));
+    assert!(none.missing > 2);
+    for day in ["2013-01-02", "2013-01-01"] {
+        materialize(&mut world, &format!("raw/days[date=d:{day}]"));
+    }
+    let some = input(&mut world, "all/model");
+    assert_eq!(
+        (names(&some), some.missing),
+        (vec!["2013-01-01".to_owned(), "2013-01-02".to_owned()], none.missing - 2)
+    );
 }
 
 #[test]
@@ -446,7 +472,7 @@ fn what_is_handed_out_again_after_a_start_is_the_same_work() {
     materialize(&mut world, "raw/flights[date=d:2013-01-05]");
     let (attempt, work) = dispatched(&mut world, "day/week[date=d:2013-01-08]", TaskOptions::default());
     let settings = Settings::default();
-    let restored = State::from_rows(tenant(), workspace(), settings.clone(), world.state().rows());
+    let restored = State::from_rows(tenant(), workspace(), world.state().rows());
     for state in [restored.expect("rows fit"), fold(&settings, &world.events())] {
         let again = effect::outstanding(&state);
         let again: Vec<_> = again.into_iter().filter(|dispatch| dispatch.attempt == attempt).collect();

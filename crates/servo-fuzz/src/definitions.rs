@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servo_core::Timestamp;
 use servo_engine::definitions::{Definitions, Manifest};
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::{Caller, Deploy, Engine, Input, Settings, State};
+use servo_engine::{Caller, Deploy, Engine, Input, State};
 
 use crate::tables::layout;
 
@@ -21,11 +21,12 @@ pub fn definitions(bytes: &[u8]) {
             return;
         }
     };
-    let state = State::new(layout().tenant().clone(), layout().workspace().clone(), Settings::default());
+    let state = State::new(layout().tenant().clone(), layout().workspace().clone());
     let mut engine = Engine::new(state, *b"secret");
     let assets = definitions.assets().iter().map(|asset| Arc::clone(&asset.def)).collect();
     let project = definitions.project().to_owned();
     let deploy = Deploy {
+        schedules: definitions.schedules().to_vec(),
         time_zones: "2026e".into(),
         digest: "sha256:0".into(),
         project,

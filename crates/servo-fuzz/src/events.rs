@@ -1,7 +1,7 @@
 //! Batches of events.
 
+use servo_engine::State;
 use servo_engine::event::{decode_batch, encode_batch};
-use servo_engine::{Settings, State};
 
 use crate::tables::layout;
 
@@ -16,10 +16,10 @@ pub fn event_batch(bytes: &[u8]) {
     encode_batch(&again, &mut twice);
     assert_eq!(twice, written, "a batch has one text");
     let (tenant, workspace) = (layout().tenant().clone(), layout().workspace().clone());
-    let mut state = State::new(tenant.clone(), workspace.clone(), Settings::default());
+    let mut state = State::new(tenant.clone(), workspace.clone());
     state.apply_batch(1, &events);
     state.apply_batch(2, &events);
     let rows = state.rows();
-    let restored = State::from_rows(tenant, workspace, Settings::default(), rows.clone());
+    let restored = State::from_rows(tenant, workspace, rows.clone());
     assert_eq!(restored.expect("a state can be restored from its rows").rows(), rows);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servo_core::Timestamp;
-use servo_engine::{Settings, State};
+use servo_engine::State;
 use servo_projections::{Compactor, Limits, Manifest, Projection};
 use servo_store::CountingPutIds;
 
@@ -35,7 +35,7 @@ pub fn manifest(bytes: &[u8]) {
             return;
         };
         let (tenant, workspace) = (layout().tenant().clone(), layout().workspace().clone());
-        let mut state = State::new(tenant, workspace, Settings::default());
+        let mut state = State::new(tenant, workspace);
         state.apply_batch(projection.manifest().watermarks.last_seq.saturating_add(1), &[]);
         for _ in 0..2 {
             drop(compactor.flush(state.take_delta(), Timestamp::EPOCH).await);

@@ -3,7 +3,7 @@
 use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use servo_core::{Timestamp, canonicalize_str};
-use servo_queue::{Keyring, SignedEnvelope, TaskClaims};
+use servo_queue::{Keyring, Purpose, SignedEnvelope, SigningKey, TaskClaims};
 use sha2::Sha256;
 
 const KEY_ID: &str = "k1";
@@ -13,7 +13,8 @@ const PURPOSE: &str = "cursor";
 const NOW: Timestamp = Timestamp::MIN;
 
 fn keys() -> Keyring {
-    Keyring::new(KEY_ID, SECRET)
+    let key = |purpose| SigningKey { purpose, id: KEY_ID.to_owned(), secret: SECRET.to_vec() };
+    Keyring::of(Purpose::ALL.map(key)).expect("a key for every purpose")
 }
 
 fn signature(content: &[u8]) -> String {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use servo_core::{TaskKey, Timestamp};
 use servo_engine::rows::RunRow;
 use servo_engine::{
-    Caller, CancelRun, Engine, HotRows, Input, Plan, Settings, State, TaskOptions, TaskRequest, TriggerRun,
+    Caller, CancelRun, Engine, HotRows, Input, Plan, SettingOrigin, Settings, StartWith, State, TaskOptions,
+    TaskRequest, TriggerRun,
 };
 use servo_projections::{Compactor, Error, Limits, Manifest, Projection, RunFilter};
 use servo_store::{Blobs, CountingPutIds, Layout, MemoryBlobs};
@@ -63,9 +64,11 @@ async fn make() -> Tables {
     let mut compactor = opened.expect("an empty workspace");
     // Of runs that ended only the last stays in memory; the others are history.
     let settings = Settings { recent_runs: 1, ..Settings::default() };
-    let state = State::new(layout().tenant().clone(), layout().workspace().clone(), settings);
+    let state = State::new(layout().tenant().clone(), layout().workspace().clone());
     let mut engine = Engine::new(state, *b"secret");
     let mut seq = 0;
+    let start = StartWith::differing(&settings, SettingOrigin::Flag);
+    advance(&mut engine, &mut seq, Input::StartWith(start));
     for (key, is_cancelled) in [("first", true), ("second", true), ("third", true), ("fourth", false)] {
         let trigger = Input::Trigger(TriggerRun::new(key, plan(), "me"));
         advance(&mut engine, &mut seq, trigger);

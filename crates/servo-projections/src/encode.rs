@@ -14,7 +14,7 @@ use parquet::file::properties::{BloomFilterPosition, EnabledStatistics, WriterPr
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, TenantId, Timestamp, WorkspaceId};
-use servo_engine::rows::HotRow;
+use servo_engine::rows::{HotRow, Row};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
@@ -61,6 +61,13 @@ pub(crate) enum Grouping {
     Large,
     /// Read a page at a time.
     Paged,
+}
+
+impl Grouping {
+    /// The grouping of a table whose rows are written once.
+    pub(crate) const fn of_appended<R: Row>() -> Self {
+        if R::PAGED { Self::Paged } else { Self::Large }
+    }
 }
 
 /// Writes one file, piece by piece.
@@ -247,11 +254,12 @@ fn properties<R: StoredRow>(group_rows: usize, grouping: Grouping) -> WriterProp
                 builder.set_column_compression(ColumnPath::from(column.name), Compression::UNCOMPRESSED);
         }
     }
-    if let (Some(column), Grouping::Paged) = (R::LOOKUP, grouping) {
+    let lookups = if grouping == Grouping::Paged { R::LOOKUP } else { &[] };
+    for column in lookups {
         builder = builder
-            .set_column_bloom_filter_enabled(ColumnPath::from(column), true)
-            .set_column_bloom_filter_max_ndv(ColumnPath::from(column), group_rows as u64)
-            .set_column_bloom_filter_fpp(ColumnPath::from(column), 0.01);
+            .set_column_bloom_filter_enabled(ColumnPath::from(*column), true)
+            .set_column_bloom_filter_max_ndv(ColumnPath::from(*column), group_rows as u64)
+            .set_column_bloom_filter_fpp(ColumnPath::from(*column), 0.01);
     }
     builder.build()
 }

@@ -1,6 +1,7 @@
 //! Fetching files: sizes and checksums are verified before anything is parsed.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -11,6 +12,7 @@ use servo_store::{BlobError, Blobs};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
+use crate::key_file::KeyFileCache;
 use crate::manifest::FileRef;
 use crate::open_file::OpenFile;
 
@@ -24,18 +26,19 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 pub struct MetadataCache {
     capacity: usize,
     entries: Mutex<Entries>,
+    pub(crate) keys: KeyFileCache,
 }
 
 #[derive(Debug, Default)]
 struct Entries {
     clock: u64,
-    files: HashMap<String, (u64, Arc<OpenFile>)>,
+    files: BTreeMap<String, (u64, Arc<OpenFile>)>,
 }
 
 impl MetadataCache {
     /// A cache for the ends of at most `capacity` files.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity: capacity.max(1), entries: Mutex::default() }
+        Self { capacity: capacity.max(1), entries: Mutex::default(), keys: KeyFileCache::default() }
     }
 
     fn get(&self, name: &str) -> Option<Arc<OpenFile>> {
@@ -77,15 +80,6 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// All row groups of a file that is read as a whole.
-    pub(crate) async fn read_whole(
-        &self,
-        file: &FileRef,
-    ) -> Result<(Arc<OpenFile>, Vec<RecordBatch>), Error> {
-        let bytes = self.fetch(file).await?;
-        decode_whole(file, &bytes)
-    }
-
     /// The bytes of a file, verified.
     pub(crate) async fn fetch(&self, file: &FileRef) -> Result<Bytes, Error> {
         self.check_size(file).await?;
@@ -99,21 +93,30 @@ impl Files {
         if let Some(open) = self.cache.get(&file.path) {
             return Ok(open);
         }
+        let open = Arc::new(OpenFile::parse(file, self.tail(file).await?)?);
+        self.cache.insert(Arc::clone(&open));
+        Ok(open)
+    }
+
+    /// The bytes of the end of a file, verified.
+    pub(crate) async fn tail(&self, file: &FileRef) -> Result<Bytes, Error> {
         self.check_size(file).await?;
         let start = file.bytes.checked_sub(file.tail_bytes).ok_or_else(|| {
             Error::damaged(&file.path, "the manifest says that its end is longer than the file".to_owned())
         })?;
-        let tail =
-            self.blobs.get_range(&file.path, start..file.bytes).await.map_err(|e| read_error(file, e))?;
+        let tail = self.range(&file.path, start..file.bytes).await?;
         let found = crc32fast::hash(&tail);
         if found != file.tail_crc32 {
             let problem =
                 format!("bytes {start}.. have checksum {found:08x}, expected {:08x}", file.tail_crc32);
             return Err(Error::damaged(&file.path, problem));
         }
-        let open = Arc::new(OpenFile::parse(file, tail)?);
-        self.cache.insert(Arc::clone(&open));
-        Ok(open)
+        Ok(tail)
+    }
+
+    /// A part of a file.
+    pub(crate) async fn range(&self, name: &str, range: Range<u64>) -> Result<Bytes, Error> {
+        self.blobs.get_range(name, range).await.map_err(|error| store_error(name, error))
     }
 
     /// Columns of a row group; all columns if none are named.
@@ -193,16 +196,22 @@ pub(crate) fn verify_whole(file: &FileRef, bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Decodes a file whose bytes have been verified.
+#[cfg(test)]
 pub(crate) fn decode_whole(
     file: &FileRef,
     bytes: &Bytes,
 ) -> Result<(Arc<OpenFile>, Vec<RecordBatch>), Error> {
+    let open = open_whole(file, bytes)?;
+    let batches = (0..open.groups()).map(|group| open.decode(group, None, vec![(0, bytes.clone())], None));
+    let batches = batches.collect::<Result<Vec<_>, _>>()?;
+    Ok((Arc::new(open), batches))
+}
+
+/// The end of a file whose bytes have been verified.
+pub(crate) fn open_whole(file: &FileRef, bytes: &Bytes) -> Result<OpenFile, Error> {
     let start = file.bytes.checked_sub(file.tail_bytes).and_then(|start| usize::try_from(start).ok());
     let tail = start.filter(|start| *start <= bytes.len()).map(|start| bytes.slice(start..));
     let tail = tail
         .ok_or_else(|| Error::damaged(&file.path, "the manifest says that its end is longer than it is"))?;
-    let open = OpenFile::parse(file, tail)?;
-    let batches = (0..open.groups()).map(|group| open.decode(group, None, vec![(0, bytes.clone())], None));
-    let batches = batches.collect::<Result<Vec<_>, _>>()?;
-    Ok((Arc::new(open), batches))
+    OpenFile::parse(file, tail)
 }

@@ -1,7 +1,7 @@
 //! Ended runs by page, by id, and their tasks and edges: a few row groups each, whatever the history.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
@@ -84,7 +84,7 @@ impl Projection {
             }
         }
         let mut page: Vec<RunRow> = Vec::new();
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         while page.len() < limit {
             let Some(source) = queue.pop() else { break };
             match source.what {
@@ -150,6 +150,7 @@ impl Projection {
             }
             let is_wanted = filter.order.rank(places.get(row)?) < below
                 && filter.accepts(states.get(row)?, &sources.get(row)?, times.get(row)?, &labels.get(row)?.0)
+                && (filter.id_prefix.is_none() || filter.accepts_id(runs.get(row)?))
                 && match &making {
                     Some(making) => making.contains(&runs.get(row)?),
                     None => true,
@@ -169,9 +170,9 @@ impl Projection {
         &self,
         filter: &RunFilter,
         (oldest, newest): (EventId, EventId),
-    ) -> Result<HashSet<RunId>, Error> {
+    ) -> Result<BTreeSet<RunId>, Error> {
         let columns = ["run_id", "asset_key", "partition_key", "options"];
-        let mut making = HashSet::new();
+        let mut making = BTreeSet::new();
         for file in self.manifest.immutable(TaskRow::TABLE) {
             if file.max_key < Some(oldest) || file.min_key > Some(newest) {
                 continue;
@@ -273,7 +274,7 @@ fn group_bounds(open: &OpenFile, group: usize) -> (EventId, EventId) {
 
 /// One page of runs from memory and from history: in order, each run once, memory wins.
 pub fn merge_page(hot: Vec<RunRow>, history: Vec<RunRow>, limit: usize, order: RunOrder) -> Vec<RunRow> {
-    let mut seen: HashSet<RunId> = HashSet::new();
+    let mut seen: BTreeSet<RunId> = BTreeSet::new();
     let mut page: Vec<RunRow> =
         hot.into_iter().chain(history).filter(|run| seen.insert(run.run_id)).collect();
     order.sort(&mut page, |run| run.requested_event_id);

@@ -4,15 +4,18 @@
 //! further along, then the later delta (ADR-033).
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use bytes::Bytes;
 use servo_core::EventId;
 use servo_engine::HotRows;
 use servo_engine::rows::{self, HotRow, Row};
 
 use crate::batch::Batch;
 use crate::error::Error;
-use crate::files::Files;
+use crate::files::{Files, open_whole};
 use crate::manifest::{FileRef, Manifest};
+use crate::open_file::OpenFile;
 use crate::table::{DELETED, StoredRow};
 
 /// The changes of deltas to a hot table, each key once.
@@ -32,12 +35,14 @@ fn weight<R: Row>(row: &R) -> (EventId, u8) {
 
 impl<R: HotRow + StoredRow> Changes<R> {
     pub(crate) async fn read(files: &Files, manifest: &Manifest) -> Result<Self, Error> {
+        Self::of(files, deltas::<R>(manifest)).await
+    }
+
+    async fn of<'m>(files: &Files, deltas: impl Iterator<Item = &'m FileRef>) -> Result<Self, Error> {
         let mut changes = Self(BTreeMap::new());
-        for delta in &manifest.l0_deltas {
-            for file in delta.tables.get(R::TABLE).into_iter().flatten() {
-                let (rows, gone) = read_file::<R>(files, file).await?;
-                changes.apply(rows, gone);
-            }
+        for file in deltas {
+            let (rows, gone) = read_file::<R>(files, file).await?;
+            changes.apply(rows, gone);
         }
         Ok(changes)
     }
@@ -69,38 +74,38 @@ impl<R: HotRow + StoredRow> Changes<R> {
 
     /// The table that was `base` before, by key.
     fn over(self, mut base: Vec<R>) -> Vec<R> {
-        if !base.is_sorted_by_key(R::key) {
-            base.sort_by_cached_key(R::key);
+        if !base.is_sorted_by(|a, b| a.cmp_row(b).is_le()) {
+            base.sort_by(R::cmp_row);
         }
-        if self.0.is_empty() {
-            return base;
-        }
-        let mut rows = Vec::with_capacity(base.len() + self.0.len());
-        let mut changes = self.0.into_iter().peekable();
-        for row in base {
-            let key = row.key();
-            while let Some((_, change)) = changes.next_if(|(changed, _)| *changed < key) {
-                rows.extend(change.row);
-            }
-            match changes.next_if(|(changed, _)| *changed == key) {
-                None => rows.push(row),
-                Some((_, Change { row: Some(newer), replaced }))
-                    if replaced || weight(&newer) >= weight(&row) =>
-                {
-                    rows.push(newer);
+        // Most changes are of rows that are there: they need no copy of the whole table.
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for (key, change) in self.0 {
+            match (base.binary_search_by(|row| row.cmp_key(&key)), change) {
+                (Ok(at), Change { row: Some(newer), replaced }) => {
+                    if replaced || weight(&newer) >= weight(&base[at]) {
+                        base[at] = newer;
+                    }
                 }
-                Some((_, Change { replaced: true, .. })) => {}
-                Some((_, Change { replaced: false, .. })) => rows.push(row),
+                (Ok(at), Change { row: None, replaced: true }) => removed.push(at),
+                (Ok(_), Change { row: None, replaced: false }) => {}
+                (Err(_), Change { row, .. }) => added.extend(row),
             }
         }
-        rows.extend(changes.filter_map(|(_, change)| change.row));
-        rows
+        if !removed.is_empty() {
+            let (mut at, mut removed) = (0.., removed.into_iter().peekable());
+            base.retain(|_| removed.next_if_eq(&at.next().unwrap_or_default()).is_none());
+        }
+        if !added.is_empty() {
+            base.extend(added);
+            base.sort_by(R::cmp_row);
+        }
+        base
     }
 }
 
 macro_rules! read_all {
     (
-        { $files:ident, $manifest:ident, $head:ident, $run_keys:ident, $idempotency:ident }
+        { $files:ident, $manifest:ident, $empty:ident }
         hot_with_history { $($history:ident: $history_row:ident,)* }
         hot { $($hot:ident: $hot_row:ident,)* }
         append_only { $($appended:ident: $appended_row:ident,)* }
@@ -109,14 +114,14 @@ macro_rules! read_all {
             $(merged::<rows::$history_row>($files, $manifest),)*
             $(merged::<rows::$hot_row>($files, $manifest),)*
         )?;
-        HotRows { head: $head, $($history,)* $($hot,)* run_keys: $run_keys, idempotency: $idempotency }
+        HotRows { $($history,)* $($hot,)* ..$empty }
     }};
 }
 
 /// Every hot table, all at once, with nothing yet of the request keys.
 pub(crate) async fn read_all(files: &Files, manifest: &Manifest) -> Result<HotRows, Error> {
-    let (head, run_keys, idempotency) = (manifest.watermarks.head(), Vec::new(), Vec::new());
-    Ok(servo_engine::tables! { read_all! { files, manifest, head, run_keys, idempotency } })
+    let empty = HotRows::empty(manifest.watermarks.head());
+    Ok(servo_engine::tables! { read_all! { files, manifest, empty } })
 }
 
 /// A hot table, by key.
@@ -127,26 +132,77 @@ pub(crate) async fn merged<R: HotRow + StoredRow>(
     let mut base = Vec::new();
     let tables = manifest.base_snapshot.as_ref().and_then(|base| base.tables.get(R::TABLE));
     for file in tables.into_iter().flatten() {
-        let (rows, _) = read_file::<R>(files, file).await?;
-        base.extend(rows);
+        base.append(&mut read_file::<R>(files, file).await?.0);
     }
-    Ok(Changes::<R>::read(files, manifest).await?.over(base))
+    let mut deltas = deltas::<R>(manifest);
+    // Without a base the first delta is one: there is nothing below it.
+    if base.is_empty()
+        && let Some(first) = deltas.next()
+    {
+        base = read_file::<R>(files, first).await?.0;
+    }
+    Ok(Changes::<R>::of(files, deltas).await?.over(base))
 }
 
-async fn read_file<R: HotRow + StoredRow>(
-    files: &Files,
-    file: &FileRef,
-) -> Result<(Vec<R>, Vec<R::Key>), Error> {
-    let (open, batches) = files.read_whole(file).await?;
+/// The files of a table's deltas, oldest first; a delta has at most one.
+fn deltas<R: Row>(manifest: &Manifest) -> impl Iterator<Item = &FileRef> {
+    manifest.l0_deltas.iter().filter_map(|delta| delta.tables.get(R::TABLE)).flatten()
+}
+
+/// Rows of a file, and the keys of its tombstones.
+type Contents<R> = (Vec<R>, Vec<<R as Row>::Key>);
+
+async fn read_file<R: HotRow + StoredRow>(files: &Files, file: &FileRef) -> Result<Contents<R>, Error> {
+    let bytes = files.fetch(file).await?;
+    let open = open_whole(file, &bytes)?;
+    let groups = open.groups();
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(groups);
+    if threads <= 1 {
+        return read_groups(&open, &bytes, 0..groups);
+    }
+    // A table of a million rows takes a core for a second: each core reads a part of the row groups.
+    let share = groups.div_ceil(threads);
+    std::thread::scope(|scope| {
+        let parts = (0..groups).step_by(share).map(|first| first..(first + share).min(groups));
+        let readers: Vec<_> =
+            parts.map(|part| scope.spawn(|| read_groups::<R>(&open, &bytes, part))).collect();
+        let (mut rows, mut keys) = (Vec::new(), Vec::new());
+        for reader in readers {
+            let (mut some, mut gone) = match reader.join() {
+                Ok(part) => part?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            if rows.is_empty() {
+                rows = some
+            } else {
+                rows.append(&mut some)
+            }
+            keys.append(&mut gone);
+        }
+        Ok((rows, keys))
+    })
+}
+
+fn read_groups<R: HotRow + StoredRow>(
+    open: &OpenFile,
+    bytes: &Bytes,
+    groups: Range<usize>,
+) -> Result<Contents<R>, Error> {
     let (mut rows, mut keys) = (Vec::new(), Vec::new());
-    for (group, batch) in batches.iter().enumerate() {
-        let batch = Batch { rows: batch, file: &open.name, first_row: open.first_row(group), chosen: None };
+    for group in groups {
+        let batch = open.decode(group, None, vec![(0, bytes.clone())], None)?;
+        let batch = Batch { rows: &batch, file: &open.name, first_row: open.first_row(group), chosen: None };
         let deleted = batch.column::<bool>(DELETED)?;
         let (mut live, mut gone) = (Vec::with_capacity(batch.len()), Vec::new());
         for row in 0..batch.len() {
             if deleted.get(row)? { gone.push(row) } else { live.push(row) }
         }
-        rows.extend(R::read_rows(&batch, live.into_iter())?);
+        let mut found = R::read_rows(&batch, live.into_iter())?;
+        if rows.is_empty() {
+            rows = found
+        } else {
+            rows.append(&mut found)
+        }
         keys.extend(R::read_keys(&batch, gone.into_iter())?);
     }
     Ok((rows, keys))

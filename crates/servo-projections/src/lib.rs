@@ -23,7 +23,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use servo_core::Timestamp;
-//! use servo_engine::{Settings, State};
+//! use servo_engine::State;
 //! use servo_projections::{Compactor, Limits, Projection, RunFilter};
 //! use servo_store::{Blobs, Layout, MemoryBlobs, SystemPutIds};
 //!
@@ -31,11 +31,9 @@
 //! # rt.block_on(async {
 //! let layout = Layout::new("acme".parse()?, "main".parse()?);
 //! let blobs: Arc<dyn Blobs> = Arc::new(MemoryBlobs::in_memory(&layout));
-//! let settings = Settings::default();
-//! let mut state = State::new(layout.tenant().clone(), layout.workspace().clone(), settings.clone());
+//! let mut state = State::new(layout.tenant().clone(), layout.workspace().clone());
 //!
-//! let limits = Limits::for_settings(&settings);
-//! let put_ids = Arc::new(SystemPutIds::default());
+//! let (limits, put_ids) = (Limits::default(), Arc::new(SystemPutIds::default()));
 //! let mut compactor = Compactor::open(blobs.clone(), layout.clone(), 1, limits, put_ids).await?;
 //! compactor.flush(state.take_delta(), Timestamp::from_millis(1)).await?;
 //!
@@ -47,22 +45,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod audit;
 mod batch;
 mod compactor;
+mod conflicts;
 mod encode;
 mod error;
 mod files;
 mod history;
 mod hot;
 mod immutable;
+mod key_file;
 mod limits;
+mod lineage;
 mod manifest;
 mod manifests;
+mod newest;
 mod open_file;
 mod projection;
 pub mod rebuild;
 mod request_keys;
 mod run_filter;
+mod run_keys;
 mod segments;
 mod table;
 #[cfg(test)]
@@ -71,11 +75,13 @@ mod tiers;
 mod value;
 mod writer;
 
+pub use audit::AuditFilter;
 pub use compactor::Compactor;
 pub use error::Error;
 pub use files::MetadataCache;
 pub use history::merge_page;
 pub use limits::Limits;
+pub use lineage::{LineageSide, Wanted};
 pub use manifest::{BaseSnapshot, Dedup, FileRef, L0Delta, L0Limits, Manifest, TableFiles, Watermarks};
 pub use projection::Projection;
 pub use run_filter::{RunFilter, RunOrder};

@@ -2,7 +2,7 @@
 
 use servo_core::Millis;
 
-use crate::manifest::{Dedup, L0Limits};
+use crate::manifest::L0Limits;
 
 /// When files are merged, and how long things are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,10 +21,6 @@ pub struct Limits {
     pub max_file_bytes: usize,
     /// Newest manifests whose files are kept for readers that still use them.
     pub keep_manifests: usize,
-    /// How long request keys are remembered. The same as in the engine's settings.
-    pub dedup_window: Millis,
-    /// How many request keys are remembered at most. The same as in the engine's settings.
-    pub dedup_entries: usize,
 }
 
 impl Default for Limits {
@@ -37,33 +33,16 @@ impl Default for Limits {
             max_file_rows: 250_000,
             max_file_bytes: 64 << 20,
             keep_manifests: 50,
-            dedup_window: Millis::from_hours(7 * 24),
-            dedup_entries: 4_000_000,
         }
     }
 }
 
 impl Limits {
-    /// Limits that agree with the settings of an engine.
-    pub fn for_settings(settings: &servo_engine::Settings) -> Self {
-        Self::default().agreeing_with(settings)
-    }
-
-    /// These limits, made to agree with the settings of an engine.
-    #[must_use]
-    pub fn agreeing_with(self, settings: &servo_engine::Settings) -> Self {
-        Self { dedup_window: settings.dedup_window, dedup_entries: settings.dedup_entries, ..self }
-    }
-
     pub(crate) fn l0(&self) -> L0Limits {
         L0Limits {
             max_count: self.l0_max_count as u64,
             max_rows: self.l0_max_rows as u64,
             max_age_ms: self.l0_max_age.get(),
         }
-    }
-
-    pub(crate) fn dedup(&self) -> Dedup {
-        Dedup { window_ms: self.dedup_window.get(), max_entries: self.dedup_entries as u64 }
     }
 }

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, PutId, Timestamp};
-use servo_engine::rows::Head;
+use servo_core::{EventId, Millis, PutId, Timestamp};
+use servo_engine::rows::{Head, KeyRetention};
 
 use crate::error::Error;
 use crate::table::SCHEMA_VERSION;
+
+/// The name under which files of run keys are listed among those of tables.
+pub(crate) const RUN_KEYS: &str = "run keys";
 
 /// Files by table.
 pub type TableFiles = BTreeMap<String, Vec<FileRef>>;
@@ -37,6 +40,8 @@ pub struct Manifest {
     pub l0_limits: L0Limits,
     /// Rows that do not change any more, oldest file first: ended runs, and tables that only grow.
     pub history: TableFiles,
+    /// Run keys, sorted by hash, oldest file first.
+    pub run_keys: Vec<FileRef>,
     /// How long request keys are remembered, so that readers forget exactly what the state forgot.
     pub dedup: Dedup,
     /// Manifests up to this one may be deleted at any time: a writer that creates such a number is stale.
@@ -56,6 +61,8 @@ pub struct Watermarks {
     pub last_processed_at: Timestamp,
     /// Time of the newest event.
     pub last_event_at: Timestamp,
+    /// Time that has passed in the log, by which request keys expire.
+    pub elapsed_ms: Millis,
     /// Events skipped because the writer did not know them.
     pub unknown_events: u64,
 }
@@ -67,6 +74,7 @@ impl Watermarks {
             last_seq: head.seq,
             last_processed_at: now,
             last_event_at: head.last_event_at,
+            elapsed_ms: head.elapsed,
             unknown_events: head.unknown_events,
         }
     }
@@ -77,6 +85,7 @@ impl Watermarks {
             seq: self.last_seq,
             last_event: self.events_processed_through,
             last_event_at: self.last_event_at,
+            elapsed: self.elapsed_ms,
             unknown_events: self.unknown_events,
         }
     }
@@ -135,9 +144,21 @@ pub struct Dedup {
     pub window_ms: u64,
     /// Number of keys.
     pub max_entries: u64,
+    /// Number of run keys in memory.
+    pub run_keys: u64,
 }
 
-/// One Parquet file.
+impl Dedup {
+    pub(crate) fn of(kept: KeyRetention) -> Self {
+        Self {
+            window_ms: kept.window.get(),
+            max_entries: kept.entries as u64,
+            run_keys: kept.run_keys as u64,
+        }
+    }
+}
+
+/// One file: of a table in Parquet, or of run keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRef {
     /// Name, relative to the workspace.
@@ -206,10 +227,9 @@ impl Manifest {
     pub fn files(&self) -> impl Iterator<Item = (&str, &FileRef)> {
         let base = self.base_snapshot.iter().map(|base| &base.tables);
         let deltas = self.l0_deltas.iter().map(|delta| &delta.tables);
-        base.chain(deltas)
-            .chain([&self.history])
-            .flatten()
-            .flat_map(|(table, files)| files.iter().map(move |file| (table.as_str(), file)))
+        let tables = base.chain(deltas).chain([&self.history]).flatten();
+        let run_keys = self.run_keys.iter().map(|file| (RUN_KEYS, file));
+        tables.flat_map(|(table, files)| files.iter().map(move |file| (table.as_str(), file))).chain(run_keys)
     }
 
     pub(crate) fn paths(&self) -> BTreeSet<&str> {

@@ -18,8 +18,8 @@ use crate::manifest::FileRef;
 use crate::segments::Segments;
 use crate::table::SCHEMA_VERSION;
 
-/// The column that history is sorted by.
-const PLACE_COLUMN: &str = "requested_event_id";
+/// The columns that history is sorted by: that of runs, and that of rows that are written once.
+const PLACE_COLUMNS: [&str; 2] = ["requested_event_id", "row_version"];
 
 /// The parsed footer of a file.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct OpenFile {
     tail: Bytes,
     metadata: ArrowReaderMetadata,
     notes: Vec<RowGroupStats>,
-    /// Lowest and highest `requested_event_id` of each row group, in files that have the column.
+    /// Lowest and highest place in the order of history of each row group, in files that say so.
     bounds: Vec<Option<(EventId, EventId)>>,
     /// Position of each row group's first row.
     first_rows: Vec<u64>,
@@ -84,16 +84,33 @@ impl OpenFile {
 
     /// Whether a row group can hold `value` in the column with a Bloom filter.
     pub(crate) fn may_hold(&self, group: usize, column: &str, value: &str) -> Result<bool, Error> {
+        Ok(!self.may_hold_any(group, column, &[value])?.is_empty())
+    }
+
+    /// Those of the values that a row group can hold in the column with a Bloom filter.
+    pub(crate) fn may_hold_any<'v, V: AsRef<str>>(
+        &self,
+        group: usize,
+        column: &str,
+        values: &'v [V],
+    ) -> Result<Vec<&'v str>, Error> {
+        let all = values.iter().map(AsRef::as_ref);
+        if values.is_empty() {
+            return Ok(Vec::new());
+        }
         let row_group = self.metadata.metadata().row_group(group);
         let Some(chunk) = row_group.columns().iter().find(|chunk| chunk.column_path().string() == column)
         else {
-            return Ok(true);
+            return Ok(all.collect());
         };
         let tail = self.tail_segment();
         let filter = Sbbf::read_from_column_chunk(chunk, &tail).map_err(|error| {
             Error::damaged(&self.name, format!("its Bloom filters cannot be read: {error}"))
         })?;
-        Ok(filter.is_none_or(|filter| filter.check(value)))
+        Ok(match filter {
+            Some(filter) => all.filter(|value| filter.check(*value)).collect(),
+            None => all.collect(),
+        })
     }
 
     fn tail_segment(&self) -> Segments {
@@ -211,7 +228,8 @@ fn row_group_stats(metadata: &ParquetMetaData) -> Result<Vec<RowGroupStats>, Str
 }
 
 fn bounds(group: &RowGroupMetaData) -> Option<(EventId, EventId)> {
-    let column = group.columns().iter().find(|column| column.column_path().string() == PLACE_COLUMN)?;
+    let find = |name: &&str| group.columns().iter().find(|column| column.column_path().string() == **name);
+    let column = PLACE_COLUMNS.iter().find_map(find)?;
     let statistics = column.statistics()?;
     let id = |bytes: Option<&[u8]>| std::str::from_utf8(bytes?).ok()?.parse().ok();
     Some((id(statistics.min_bytes_opt())?, id(statistics.max_bytes_opt())?))

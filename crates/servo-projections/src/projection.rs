@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use servo_engine::HotRows;
-use servo_engine::rows::{DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow, Row};
+use servo_engine::rows::{
+    AuditRow, DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow,
+};
 use servo_store::{Blobs, Layout};
 use tokio::runtime::Handle;
 
@@ -13,7 +15,8 @@ use crate::hot;
 use crate::immutable::Cursor;
 use crate::manifest::Manifest;
 use crate::manifests::Manifests;
-use crate::request_keys;
+use crate::table::StoredRow;
+use crate::{request_keys, run_keys};
 
 /// The tables at one moment. Cheap to clone; never changes.
 #[derive(Clone)]
@@ -53,9 +56,18 @@ impl Projection {
 
     /// Every materialization there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn materializations(&self) -> Result<Vec<MaterializationRow>, Error> {
+        self.whole().await
+    }
+
+    /// Every act there ever was, oldest file first. Reads all of history: for checks, not for pages.
+    pub async fn audit(&self) -> Result<Vec<AuditRow>, Error> {
+        self.whole().await
+    }
+
+    async fn whole<R: StoredRow>(&self) -> Result<Vec<R>, Error> {
         let mut rows = Vec::new();
-        for file in self.manifest.immutable(MaterializationRow::TABLE) {
-            let mut cursor = Cursor::<MaterializationRow>::open(&self.files, file).await?;
+        for file in self.manifest.immutable(R::TABLE) {
+            let mut cursor = Cursor::<R>::open(&self.files, file).await?;
             while let Some(row) = cursor.next().await? {
                 rows.push(row);
             }
@@ -77,22 +89,23 @@ impl Projection {
     pub async fn hot_rows(&self) -> Result<HotRows, Error> {
         let (files, manifest) = (self.files.clone(), Arc::clone(&self.manifest));
         let keys = async move {
-            let run_keys = request_keys::run_keys(&files, &manifest).await?;
-            Ok::<_, Error>((run_keys, request_keys::idempotency(&files, &manifest).await?))
+            let idempotency = request_keys::idempotency(&files, &manifest).await?;
+            Ok::<_, Error>((idempotency, request_keys::answers(&files, &manifest).await?))
         };
-        let (run_keys, idempotency, hot);
+        let (run_keys, run_keys_evicted) = run_keys::newest(&self.files, &self.manifest).await?;
+        let (idempotency, answers, hot);
         if let Ok(runtime) = Handle::try_current() {
             // Decoding a million keys takes a core; the hot tables need not wait for it.
             let keys = runtime.spawn(keys);
             hot = hot::read_all(&self.files, &self.manifest).await?;
-            (run_keys, idempotency) = match keys.await {
+            (idempotency, answers) = match keys.await {
                 Ok(keys) => keys?,
                 Err(failure) => std::panic::resume_unwind(failure.into_panic()),
             };
         } else {
             hot = hot::read_all(&self.files, &self.manifest).await?;
-            (run_keys, idempotency) = keys.await?;
+            (idempotency, answers) = keys.await?;
         }
-        Ok(HotRows { run_keys, idempotency, ..hot })
+        Ok(HotRows { run_keys, run_keys_evicted, idempotency, answers, ..hot })
     }
 }

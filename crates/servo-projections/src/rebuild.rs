@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use servo_core::{Clock, Timestamp};
-use servo_engine::Settings;
 use servo_store::{Blobs, Layout, Log, PutIds};
 
 pub use compare::TableCheck;
@@ -82,8 +81,6 @@ pub struct RebuildContext {
     pub blobs: Arc<dyn Blobs>,
     /// The workspace.
     pub layout: Layout,
-    /// The settings of its engine: the same log folds to the same state only under the same settings.
-    pub settings: Settings,
     /// Ids of files and manifests.
     pub put_ids: Arc<dyn PutIds>,
     /// The clock that dates manifests.
@@ -101,8 +98,7 @@ impl RebuildContext {
 
     fn writer(&self, epoch: u64) -> Writer {
         let files = Files { blobs: Arc::clone(&self.blobs), cache: Arc::new(MetadataCache::default()) };
-        let limits = Limits::for_settings(&self.settings);
-        Writer::new(files, self.layout.clone(), limits, Arc::clone(&self.put_ids), epoch)
+        Writer::new(files, self.layout.clone(), Limits::default(), Arc::clone(&self.put_ids), epoch)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Request keys that recovery needs: only their columns are fetched and decoded.
+//! Keys of events and answers to requests that recovery needs: only their columns are fetched and decoded.
 
 use arrow_array::RecordBatch;
 use futures::{StreamExt, TryStreamExt, stream};
-use servo_core::{Millis, RunId, Timestamp};
-use servo_engine::for_each_append_only_table;
-use servo_engine::rows::{IdempotencyEntry, IdempotencyRow, Row, RunKeyEntry, RunKeyRow};
+use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_engine::rows::{AnswerEntry, AnswerRow, IdempotencyEntry, IdempotencyRow, Row};
+use servo_engine::{ANSWER_WINDOW, for_each_append_only_table};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -14,34 +14,41 @@ use crate::manifest::{FileRef, Manifest};
 /// Files fetched at once.
 const PARALLEL: usize = 8;
 
-pub(crate) async fn run_keys(files: &Files, manifest: &Manifest) -> Result<Vec<RunKeyEntry>, Error> {
-    let columns = &["key_hash", "fingerprint_digest", "created_at"];
-    let entries = read(files, manifest.immutable(RunKeyRow::TABLE), columns, |batch, entries| {
-        let key_hash = batch.column("key_hash")?;
-        let fingerprint = batch.column("fingerprint_digest")?;
-        let created_at = batch.column("created_at")?;
+pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
+    let columns = &["key_hash", "elapsed_ms"];
+    let entries = read(files, manifest.immutable(IdempotencyRow::TABLE), columns, |batch, entries| {
+        let (key_hash, elapsed) = (batch.column("key_hash")?, batch.column("elapsed_ms")?);
         for row in 0..batch.len() {
-            entries.push(RunKeyEntry {
-                run_id: RunId::from_u128(key_hash.get(row)?),
-                fingerprint: fingerprint.get(row)?,
-                created_at: created_at.get(row)?,
+            entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, elapsed: elapsed.get(row)? });
+        }
+        Ok(())
+    });
+    let window = Millis::new(manifest.dedup.window_ms);
+    Ok(evict(entries.await?, manifest, window, |entry| (entry.elapsed, entry.key_hash)))
+}
+
+pub(crate) async fn answers(files: &Files, manifest: &Manifest) -> Result<Vec<AnswerEntry>, Error> {
+    let columns = &["key_hash", "request_digest", "elapsed_ms", "run_id", "event_id", "added", "removed"];
+    let entries = read(files, manifest.immutable(AnswerRow::TABLE), columns, |batch, entries| {
+        let (key_hash, request_digest) = (batch.column("key_hash")?, batch.column("request_digest")?);
+        let elapsed = batch.column("elapsed_ms")?;
+        let runs = batch.column::<Option<RunId>>("run_id")?;
+        let events = batch.column::<Option<EventId>>("event_id")?;
+        let (added, removed) = (batch.column("added")?, batch.column("removed")?);
+        for row in 0..batch.len() {
+            entries.push(AnswerEntry {
+                key_hash: key_hash.get(row)?,
+                request_digest: request_digest.get(row)?,
+                elapsed: elapsed.get(row)?,
+                run_id: runs.get(row)?,
+                event_id: events.get(row)?,
+                added: added.get(row)?,
+                removed: removed.get(row)?,
             });
         }
         Ok(())
     });
-    Ok(evict(entries.await?, manifest, |entry| (entry.created_at, entry.run_id)))
-}
-
-pub(crate) async fn idempotency(files: &Files, manifest: &Manifest) -> Result<Vec<IdempotencyEntry>, Error> {
-    let columns = &["key_hash", "created_at"];
-    let entries = read(files, manifest.immutable(IdempotencyRow::TABLE), columns, |batch, entries| {
-        let (key_hash, created_at) = (batch.column("key_hash")?, batch.column("created_at")?);
-        for row in 0..batch.len() {
-            entries.push(IdempotencyEntry { key_hash: key_hash.get(row)?, created_at: created_at.get(row)? });
-        }
-        Ok(())
-    });
-    Ok(evict(entries.await?, manifest, |entry| (entry.created_at, entry.key_hash)))
+    Ok(evict(entries.await?, manifest, ANSWER_WINDOW, |entry| (entry.elapsed, entry.key_hash)))
 }
 
 async fn read<E>(
@@ -76,12 +83,13 @@ async fn fetch(
     Ok((file.path, batches))
 }
 
-/// Evicts keys as the state does, in its order: oldest first, when they are older than the window before the newest
-/// key, or too many.
-fn evict<E: PartialEq, K: Ord>(
+/// Evicts entries as the state does, in its order: oldest first, when they are older than the window before the newest
+/// one, or too many.
+fn evict<E: PartialEq>(
     mut entries: Vec<E>,
     manifest: &Manifest,
-    sort_key: impl Fn(&E) -> (Timestamp, K),
+    window: Millis,
+    sort_key: impl Fn(&E) -> (Millis, u128),
 ) -> Vec<E> {
     // Files hold them in the order of time; only those of one moment may be out of place.
     if entries.is_sorted_by_key(|entry| sort_key(entry).0) {
@@ -91,22 +99,27 @@ fn evict<E: PartialEq, K: Ord>(
     } else {
         entries.sort_unstable_by_key(&sort_key);
     }
-    // The same flush tried twice may have written a key twice.
+    // The same flush tried twice may have written a row twice.
     entries.dedup();
-    let oldest = oldest_kept(manifest);
+    let oldest = newest(manifest).saturating_sub(window);
     let most = usize::try_from(manifest.dedup.max_entries).unwrap_or(usize::MAX);
-    let too_old = entries.partition_point(|entry| sort_key(entry).0 < oldest);
+    let place = |entry: &E| Timestamp::EPOCH.saturating_add(sort_key(entry).0);
+    let too_old = entries.partition_point(|entry| place(entry) < oldest);
     let too_many = entries.len().saturating_sub(most);
     entries.drain(..too_old.max(too_many));
     entries
 }
 
-/// Keys older than this are forgotten.
+/// Rows that expire are dropped when they are older than this.
 pub(crate) fn oldest_kept(manifest: &Manifest) -> Timestamp {
+    newest(manifest).saturating_sub(Millis::new(manifest.dedup.window_ms).max(ANSWER_WINDOW))
+}
+
+/// The place in time of the newest row that expires.
+fn newest(manifest: &Manifest) -> Timestamp {
     let mut newest = None;
     for_each_append_only_table!(R => if R::EXPIRES {
         newest = newest.max(manifest.immutable(R::TABLE).iter().filter_map(|file| file.max_at).max());
     });
-    let newest = newest.map_or(Timestamp::MIN, Timestamp::from_millis);
-    newest.saturating_sub(Millis::new(manifest.dedup.window_ms))
+    newest.map_or(Timestamp::MIN, Timestamp::from_millis)
 }

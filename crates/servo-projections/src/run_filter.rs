@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
+use servo_core::{AssetKey, EventId, PartitionKey, RunId, Timestamp};
 use servo_engine::rows::{RunRow, TaskRow};
 use servo_engine::{Run, RunState};
 
@@ -11,6 +11,8 @@ use servo_engine::{Run, RunState};
 pub struct RunFilter {
     /// In one of these states; empty means any.
     pub states: Vec<RunState>,
+    /// With an id that begins so.
+    pub id_prefix: Option<String>,
     /// Of one of these kinds of sources; empty means any.
     pub sources: Vec<String>,
     /// With all of these labels.
@@ -60,7 +62,8 @@ impl RunOrder {
 impl RunFilter {
     /// Whether a run in memory is wanted.
     pub fn accepts_run(&self, run: &Run) -> bool {
-        self.accepts(run.state, run.source.kind(), run.created_at, &run.labels)
+        self.accepts_id(run.id)
+            && self.accepts(run.state, run.source.kind(), run.created_at, &run.labels)
             && (!self.asks_for_tasks()
                 || run.tasks.iter().any(|task| {
                     self.accepts_task(task.key.asset_str(), task.key.partition_str(), &task.options.outputs)
@@ -69,7 +72,11 @@ impl RunFilter {
 
     /// Whether a run is wanted, its tasks aside.
     pub fn accepts_row(&self, run: &RunRow) -> bool {
-        self.accepts(run.state, run.source.kind(), run.created_at, &run.labels)
+        self.accepts_id(run.run_id) && self.accepts(run.state, run.source.kind(), run.created_at, &run.labels)
+    }
+
+    pub(crate) fn accepts_id(&self, id: RunId) -> bool {
+        self.id_prefix.as_ref().is_none_or(|prefix| id.to_string().starts_with(prefix.as_str()))
     }
 
     /// Whether one of the tasks of a run is wanted.

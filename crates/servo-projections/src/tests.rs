@@ -9,6 +9,7 @@ mod generate;
 mod paging;
 mod rebuilding;
 mod round_trip;
+mod run_keys;
 mod sdk;
 mod support;
 mod tables;

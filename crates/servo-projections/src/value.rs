@@ -15,12 +15,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
     AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, TaskKey, Timestamp,
+    RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, GatingDecision, OutboxStatus, Principal, Resolution, RunState,
-    RunTransitionReason, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
+    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState, TickStatus,
+    TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -121,7 +122,19 @@ macro_rules! text_values {
     )*};
 }
 
-text_values!(AssetId, Fingerprint, RunId, EventId, PlanId, AttemptId, MaterializationId, Principal, TaskKey,);
+text_values!(
+    AssetId,
+    Fingerprint,
+    RunId,
+    EventId,
+    PlanId,
+    AttemptId,
+    MaterializationId,
+    Principal,
+    ScheduleId,
+    SensorId,
+    TaskKey,
+);
 
 macro_rules! named_values {
     ($($type:ty),* $(,)?) => {$(
@@ -146,6 +159,7 @@ macro_rules! named_values {
 
 named_values!(
     RunState,
+    SettingOrigin,
     RunTransitionReason,
     TaskState,
     TransitionReason,
@@ -156,6 +170,10 @@ named_values!(
     DataStatus,
     DataFormat,
     GatingDecision,
+    AuditOutcome,
+    AutomationStatus,
+    Origin,
+    TickStatus,
 );
 
 /// Keys that are shown in another form than they are stored in.

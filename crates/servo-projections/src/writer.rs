@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use servo_core::planted::{self, Mistake};
-use servo_core::{EventId, PutId, Timestamp};
-use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row};
+use servo_core::{EventId, Millis, PutId, Timestamp};
+use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, KeyRetention, Row};
 use servo_engine::{Delta, for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use servo_store::{Layout, PutIds, TableFileKind};
 
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::immutable::history_key;
 use crate::limits::Limits;
-use crate::manifest::{FileRef, L0Delta, Manifest, TableFiles, Watermarks};
+use crate::manifest::{Dedup, FileRef, L0Delta, Manifest, TableFiles, Watermarks};
 use crate::request_keys::oldest_kept;
 use crate::table::{SCHEMA_VERSION, Shape, StoredRow};
 
@@ -56,6 +56,7 @@ impl Writer {
             seq: 0,
             last_event: EventId::NIL,
             last_event_at: Timestamp::EPOCH,
+            elapsed: Millis::ZERO,
             unknown_events: 0,
         };
         Manifest {
@@ -70,7 +71,8 @@ impl Writer {
             l0_deltas: parent.map_or_else(Vec::new, |parent| parent.l0_deltas.clone()),
             l0_limits: self.limits.l0(),
             history: parent.map_or_else(TableFiles::new, |parent| parent.history.clone()),
-            dedup: self.limits.dedup(),
+            run_keys: parent.map_or_else(Vec::new, |parent| parent.run_keys.clone()),
+            dedup: parent.map_or_else(|| Dedup::of(KeyRetention::default()), |parent| parent.dedup),
             boundary,
             pruned_through: parent.map_or(0, |parent| parent.pruned_through),
         }
@@ -116,8 +118,12 @@ impl Writer {
             });
         }
         for_each_history_table!(R => self.add_history(draft, R::ended(delta)).await?);
-        for_each_append_only_table!(R => self.add_immutable(draft, R::appended(delta), Grouping::Large).await?);
+        for_each_append_only_table!(R => {
+            self.add_immutable(draft, R::appended(delta), Grouping::of_appended::<R>()).await?;
+        });
+        self.add_run_keys(draft, &delta.appended.run_keys).await?;
         draft.watermarks = Watermarks::new(delta.head, now);
+        draft.dedup = Dedup::of(delta.request_keys);
         drop_expired(draft);
         Ok(())
     }
@@ -186,13 +192,25 @@ impl Writer {
         kind: TableFileKind,
         revision: u64,
     ) -> Result<FileRef, Error> {
+        let Encoded { bytes, file } = encoded;
+        self.store_file(R::TABLE, Bytes::from(bytes), file, kind, revision).await
+    }
+
+    pub(crate) async fn store_file(
+        &mut self,
+        table: &str,
+        bytes: Bytes,
+        file: FileRef,
+        kind: TableFileKind,
+        revision: u64,
+    ) -> Result<FileRef, Error> {
         let id = format!("{revision:020}-{}", self.put_ids.next());
-        let path = self.layout.table_file(R::TABLE, kind, id);
+        let path = self.layout.table_file(table, kind, id);
         // Noted first: a write that failed may have left something.
         self.written.push(path.clone());
-        let stored = self.files.blobs.put(&path, Bytes::from(encoded.bytes)).await;
+        let stored = self.files.blobs.put(&path, bytes).await;
         stored.map_err(|source| Error::store("writing", path.clone(), source))?;
-        Ok(FileRef { path, ..encoded.file })
+        Ok(FileRef { path, ..file })
     }
 }
 

@@ -32,11 +32,13 @@ pub enum StartedReply {
     AlreadyBegun,
 }
 
-/// Whether to continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether to continue, and with which token.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeartbeatReply {
     /// Stop as soon as possible, and report that.
     pub should_cancel: bool,
+    /// A token that lives longer than the one that was shown, when that has little left.
+    pub task_token: Option<String>,
 }
 
 /// The result of a report.

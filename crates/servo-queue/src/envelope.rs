@@ -8,7 +8,7 @@ use servo_core::{AttemptId, Millis, RunId, TaskKey, TenantId, Timestamp, Workspa
 
 use servo_engine::work::Work;
 
-use crate::keyring::{AuthError, Keyring};
+use crate::keyring::{AuthError, Keyring, Purpose};
 
 const WHAT: &str = "task envelope";
 
@@ -64,12 +64,8 @@ impl Keyring {
     /// Never: an envelope has no floats, so it has a canonical form.
     pub fn seal(&self, envelope: &Envelope) -> SignedEnvelope {
         let body = to_canonical_string(envelope).expect("an envelope has no floats");
-        let (key_id, signature) = self.sign(body.as_bytes());
-        SignedEnvelope {
-            key_id: key_id.to_owned(),
-            signature: BASE64URL_NOPAD.encode(&signature),
-            body: body.into(),
-        }
+        let (key_id, signature) = self.sign(Purpose::Envelopes, body.as_bytes());
+        SignedEnvelope { key_id, signature: BASE64URL_NOPAD.encode(&signature), body: body.into() }
     }
 
     /// The verified envelope: signed by this ring and not expired.
@@ -78,7 +74,7 @@ impl Keyring {
         let signature = BASE64URL_NOPAD
             .decode(sealed.signature.as_bytes())
             .map_err(|_| malformed("the signature is not base64url".to_owned()))?;
-        self.check(WHAT, &sealed.key_id, sealed.body.as_bytes(), &signature)?;
+        self.check(Purpose::Envelopes, WHAT, &sealed.key_id, sealed.body.as_bytes(), &signature)?;
         let envelope: Envelope =
             serde_json::from_str(&sealed.body).map_err(|error| malformed(error.to_string()))?;
         if now > envelope.expires_at {

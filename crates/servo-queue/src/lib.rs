@@ -46,7 +46,7 @@ mod token;
 
 pub use callbacks::{CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
 pub use envelope::{Envelope, SignedEnvelope};
-pub use keyring::{AuthError, Keyring};
+pub use keyring::{AuthError, Keyring, KeyringError, Purpose, SigningKey};
 pub use lanes::{EnqueueLanes, EnqueueRequest};
 pub use leases::Leases;
 pub use local::{LocalQueue, LocalQueueOptions};

@@ -2,12 +2,12 @@
 
 use data_encoding::BASE64URL_NOPAD;
 
-use crate::keyring::{AuthError, Keyring};
+use crate::keyring::{AuthError, Keyring, Purpose};
 
 impl Keyring {
     /// Signs a text: `{key id}.{content}.{signature}`. The purpose is signed too: a text is valid for no other.
     pub fn seal_text(&self, purpose: &'static str, content: &[u8]) -> String {
-        let (key_id, signature) = self.sign(&signed(purpose, content));
+        let (key_id, signature) = self.sign(Purpose::Cursors, &signed(purpose, content));
         format!("{key_id}.{}.{}", BASE64URL_NOPAD.encode(content), BASE64URL_NOPAD.encode(&signature))
     }
 
@@ -22,7 +22,7 @@ impl Keyring {
             BASE64URL_NOPAD.decode(part.as_bytes()).map_err(|_| malformed("a part is not base64url"))
         };
         let content = decode(content)?;
-        self.check(purpose, key_id, &signed(purpose, &content), &decode(signature)?)?;
+        self.check(Purpose::Cursors, purpose, key_id, &signed(purpose, &content), &decode(signature)?)?;
         Ok(content)
     }
 }

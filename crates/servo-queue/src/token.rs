@@ -4,7 +4,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
 
-use crate::keyring::{AuthError, Keyring};
+use crate::keyring::{AuthError, Keyring, Purpose};
 
 const WHAT: &str = "task token";
 const VERSION: &str = "st1";
@@ -29,7 +29,7 @@ impl Keyring {
     /// Never: claims are plain data.
     pub fn mint(&self, claims: &TaskClaims) -> String {
         let body = serde_json::to_vec(claims).expect("claims are plain data");
-        let (key_id, signature) = self.sign(&body);
+        let (key_id, signature) = self.sign(Purpose::TaskTokens, &body);
         format!("{VERSION}.{key_id}.{}.{}", BASE64URL_NOPAD.encode(&body), BASE64URL_NOPAD.encode(&signature))
     }
 
@@ -44,7 +44,7 @@ impl Keyring {
             BASE64URL_NOPAD.decode(part.as_bytes()).map_err(|_| malformed("a part is not base64url"))
         };
         let body = decode(body)?;
-        self.check(WHAT, key_id, &body, &decode(signature)?)?;
+        self.check(Purpose::TaskTokens, WHAT, key_id, &body, &decode(signature)?)?;
         let claims: TaskClaims =
             serde_json::from_slice(&body).map_err(|_| malformed("the claims do not fit"))?;
         if now > claims.expires_at {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Report, Started};
-use servo_queue::{AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
+use servo_queue::{
+    AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply, TaskClaims,
+};
 
 use crate::error::Error;
 use crate::messages::EngineMessage;
@@ -27,9 +29,19 @@ impl Workspace {
 
     /// Reports a heartbeat; the reply says whether to continue.
     pub async fn heartbeat(&self, token: &str, progress: Option<Progress>) -> Result<HeartbeatReply, Error> {
-        let attempt = self.attempt(token)?;
-        let reply = self.ask(Heartbeat { attempt, sent_at: self.now(), progress }).await?;
-        Ok(HeartbeatReply { should_cancel: reply.should_cancel })
+        let claims = self.claims(token)?;
+        let (attempt, sent_at) = (attempt_of(&claims), self.now());
+        let reply = self.ask(Heartbeat { attempt, sent_at, progress }).await?;
+        let left = claims.expires_at.since(self.now());
+        let has_little_left = left.get() < self.inner.token_lifetime.get() / 2;
+        let task_token = has_little_left.then(|| self.task_token(claims));
+        Ok(HeartbeatReply { should_cancel: reply.should_cancel, task_token })
+    }
+
+    /// A token of an attempt for the worker that it is given to.
+    pub fn task_token(&self, claims: TaskClaims) -> String {
+        let expires_at = self.now().saturating_add(self.inner.token_lifetime);
+        self.inner.keys.mint(&TaskClaims { expires_at, ..claims })
     }
 
     /// Reports the end of an attempt. Safe to repeat until it is acknowledged.
@@ -48,19 +60,28 @@ impl Workspace {
         })
     }
 
-    /// The attempt that a token is good for, if it is one of this workspace.
+    /// The attempt that a token is good for.
     fn attempt(&self, token: &str) -> Result<Attempt, Error> {
+        Ok(attempt_of(&self.claims(token)?))
+    }
+
+    /// The claims of a token, if it is one of this workspace.
+    fn claims(&self, token: &str) -> Result<TaskClaims, Error> {
         let claims = self.inner.keys.verify_token(token, self.now())?;
         let layout = &self.inner.stores.layout;
         if claims.tenant != *layout.tenant() || claims.workspace != *layout.workspace() {
             return Err(Error::Denied(AuthError::BadSignature { what: "task token" }));
         }
-        Ok(Attempt {
-            run_id: claims.run_id,
-            task_key: claims.task_key,
-            attempt: claims.attempt,
-            attempt_id: claims.attempt_id,
-        })
+        Ok(claims)
+    }
+}
+
+fn attempt_of(claims: &TaskClaims) -> Attempt {
+    Attempt {
+        run_id: claims.run_id,
+        task_key: claims.task_key.clone(),
+        attempt: claims.attempt,
+        attempt_id: claims.attempt_id,
     }
 }
 

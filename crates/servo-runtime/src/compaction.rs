@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
-use servo_engine::rows::{EdgeRow, PartitionStatusRow, RunRow, TaskRow};
+use servo_engine::rows::{
+    AuditRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
+    ScheduleTickRow, TaskRow,
+};
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
 use servo_projections::{Compactor, Manifest, Projection};
@@ -35,12 +38,16 @@ struct Inner {
     in_flight: VecDeque<Arc<InFlight>>,
 }
 
-/// Final rows between memory and history, where readers must still find them.
+/// Final rows between memory and the tables, where readers must still find them.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     pub(crate) runs: Vec<RunRow>,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) edges: Vec<EdgeRow>,
+    pub(crate) conflicts: Vec<RunKeyConflictRow>,
+    pub(crate) audit: Vec<AuditRow>,
+    pub(crate) inputs: Vec<MaterializationInputRow>,
+    pub(crate) ticks: Vec<ScheduleTickRow>,
 }
 
 impl FlushTracker {
@@ -64,6 +71,10 @@ impl FlushTracker {
             runs: delta.ended.runs.clone(),
             tasks: delta.ended.tasks.clone(),
             edges: delta.ended.edges.clone(),
+            conflicts: delta.appended.run_key_conflicts.clone(),
+            audit: delta.appended.audit.clone(),
+            inputs: delta.appended.materialization_inputs.clone(),
+            ticks: delta.ended.schedule_ticks.clone(),
         }));
     }
 
@@ -157,7 +168,8 @@ impl Compaction {
             let (head, mut changes) = (delta.head, *delta);
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
-                let handed_in = std::mem::replace(&mut changes, Delta::empty(head));
+                let nothing_more = Delta { request_keys: changes.request_keys, ..Delta::empty(head) };
+                let handed_in = std::mem::replace(&mut changes, nothing_more);
                 let flushed = self.compactor.flush(handed_in, self.clock.now()).await;
                 match flushed {
                     Ok(manifest) => {

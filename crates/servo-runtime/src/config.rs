@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
-use servo_engine::Settings;
+use servo_engine::StartWith;
 use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
@@ -71,8 +71,8 @@ pub enum Ownership {
 /// Configuration of a running workspace.
 #[derive(Clone)]
 pub struct Config {
-    /// Settings of the engine.
-    pub settings: Settings,
+    /// Settings that this process was started with; what somebody has set wins. Without any, all stay as they are.
+    pub start_with: StartWith,
     /// The secret that run ids are derived with.
     pub secret: Arc<[u8]>,
     /// The keys that sign envelopes and task tokens.
@@ -91,8 +91,10 @@ pub struct Config {
     pub local_workers: Arc<str>,
     /// How often workers send heartbeats.
     pub heartbeat_interval: Millis,
-    /// Lifetime of task tokens.
+    /// Lifetime of task tokens that workers are given; heartbeats renew them.
     pub token_lifetime: Millis,
+    /// Lifetime of messages, and of the tokens in them: how long one may wait in a queue.
+    pub envelope_lifetime: Millis,
     /// Capacity of the engine's input queue; callers wait beyond it.
     pub input_capacity: usize,
     /// Most inputs of one batch.
@@ -103,6 +105,8 @@ pub struct Config {
     pub flush_events: usize,
     /// How often a full sweep runs, independent of the indexes.
     pub sweep_every: Duration,
+    /// Whether schedules tick in this process.
+    pub automation: bool,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -113,7 +117,7 @@ impl Config {
     /// Defaults with a queue and secrets.
     pub fn new(queue: Arc<dyn TaskQueue>, secret: impl Into<Arc<[u8]>>, keys: Keyring) -> Self {
         Self {
-            settings: Settings::default(),
+            start_with: StartWith::default(),
             secret: secret.into(),
             keys,
             queue,
@@ -123,12 +127,14 @@ impl Config {
             ownership: Ownership::ByLog,
             local_workers: "local-".into(),
             heartbeat_interval: Millis::from_secs(1),
-            token_lifetime: Millis::from_hours(25),
+            token_lifetime: Millis::from_hours(2),
+            envelope_lifetime: Millis::from_hours(25),
             input_capacity: 4_096,
             batch_inputs: 1_024,
             flush_every: Duration::from_secs(1),
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
+            automation: true,
             keep_log_batches: None,
             limits: Limits::default(),
         }

@@ -56,6 +56,10 @@ pub(crate) struct EngineLoop {
     last_sweep: Duration,
     stall_detector: StallDetector,
     clock_steps: ClockSteps,
+    /// Revision of the tables whose run keys need not be in memory.
+    published: u64,
+    /// Whether the state was told what this process was started with.
+    has_started: bool,
 }
 
 /// The working set of one round of the loop.
@@ -71,7 +75,7 @@ struct Round {
 impl EngineLoop {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
-        engine: Engine,
+        mut engine: Engine,
         stores: Stores,
         config: Arc<Config>,
         inputs: flume::Receiver<EngineMessage>,
@@ -81,6 +85,7 @@ impl EngineLoop {
         stopping: Arc<AtomicBool>,
         epoch: u64,
     ) -> Self {
+        engine.set_automation(config.automation);
         let now = config.spawner.elapsed();
         let stall_detector =
             StallDetector::new(config.heartbeat_interval, config.clock.as_ref(), config.spawner.as_ref());
@@ -104,6 +109,8 @@ impl EngineLoop {
             last_sweep: now,
             stall_detector,
             clock_steps,
+            published: 0,
+            has_started: false,
         }
     }
 
@@ -201,10 +208,16 @@ impl EngineLoop {
     }
 
     async fn round(&mut self, messages: Vec<EngineMessage>, stop: bool) {
+        self.drop_published_keys();
         let mut round = Round::default();
         // First, so that everything else is judged by the clock as it is now.
         if let Some(step) = self.clock_steps.look(self.config.clock.as_ref(), self.config.spawner.as_ref()) {
             round.inputs.push(step);
+            round.reply_to.push(None);
+        }
+        if !self.has_started {
+            self.has_started = true;
+            round.inputs.push(Input::StartWith(self.config.start_with.clone()));
             round.reply_to.push(None);
         }
         let now = self.config.clock.now();
@@ -294,6 +307,15 @@ impl EngineLoop {
         state.run(run).or_else(leaving).map(servo_engine::Run::row)
     }
 
+    /// Run keys that published tables have need not be in memory: whoever asks looks them up there.
+    fn drop_published_keys(&mut self) {
+        let newer = self.flushes.manifest().filter(|manifest| manifest.revision > self.published);
+        if let Some(manifest) = newer {
+            self.published = manifest.revision;
+            self.engine.state_mut().run_keys_published(manifest.watermarks.events_processed_through);
+        }
+    }
+
     /// Takes the changes for the tables, when a flush is due and the compactor is free.
     fn delta(&mut self, stop: bool) -> Option<Box<servo_engine::Delta>> {
         let due = stop
@@ -339,8 +361,17 @@ impl EngineLoop {
                     self.stopping.store(true, Ordering::Release);
                     return false;
                 }
+                Ok(recovered) if recovered.state.newer_event().is_some() => {
+                    let event = recovered.state.newer_event();
+                    tracing::error!(?event, "a newer version writes to the log, this one stops");
+                    self.stopping.store(true, Ordering::Release);
+                    return false;
+                }
                 Ok(recovered) => {
+                    self.has_started = false;
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
+                    self.published = 0;
+                    self.engine.set_automation(self.config.automation);
                     self.flushes.adopt(recovered.manifest);
                     break;
                 }

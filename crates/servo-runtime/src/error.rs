@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use servo_core::{AssetKey, MaterializationId, Millis};
-use servo_engine::{Refusal, RefusalKind, RequestError, RestoreError};
+use servo_engine::{NewerEvent, Refusal, RefusalKind, RequestError, RestoreError};
 use servo_queue::AuthError;
 use servo_store::{AppendError, DataError, ReadError};
 
@@ -67,6 +67,17 @@ pub enum Error {
         /// The last batch in the tables.
         tables: u64,
     },
+    /// The log has events that this version does not know.
+    #[error(
+        "{log} has an event that this version of servo does not know: {event}; a newer version wrote it. \
+         Nothing was changed: use that version to change the workspace; reading works with this one"
+    )]
+    NewerLog {
+        /// The log.
+        log: String,
+        /// The first of these events.
+        event: NewerEvent,
+    },
     /// The tables could not be read or written.
     #[error(transparent)]
     Projection(Arc<servo_projections::Error>),
@@ -89,7 +100,7 @@ pub enum Error {
     Lease(String),
 }
 
-/// Class of an error. It alone decides whether to ask again, and the HTTP status.
+/// Class of an error. It alone decides whether to ask again, the HTTP status, and the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The request was understood and refused. Nothing changed.
@@ -120,9 +131,11 @@ impl Error {
             | Error::Lease(_) => ErrorKind::Transient,
             Error::Stopped => ErrorKind::Stopped,
             Error::ReadOnly => ErrorKind::Denied,
-            Error::Batch { .. } | Error::LogBehind { .. } | Error::Restore(_) | Error::NotLeader { .. } => {
-                ErrorKind::Fatal
-            }
+            Error::Batch { .. }
+            | Error::LogBehind { .. }
+            | Error::NewerLog { .. }
+            | Error::Restore(_)
+            | Error::NotLeader { .. } => ErrorKind::Fatal,
         }
     }
 

@@ -24,7 +24,7 @@ impl Workspace {
         config: Config,
         definitions: Option<Deploy>,
     ) -> Result<Self, Error> {
-        let recovered = from_tables(&stores, &config.settings).await?;
+        let recovered = from_tables(&stores).await?;
         let mut state = recovered.state;
         if let Some(deploy) = definitions {
             pretend(&mut state, deploy, &config)?;
@@ -66,6 +66,7 @@ impl Workspace {
                 snapshots,
                 ids: config.put_ids,
                 keys: config.keys,
+                token_lifetime: config.token_lifetime,
                 secret: config.secret,
                 read_only: true,
                 stopping,
@@ -84,12 +85,17 @@ impl Workspace {
 /// dispatched.
 fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Error> {
     let mut engine = Engine::new(state.clone(), config.secret.clone());
+    engine.set_automation(false);
     let step = engine.step(&[Input::Deploy(deploy)], config.clock.now());
     step.replies.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let is_deployment = |event: &Event| matches!(event.data, EventData::AssetsDeployed(_));
+    let is_deployment = |event: &Event| {
+        matches!(
+            event.data,
+            EventData::AssetsDeployed(_) | EventData::ScheduleDefined(_) | EventData::ScheduleRemoved(_)
+        )
+    };
     let deployed: Vec<Event> = step.events.into_iter().filter(is_deployment).collect();
-    // Under the number of the batch before: the log has none for it.
-    state.apply_batch(state.head().seq, &deployed);
+    state.suppose(&deployed);
     Ok(())
 }
 

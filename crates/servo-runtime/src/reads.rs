@@ -3,10 +3,12 @@
 //! Memory is read before the manifest. A run that moves from one to the other in between is then seen twice, and
 //! merged, rather than missed.
 
-use servo_core::{EventId, RunId};
+use std::collections::BTreeMap;
+
+use servo_core::{EventId, RunId, ScheduleId};
 use servo_engine::Run;
-use servo_engine::rows::RunRow;
-use servo_projections::{Projection, RunFilter, merge_page};
+use servo_engine::rows::{AuditRow, RunRow, ScheduleTickRow};
+use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
 use crate::workspace::{RunDetail, Workspace};
@@ -46,6 +48,31 @@ impl Workspace {
             None => Vec::new(),
         };
         Ok(merge_page(hot, history, limit, filter.order))
+    }
+
+    /// A page of acts, the newest first, beginning before `before`.
+    pub async fn audit(
+        &self,
+        before: Option<EventId>,
+        limit: usize,
+        filter: &AuditFilter,
+    ) -> Result<Vec<AuditRow>, Error> {
+        let is_wanted =
+            |row: &&AuditRow| before.is_none_or(|before| row.event_id < before) && filter.accepts(row);
+        let newest = |state: &servo_engine::State| {
+            state.unwritten_audit().rev().filter(is_wanted).take(limit).cloned().collect::<Vec<_>>()
+        };
+        let mut found = self.read(newest).await?;
+        for flush in self.inner.flushes.in_flight() {
+            found.extend(flush.audit.iter().filter(is_wanted).cloned());
+        }
+        if let Some(projection) = self.projection() {
+            found.extend(projection.audit_before(before, limit, filter).await?);
+        }
+        found.sort_by_key(|row| std::cmp::Reverse(row.event_id));
+        found.dedup_by_key(|row| row.event_id);
+        found.truncate(limit);
+        Ok(found)
     }
 
     /// The row of one run, hot or old.
@@ -96,7 +123,34 @@ impl Workspace {
         Ok(Some(RunDetail { run, tasks, edges }))
     }
 
-    fn projection(&self) -> Option<Projection> {
+    /// The newest ticks of a schedule that are accepted, from the last to the first, beginning before an event.
+    pub async fn schedule_ticks(
+        &self,
+        schedule: ScheduleId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&ScheduleTickRow) -> bool + Sync,
+    ) -> Result<Vec<ScheduleTickRow>, Error> {
+        let is_wanted = |row: &&ScheduleTickRow| {
+            row.schedule_id == schedule
+                && before.is_none_or(|before| row.row_version < before)
+                && accepts(row)
+        };
+        let hot = self
+            .read(|state| state.recent_ticks().filter(is_wanted).take(limit).cloned().collect::<Vec<_>>());
+        let mut found: BTreeMap<EventId, ScheduleTickRow> =
+            hot.await?.into_iter().map(|row| (row.row_version, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            found.extend(moving.ticks.iter().filter(is_wanted).map(|row| (row.row_version, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.schedule_ticks(schedule, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.row_version, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    pub(crate) fn projection(&self) -> Option<Projection> {
         let stores = &self.inner.stores;
         let manifest = self.inner.flushes.manifest()?;
         Some(Projection::from_manifest(stores.blobs.clone(), manifest, self.inner.cache.clone()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use servo_core::{Clock, Timestamp};
 use servo_engine::event::encode_batch;
-use servo_engine::{Dispatch, Effect, Engine, Settings, State, effect};
+use servo_engine::{Dispatch, Effect, Engine, State, effect};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{PutIds, Record};
 
@@ -32,7 +32,6 @@ pub struct Reconciled {
 /// Reconciles once: reads the tables, decides, and writes the tables. The log is appended to, never read.
 pub async fn reconcile_once(
     stores: &Stores,
-    settings: &Settings,
     secret: Arc<[u8]>,
     clock: &dyn Clock,
     put_ids: Arc<dyn PutIds>,
@@ -42,10 +41,10 @@ pub async fn reconcile_once(
     let (state, epoch) = match &projection {
         Some(projection) => {
             let rows = projection.hot_rows().await?;
-            let state = State::from_rows(tenant, workspace, settings.clone(), rows)?;
+            let state = State::from_rows(tenant, workspace, rows)?;
             (state, projection.manifest().epoch)
         }
-        None => (State::new(tenant, workspace, settings.clone()), 0),
+        None => (State::new(tenant, workspace), 0),
     };
     let projected_seq = state.head().seq;
     let lag = stores.log.next_seq().await?.saturating_sub(projected_seq + 1);
@@ -62,25 +61,20 @@ pub async fn reconcile_once(
         let seq = engine.state().head().seq;
         let record = Record { seq, epoch, put_id: put_ids.next(), payload: Bytes::from(payload) };
         stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
-        flush(stores, settings, put_ids, epoch, engine.state_mut(), step.effects, now).await?;
+        flush(stores, put_ids, epoch, engine.state_mut(), step.effects, now).await?;
     }
     Ok(Reconciled { projected_seq, lag, events, dispatches: effect::outstanding(engine.state()) })
 }
 
 /// Brings the tables up to the end of the log, as the compactor of a server does; returns by how many batches. For the
 /// batches of a process that died between its append and its flush.
-pub async fn catch_up(
-    stores: &Stores,
-    settings: &Settings,
-    clock: &dyn Clock,
-    put_ids: Arc<dyn PutIds>,
-) -> Result<u64, Error> {
-    let Recovered { state, epoch, manifest } = from_tables(stores, settings).await?;
+pub async fn catch_up(stores: &Stores, clock: &dyn Clock, put_ids: Arc<dyn PutIds>) -> Result<u64, Error> {
+    let Recovered { state, epoch, manifest } = from_tables(stores).await?.writable(stores)?;
     let behind = state.head().seq - manifest.map_or(0, |manifest| manifest.watermarks.last_seq);
     if behind > 0 {
         let mut engine = Engine::new(state, []);
         let effects = engine.recovered_effects();
-        flush(stores, settings, put_ids, epoch, engine.state_mut(), effects, clock.now()).await?;
+        flush(stores, put_ids, epoch, engine.state_mut(), effects, clock.now()).await?;
     }
     Ok(behind)
 }
@@ -88,7 +82,6 @@ pub async fn catch_up(
 /// Data follows the log before the tables do.
 async fn flush(
     stores: &Stores,
-    settings: &Settings,
     put_ids: Arc<dyn PutIds>,
     epoch: u64,
     state: &mut State,
@@ -98,8 +91,7 @@ async fn flush(
     let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
     files::follow(data.as_ref(), effects).await?;
     let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
-    let mut compactor =
-        Compactor::open(blobs, layout, epoch, Limits::for_settings(settings), put_ids).await?;
+    let mut compactor = Compactor::open(blobs, layout, epoch, Limits::default(), put_ids).await?;
     compactor.flush(state.take_delta(), now).await?;
     Ok(())
 }

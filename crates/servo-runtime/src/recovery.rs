@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use servo_core::planted::{self, Mistake};
+use servo_engine::State;
 use servo_engine::event::decode_batch;
-use servo_engine::{Settings, State};
 use servo_projections::rebuild::{RebuildContext, RebuildOptions, rebuild};
 use servo_projections::{Manifest, Projection};
 use servo_store::{ErrorKind, Log};
@@ -21,10 +21,19 @@ pub(crate) struct Recovered {
     pub(crate) manifest: Option<Arc<Manifest>>,
 }
 
+impl Recovered {
+    /// Refuses a log with events that this version does not know: deciding without them could undo what they say.
+    pub(crate) fn writable(self, stores: &Stores) -> Result<Self, Error> {
+        match self.state.newer_event() {
+            None => Ok(self),
+            Some(event) => Err(Error::NewerLog { log: stores.log.describe(), event: event.clone() }),
+        }
+    }
+}
+
 /// Loads the newest state. Damaged tables are rebuilt from the log.
 pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovered, Error> {
-    let settings = &config.settings;
-    match from_tables(stores, settings).await {
+    match from_tables(stores).await {
         Err(Error::Projection(error)) if error.kind() == ErrorKind::Corrupt => {
             tracing::warn!(%error, "tables are damaged, rebuilding them from the log");
             rebuild(
@@ -34,7 +43,7 @@ pub(crate) async fn recover(stores: &Stores, config: &Config) -> Result<Recovere
                 &mut |_| {},
             )
             .await?;
-            from_tables(stores, settings).await
+            from_tables(stores).await
         }
         other => other,
     }
@@ -45,18 +54,17 @@ pub(crate) fn rebuild_context(stores: &Stores, config: &Config) -> RebuildContex
     RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
-        settings: config.settings.clone(),
         put_ids: config.put_ids.clone(),
         clock: config.clock.clone(),
     }
 }
 
 /// The newest tables, then the tail of the log.
-pub(crate) async fn from_tables(stores: &Stores, settings: &Settings) -> Result<Recovered, Error> {
+pub(crate) async fn from_tables(stores: &Stores) -> Result<Recovered, Error> {
     let newest = async || Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await;
     let mut projection = newest().await?;
     loop {
-        match load(stores, settings, projection.as_ref()).await {
+        match load(stores, projection.as_ref()).await {
             Err(problem) if may_be_outdated(&problem) => {
                 // Whoever reads slowly finds gone what newer tables do without.
                 let now = newest().await?;
@@ -78,18 +86,14 @@ fn may_be_outdated(problem: &Error) -> bool {
     tables || log
 }
 
-async fn load(
-    stores: &Stores,
-    settings: &Settings,
-    projection: Option<&Projection>,
-) -> Result<Recovered, Error> {
+async fn load(stores: &Stores, projection: Option<&Projection>) -> Result<Recovered, Error> {
     let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
     let (mut state, mut epoch) = match projection {
         Some(projection) => {
             let rows = projection.hot_rows().await?;
-            (State::from_rows(tenant, workspace, settings.clone(), rows)?, projection.manifest().epoch)
+            (State::from_rows(tenant, workspace, rows)?, projection.manifest().epoch)
         }
-        None => (State::new(tenant, workspace, settings.clone()), 0),
+        None => (State::new(tenant, workspace), 0),
     };
     let (tables, next) = (state.head().seq, stores.log.next_seq().await?);
     if next <= tables {

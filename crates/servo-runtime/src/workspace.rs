@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, MaterializationId, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, Command, Deploy, Engine, Event, Input, Release, Review, RunReply,
-    Snapshot, State, TriggerRun, Verdict,
+    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
+    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -44,6 +44,7 @@ pub(crate) struct Inner {
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) ids: Arc<dyn PutIds>,
     pub(crate) keys: Keyring,
+    pub(crate) token_lifetime: Millis,
     /// The secret that run ids are derived with.
     pub(crate) secret: Arc<[u8]>,
     pub(crate) read_only: bool,
@@ -110,25 +111,18 @@ impl Workspace {
 
     async fn load(stores: &Stores, config: &Config, held: &OwnershipGuard) -> Result<Loaded, Error> {
         let (state, epoch) = loop {
-            let Recovered { mut state, epoch: seen, .. } = recover(stores, config).await?;
+            let Recovered { mut state, epoch: seen, .. } = recover(stores, config).await?.writable(stores)?;
             let epoch = held.epoch_after(seen, config.clock.as_ref()).await?;
             if held.begin(stores, config, &mut state, epoch).await? {
                 break (state, epoch);
             }
         };
-        let unknown = state.head().unknown_events;
-        if unknown > 0 {
-            tracing::warn!(
-                unknown,
-                "events of a newer version are kept and skipped; a newer servo can fold them"
-            );
-        }
         let cache: Arc<MetadataCache> = Arc::default();
         let compactor = Compactor::open_with_cache(
             stores.blobs.clone(),
             stores.layout.clone(),
             epoch,
-            config.limits.clone().agreeing_with(&config.settings),
+            config.limits.clone(),
             config.put_ids.clone(),
             cache.clone(),
         )
@@ -158,7 +152,7 @@ impl Workspace {
             clock: config.clock.clone(),
             layout: stores.layout.clone(),
             heartbeat_interval: config.heartbeat_interval,
-            token_lifetime: config.token_lifetime,
+            envelope_lifetime: config.envelope_lifetime,
             spawner: spawner.clone(),
             engine: inputs.downgrade(),
         });
@@ -243,6 +237,7 @@ impl Workspace {
                 spawner,
                 ids: config.put_ids.clone(),
                 keys: config.keys.clone(),
+                token_lifetime: config.token_lifetime,
                 secret: config.secret.clone(),
                 read_only: false,
                 stopping,
@@ -257,11 +252,6 @@ impl Workspace {
         }
     }
 
-    /// Starts a run; returns when the request is durable. The same request again returns the same run.
-    pub async fn trigger(&self, request: TriggerRun) -> Result<RunReply, Error> {
-        self.ask(request).await
-    }
-
     /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
         self.ask(request).await
@@ -273,7 +263,27 @@ impl Workspace {
     }
 
     /// Adds and removes keys of dynamic partitions; returns when that is durable. `Duplicate` if nothing differs.
-    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<Change, Error> {
+    pub async fn change_partitions(&self, request: ChangePartitions) -> Result<PartitionsReply, Error> {
+        self.ask(request).await
+    }
+
+    /// Gives settings other values; returns when that is durable. `Duplicate` if nothing differs.
+    pub async fn change_settings(&self, request: ChangeSettings) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses or resumes dispatching; returns when that is durable. `Duplicate` if nothing differs.
+    pub async fn pause(&self, request: Pause) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
+    pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Makes a tick of a schedule; returns when the tick and its run are durable.
+    pub async fn trigger_schedule(&self, request: TriggerSchedule) -> Result<RunReply, Error> {
         self.ask(request).await
     }
 

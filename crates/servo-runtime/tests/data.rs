@@ -14,8 +14,8 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, TaskError, TaskState,
-    Verdict,
+    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, SettingOrigin,
+    TaskError, TaskState, Verdict,
 };
 use servo_runtime::SystemClock;
 use support::*;
@@ -345,8 +345,10 @@ async fn after_a_crash_data_follows_the_log_again() {
 async fn what_a_worker_stores_after_it_was_abandoned_is_removed_by_the_next_start_and_at_the_end() {
     let root = tempfile::tempdir().unwrap();
     let hasty = |config: &mut servo_runtime::Config| {
-        config.settings.heartbeat_timeout = Millis::new(10);
-        config.settings.heartbeat_grace = Millis::new(0);
+        config
+            .start_with
+            .adjust(SettingOrigin::Flag, |settings| settings.heartbeat_timeout = Millis::new(10));
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.heartbeat_grace = Millis::new(0));
     };
     let harness = Harness::open_with(directory(root.path()), Arc::default(), 0, hasty).await.unwrap();
     let run = harness.trigger("silent", one("a")).await;

@@ -12,7 +12,8 @@ use servo_core::{AssetKey, MaterializationId};
 use servo_engine::definitions::{AssetDef, DepDef, Location};
 use servo_engine::rows::HotRows;
 use servo_engine::{
-    Caller, Change, ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Report, State,
+    Caller, Change, ChangePartitions, DataStatus, Deploy, EventData, Outcome, Refusal, Report, SettingOrigin,
+    State,
 };
 use servo_runtime::{Error, SystemClock};
 use support::{
@@ -32,6 +33,7 @@ fn definition(name: &str, description: &str) -> Arc<AssetDef> {
 
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
     Deploy {
+        schedules: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),
@@ -85,9 +87,9 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     harness.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
     let before = harness.rows().await;
     harness.assert_replay_is_live().await;
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
     drop(stores);
 
     let harness = by_hand(root.path()).await;
@@ -115,7 +117,7 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
     assert_eq!(same, Change::Duplicate);
     assert!(harness.workspace.deploy(deploy("d1", vec![definition("a", "one")])).await.is_ok());
     let nothing = harness.workspace.change_partitions(customers(&["bolt"], &["acme"])).await.unwrap();
-    assert_eq!(nothing, Change::Duplicate);
+    assert_eq!(nothing.change, Change::Duplicate);
     materialize(&harness, "third", produced(3)).await;
     let latest = harness.workspace.read(|state| state.latest(&a(), None).copied()).await.unwrap();
     assert_eq!(latest.unwrap().id(), MaterializationId::from_parts(1, 3));
@@ -126,14 +128,20 @@ async fn a_restart_keeps_what_is_deployed_partitions_and_what_is_materialized() 
 #[tokio::test]
 async fn a_refused_request_changes_nothing_and_says_why() {
     let (_, stores) = memory();
-    let harness = Harness::open(stores, |config| config.settings.max_dynamic_partitions = 2).await.unwrap();
+    let harness = Harness::open(stores, |config| {
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.max_dynamic_partitions = 2)
+    })
+    .await
+    .unwrap();
     let before = harness.rows().await;
     let bad = harness.workspace.deploy(deploy("d1", vec![definition("no key", "one")])).await.unwrap_err();
     assert!(matches!(bad, Error::Refused(Refusal::BadAsset { .. })), "{bad}");
     let many = harness.workspace.change_partitions(customers(&["a", "b", "c"], &[])).await.unwrap_err();
     assert!(matches!(many, Error::Refused(Refusal::TooManyPartitions { count: 3, limit: 2, .. })), "{many}");
     assert!(!many.is_transient());
-    assert_same_rows(&before, &harness.rows().await);
+    let after = harness.rows().await;
+    // The refusals themselves are recorded.
+    assert_same_rows(&HotRows { head: after.head, idempotency: after.idempotency.clone(), ..before }, &after);
     harness.close().await;
 }
 
@@ -177,9 +185,9 @@ async fn a_deployment_of_ten_thousand_assets_is_one_batch_and_loads_again() {
     assert!(sizes[0].0 == 10_000 && sizes[0].1 > 7_000_000, "{sizes:?}");
     assert!(sizes[1].0 == 1 && sizes[1].1 < 2_000, "only what changed: {sizes:?}");
     let before = harness.rows().await;
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
     drop(stores);
     assert_same_rows(&before, &rows_of(root.path()).await);
     // Without tables everything comes from the log.

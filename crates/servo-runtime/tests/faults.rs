@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use servo_core::{ManualClock, Millis, RunId, Timestamp};
-use servo_engine::{Plan, RunReply, RunState, Settings, TriggerRun};
+use servo_engine::{EventData, Plan, RunReply, RunState, SettingOrigin, State, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Error, Ownership, Workspace};
 use servo_store::{AppendError, Log, MemoryFault};
@@ -59,7 +59,7 @@ async fn workload(harness: &Harness, runs: usize) {
 }
 
 fn quick(config: &mut Config) {
-    config.settings.recent_runs = 4;
+    config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 4);
     config.flush_every = Duration::from_millis(5);
 }
 
@@ -86,9 +86,9 @@ async fn survives(faults: &'static [MemoryFault], one_in: u64) {
     retry_until_acked(&harness, "last", one("last")).await;
     harness.assert_acknowledged_is_in_the_log().await;
     harness.assert_replay_is_live().await;
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -187,12 +187,15 @@ async fn two_nodes_without_leases_make_one_history() {
     let mut runs = within(of_left).await.unwrap();
     runs.extend(within(of_right).await.unwrap());
     assert_eq!(runs.len(), 16);
-    let settings = left.settings.clone();
     // A node learns of the other's work when it writes itself; the log knows at once.
     eventually("all runs have ended", async || {
-        let through = log.next_seq().await.unwrap() - 1;
-        // With room for all of them.
-        let state = replay(&log, &Settings::default(), through).await;
+        // With room for all of them: without the setting that lets few stay in memory.
+        let mut state = State::new(tenant(), workspace_id());
+        for event in events(&log).await {
+            if !matches!(event.data, EventData::SettingsChanged(_)) {
+                state.apply(&event);
+            }
+        }
         runs.iter().all(|run| state.run(*run).is_some_and(|run| run.state == RunState::Succeeded))
     })
     .await;
@@ -210,7 +213,7 @@ async fn two_nodes_without_leases_make_one_history() {
     assert_eq!(shown.iter().map(|run| run.run_id).collect::<BTreeSet<_>>(), runs);
     after.assert_replay_is_live().await;
     after.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -218,7 +221,7 @@ async fn a_node_shows_what_the_other_has_moved_to_history() {
     let (_, stores) = memory();
     let forgetful = |name: &'static str| {
         move |config: &mut Config| {
-            config.settings.recent_runs = 1;
+            config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 1);
             config.flush_every = Duration::from_millis(1);
             config.local_workers = name.into();
         }

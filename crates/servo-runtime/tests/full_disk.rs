@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-use servo_engine::{RunState, TriggerRun};
+use servo_engine::{RunState, SettingOrigin, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Error, Stores};
 use servo_store::testing::{Fault, FaultyFiles};
@@ -105,7 +105,7 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     let gate = Arc::new(tokio::sync::Semaphore::new(0));
     script.let_task("gated", Behaviour::Gate(gate.clone()));
     let harness = Harness::open_with(disk.stores(), script.clone(), 2, |config| {
-        config.settings.recent_runs = 2;
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 2);
         config.flush_every = Duration::from_millis(50);
     })
     .await
@@ -177,9 +177,9 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     script.assert_no_attempt_ran_twice();
     harness.assert_acknowledged_is_in_the_log().await;
     harness.assert_replay_is_live().await;
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    let report = assert_tables_verify(&stores, &settings).await;
+    let report = assert_tables_verify(&stores).await;
     assert_eq!(report.through + 1, stores.log.next_seq().await.unwrap(), "the tables are complete");
     drop(stores);
     let harness = Harness::open_with(disk.stores(), script, 2, |_| {}).await.unwrap();
@@ -194,7 +194,7 @@ async fn a_flush_that_fails_for_a_while_is_written_once_when_it_succeeds() {
     let blobs = FileBlobs::with_files(Arc::new(files.clone()), root.path(), &layout());
     let stores = Stores { blobs: Arc::new(blobs), ..directory(root.path()) };
     let harness = Harness::open(stores, |config| {
-        config.settings.recent_runs = 1;
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 1);
         config.flush_every = Duration::from_millis(1);
     })
     .await
@@ -221,7 +221,7 @@ async fn a_flush_that_fails_for_a_while_is_written_once_when_it_succeeds() {
     let rows = |table: &str| manifest.history[table].iter().map(|file| file.rows).sum::<u64>();
     assert_eq!(rows("runs"), 7, "all but the newest, each once");
     assert_eq!(rows("run_key_index"), 8);
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }

@@ -1,5 +1,6 @@
 //! Heartbeat timeouts after a pause of the server, during which it could not receive heartbeats (ADR-071).
 
+#![allow(clippy::disallowed_methods, reason = "tests wait in real time")]
 #![allow(clippy::unwrap_used)]
 
 mod support;

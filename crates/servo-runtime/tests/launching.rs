@@ -21,6 +21,7 @@ fn deploy(digest: &str, assets: &[&str]) -> Deploy {
         Arc::new(AssetDef { key: format!("t/{name}"), partitions, ..AssetDef::default() })
     };
     Deploy {
+        schedules: Vec::new(),
         digest: digest.into(),
         time_zones: "2026e".into(),
         project: "tests".to_owned(),

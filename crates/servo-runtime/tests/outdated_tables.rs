@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use servo_engine::SettingOrigin;
 use servo_projections::{Limits, Projection};
 use servo_runtime::Config;
 use servo_store::testing::WrapsBlobs;
@@ -72,7 +73,7 @@ impl WrapsBlobs for SlowlyRead {
 }
 
 fn hasty(config: &mut Config) {
-    config.settings.recent_runs = 3;
+    config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 3);
     config.flush_every = Duration::from_millis(5);
     config.limits = Limits { keep_manifests: 2, l0_max_count: 2, ..Limits::default() };
 }

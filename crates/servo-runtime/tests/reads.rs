@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use servo_core::RunId;
 use servo_engine::rows::RunRow;
-use servo_engine::{RunState, TaskState, TriggerRun};
+use servo_engine::{RunState, SettingOrigin, TaskState, TriggerRun};
 use servo_projections::RunFilter;
 use servo_runtime::{Config, Workspace};
 use servo_store::testing::WrapsBlobs;
@@ -21,7 +21,7 @@ use servo_store::{BlobError, Blobs, MemoryFault};
 use support::*;
 
 fn forgetful(config: &mut Config) {
-    config.settings.recent_runs = 5;
+    config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 5);
     config.flush_every = Duration::from_millis(5);
 }
 
@@ -245,7 +245,7 @@ async fn a_reload_during_a_flush_hides_no_run() {
     let (held, mut is_held) = tokio::sync::watch::channel(0);
     stores.blobs = Arc::new(Gated { inner: stores.blobs.clone(), gate, held });
     let harness = Harness::open(stores, |config| {
-        config.settings.recent_runs = 1;
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 1);
         config.flush_every = Duration::from_millis(1);
     })
     .await
@@ -278,7 +278,7 @@ async fn a_reload_during_a_flush_hides_no_run() {
         // Whoever is held back must see the gate open before it closes again.
         eventually("the flush has ended", async || revision() > held_at).await;
     }
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }

@@ -69,7 +69,7 @@ impl Unattended {
         let stores = Stores { log: counting.clone(), ..stores };
         // No slots: whatever becomes ready stays ready.
         let settings = Settings { max_concurrent_tasks: 0, ..Settings::default() };
-        let engine = Engine::new(State::new(tenant(), workspace_id(), settings), secret());
+        let engine = Engine::new(State::new(tenant(), workspace_id()).with_settings(&settings), secret());
         Self { log, counting, stores, clock: ManualClock::new(START), engine }
     }
 
@@ -85,7 +85,7 @@ impl Unattended {
     }
 
     async fn flush(&mut self) {
-        let limits = Limits::for_settings(&Settings::default());
+        let limits = Limits::default();
         let put_ids = Arc::new(SystemPutIds::default());
         let mut compactor =
             Compactor::open(self.stores.blobs.clone(), layout(), 1, limits, put_ids).await.unwrap();
@@ -95,12 +95,12 @@ impl Unattended {
 
     async fn catch_up(&self) -> Result<u64, Error> {
         let put_ids = Arc::new(SystemPutIds::default());
-        catch_up(&self.stores, &Settings::default(), &self.clock, put_ids).await
+        catch_up(&self.stores, &self.clock, put_ids).await
     }
 
     async fn reconcile(&self) -> Result<Reconciled, Error> {
         let put_ids = Arc::new(SystemPutIds::default());
-        reconcile_once(&self.stores, &Settings::default(), secret(), &self.clock, put_ids).await
+        reconcile_once(&self.stores, secret(), &self.clock, put_ids).await
     }
 
     async fn revision(&self) -> Option<u64> {
@@ -112,9 +112,9 @@ impl Unattended {
     async fn tables(&self) -> State {
         let projection = Projection::open_latest(self.stores.blobs.clone(), layout()).await.unwrap().unwrap();
         let rows = projection.hot_rows().await.unwrap();
-        let replayed = replay(&self.log, &Settings::default(), rows.head.seq).await;
+        let replayed = replay(&self.log, rows.head.seq).await;
         assert_same_rows(&rows, &replayed.rows());
-        State::from_rows(tenant(), workspace_id(), Settings::default(), rows).unwrap()
+        State::from_rows(tenant(), workspace_id(), rows).unwrap()
     }
 
     fn trigger(key: &str, options: TaskOptions) -> Input {

@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use servo_engine::event::{EventData, encode_batch};
 use servo_engine::rows::HotRows;
-use servo_engine::{RunState, State, TaskState, TriggerRun};
+use servo_engine::{RunState, SettingOrigin, State, TaskState, TriggerRun};
 use servo_projections::rebuild::{RebuildOptions, rebuild};
 use servo_projections::{Manifest, Projection, RunFilter};
-use servo_runtime::{Config, Error, Stores};
-use servo_store::{ErrorKind, FileBlobs, FileLog, FileLogOptions, Log, OsFiles, Record};
+use servo_runtime::{Config, Error, ErrorKind as RuntimeErrorKind, Stores, SystemClock, Workspace, catch_up};
+use servo_store::{ErrorKind, FileBlobs, FileLog, FileLogOptions, Log, OsFiles, Record, SystemPutIds};
 use support::*;
 
 fn forgetful(config: &mut Config) {
-    config.settings.recent_runs = 3;
+    config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 3);
     config.flush_every = Duration::from_millis(5);
 }
 
@@ -42,7 +42,7 @@ async fn work(harness: &Harness) {
 
 /// Stores whose log rolls its segments every few batches.
 fn with_small_segments(root: &Path) -> Stores {
-    let options = FileLogOptions { segment_bytes: 4_000 };
+    let options = FileLogOptions { segment_bytes: 4_000, reserve_bytes: 0 };
     let log = FileLog::open_with(Arc::new(OsFiles), root, &layout(), options).unwrap();
     Stores {
         log: Arc::new(log),
@@ -62,18 +62,18 @@ async fn replay_of_the_log_is_the_live_state_byte_for_byte() {
     let live = harness.rows().await;
     let projection = Projection::open_latest(harness.stores.blobs.clone(), layout()).await.unwrap().unwrap();
     let rows = projection.hot_rows().await.unwrap();
-    let at_tables = replay(harness.stores.log.as_ref(), &harness.settings, rows.head.seq).await;
+    let at_tables = replay(harness.stores.log.as_ref(), rows.head.seq).await;
     assert_same_rows(&rows, &at_tables.rows());
-    let mut recovered = State::from_rows(tenant(), workspace_id(), harness.settings.clone(), rows).unwrap();
+    let mut recovered = State::from_rows(tenant(), workspace_id(), rows).unwrap();
     for record in records(harness.stores.log.as_ref()).await {
         if record.seq > recovered.head().seq && record.seq <= live.head.seq {
             recovered.apply_batch(record.seq, &servo_engine::event::decode_batch(&record.payload).unwrap());
         }
     }
     assert_same_rows(&live, &recovered.rows());
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }
 
 #[tokio::test]
@@ -168,9 +168,9 @@ async fn a_copy_taken_while_it_runs_opens_and_goes_on() {
             assert_eq!(detail.run.run_key, run.run_key);
         }
         again.assert_replay_is_live().await;
-        let (stores, settings) = (again.stores.clone(), again.settings.clone());
+        let stores = again.stores.clone();
         again.close().await;
-        assert_tables_verify(&stores, &settings).await;
+        assert_tables_verify(&stores).await;
     }
     within(busy).await.unwrap();
     Arc::into_inner(harness).unwrap().close().await;
@@ -240,12 +240,7 @@ async fn damaged_tables_are_made_again_from_the_log() {
             let rows = rows_of(copy.path()).await;
             assert_same_rows(&before, &rows);
             let stores = directory(copy.path());
-            assert_tables_verify(&stores, &{
-                let mut config = config(&servo_queue::LocalQueue::new(1));
-                forgetful(&mut config);
-                config.settings
-            })
-            .await;
+            assert_tables_verify(&stores).await;
             drop(stores);
             if at % 3 == 0 {
                 let harness = Harness::open(directory(copy.path()), forgetful).await.unwrap();
@@ -273,17 +268,12 @@ async fn a_damaged_file_of_history_is_named_and_rebuilt_on_request() {
     let error = harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap_err();
     assert!(error.to_string().contains(&victim) && error.to_string().contains("rebuild"), "{error}");
     assert_eq!(harness.run("more", one("a")).await.run.state, RunState::Succeeded, "work goes on");
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    rebuild(
-        stores.log.as_ref(),
-        &rebuild_context(&stores, &settings),
-        &RebuildOptions::default(),
-        &mut |_| {},
-    )
-    .await
-    .unwrap();
-    assert_tables_verify(&stores, &settings).await;
+    rebuild(stores.log.as_ref(), &rebuild_context(&stores), &RebuildOptions::default(), &mut |_| {})
+        .await
+        .unwrap();
+    assert_tables_verify(&stores).await;
     drop(stores);
     let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
     assert_eq!(harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 7);
@@ -417,30 +407,42 @@ fn from_the_future(like: &servo_engine::Event) -> servo_engine::Event {
 }
 
 #[tokio::test]
-async fn an_unknown_event_is_kept_and_counted_and_work_goes_on() {
+async fn a_log_with_an_unknown_event_is_read_and_never_written_to() {
     let root = tempfile::tempdir().unwrap();
     finished(root.path()).await;
     let mut payload = Vec::new();
     encode_batch(&[from_the_future(&last_event(root.path()).await)], &mut payload);
     append(root.path(), payload).await;
-    // A start with nothing to do but to take note of it: the tables must not lag behind it for ever.
-    let noted = rows_of(root.path()).await;
-    assert_eq!(noted.head.unknown_events, 1);
-    let blobs = Arc::new(FileBlobs::new(root.path(), &layout()));
-    let projection = Projection::open_latest(blobs, layout()).await.unwrap().unwrap();
-    assert_same_rows(&projection.hot_rows().await.unwrap(), &noted);
-    let harness = Harness::open(directory(root.path()), forgetful).await.unwrap();
-    assert_eq!(harness.run("more", diamond()).await.run.state, RunState::Succeeded);
-    assert_eq!(harness.rows().await.head.unknown_events, 1);
-    harness.assert_replay_is_live().await;
-    let kept = events(harness.stores.log.as_ref()).await.into_iter().any(|event| {
+    let stores = directory(root.path());
+    let before = records(stores.log.as_ref()).await;
+    drop(stores);
+    for _ in 0..2 {
+        let refused = Harness::open(directory(root.path()), forgetful).await.err().expect("it is refused");
+        assert!(matches!(refused, Error::NewerLog { .. }), "{refused}");
+        assert_eq!(refused.kind(), RuntimeErrorKind::Fatal);
+        let said = refused.to_string();
+        assert!(said.contains("TaskTeleported (version 1"), "{said}");
+    }
+    let stores = directory(root.path());
+    assert_eq!(records(stores.log.as_ref()).await, before, "nothing was written");
+    let put_ids = Arc::new(SystemPutIds::default());
+    let refused =
+        catch_up(&stores, &SystemClock, put_ids).await.expect_err("tables cannot be written either");
+    assert!(matches!(refused, Error::NewerLog { .. }), "{refused}");
+    let refused =
+        rebuild(stores.log.as_ref(), &rebuild_context(&stores), &RebuildOptions::default(), &mut |_| {})
+            .await;
+    let said = refused.expect_err("nor can they be rebuilt").to_string();
+    assert!(said.contains("TaskTeleported"), "{said}");
+    let config = config(&servo_queue::LocalQueue::new(1));
+    let reader = Workspace::open_read_only(stores.clone(), config, None).await.unwrap();
+    assert_eq!(reader.read(|state| state.head().unknown_events).await.unwrap(), 1);
+    reader.shutdown().await.unwrap();
+    let kept = events(stores.log.as_ref()).await.into_iter().any(|event| {
         matches!(&event.data, EventData::Unknown(unknown)
             if unknown.event_type == "TaskTeleported" && unknown.payload == r#"{"to":["mars"]}"#)
     });
     assert!(kept, "an unknown event stays in the log as it was written");
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
-    harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use servo_core::{Millis, RunId};
 use servo_engine::{
-    Caller, Principal, Refusal, RequestError, RunRequest, RunSource, RunState, TaskOptions, TaskState,
-    TriggerRun,
+    Caller, Principal, Refusal, RequestError, RunRequest, RunSource, RunState, SettingOrigin, TaskOptions,
+    TaskState, TriggerRun,
 };
 use servo_runtime::{Error, RetryRequest, RunDetail};
 use support::*;
@@ -101,8 +101,11 @@ async fn a_whole_run_is_repeated_with_all_its_edges() {
 #[tokio::test]
 async fn a_run_that_left_memory_can_be_tried_again() {
     let root = tempfile::tempdir().unwrap();
-    let harness =
-        Harness::open(directory(root.path()), |config| config.settings.recent_runs = 1).await.unwrap();
+    let harness = Harness::open(directory(root.path()), |config| {
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 1)
+    })
+    .await
+    .unwrap();
     let first = failed(&harness).await;
     for n in 0..3 {
         harness.run(&format!("other {n}"), one("other")).await;

@@ -1,5 +1,6 @@
 //! Runs from trigger to end, through the same dispatch, token and callback path as everything else.
 
+#![allow(clippy::disallowed_methods, reason = "tests wait in real time")]
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -11,8 +12,8 @@ use std::time::Duration;
 use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::rows::Name;
 use servo_engine::{
-    Caller, CancelRun, Change, ErrorCode, EventData, Plan, Refusal, Report, RunReply, RunState, TaskOptions,
-    TaskState, TransitionReason, TriggerRun,
+    Caller, CancelRun, Change, ErrorCode, EventData, EventKind, Plan, Refusal, Report, RunReply, RunState,
+    SettingOrigin, TaskOptions, TaskState, TransitionReason, TriggerRun,
 };
 use servo_projections::Projection;
 use servo_queue::{
@@ -120,7 +121,7 @@ async fn a_run_that_takes_too_long_is_stopped() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::open(directory(root.path()), |config| {
         config.heartbeat_interval = Millis::new(10);
-        config.settings.max_run_duration = Millis::new(40);
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.max_run_duration = Millis::new(40));
     })
     .await
     .unwrap();
@@ -202,8 +203,8 @@ async fn a_run_key_reused_for_something_else_is_refused_and_recorded_once() {
         assert!(!refused.is_transient());
     }
     let requested = events(harness.stores.log.as_ref()).await;
-    let requested = requested.iter().filter(|event| matches!(event.data, EventData::RunRequested(_)));
-    assert_eq!(requested.count(), 2, "the run, and the conflict once");
+    let count = |kind| requested.iter().filter(|event| event.data.kind() == kind).count();
+    assert_eq!((count(EventKind::RunRequested), count(EventKind::RunKeyConflicted)), (1, 1));
     assert_eq!(harness.script.begun(), ["a"]);
     harness.close().await;
 }
@@ -314,7 +315,7 @@ async fn hundreds_of_callers_behind_a_tiny_queue_are_all_answered() {
     let harness = Harness::open(directory(root.path()), |config| {
         config.input_capacity = 1;
         config.batch_inputs = 8;
-        config.settings.recent_runs = 10;
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.recent_runs = 10);
     })
     .await
     .unwrap();
@@ -332,9 +333,9 @@ async fn hundreds_of_callers_behind_a_tiny_queue_are_all_answered() {
         assert_eq!(harness.ended(run).await.run.state, RunState::Succeeded);
     }
     harness.assert_replay_is_live().await;
-    let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+    let stores = harness.stores.clone();
     harness.close().await;
-    assert_tables_verify(&stores, &settings).await;
+    assert_tables_verify(&stores).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -371,7 +372,7 @@ async fn a_clean_shutdown_answers_everyone_and_leaves_complete_tables() {
             .collect();
         let log = harness.stores.log.clone();
         eventually("work is under way", async || log.next_seq().await.unwrap() > 3 + round % 5).await;
-        let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+        let stores = harness.stores.clone();
         harness.close().await;
         let mut accepted = BTreeSet::new();
         for caller in callers {
@@ -390,7 +391,7 @@ async fn a_clean_shutdown_answers_everyone_and_leaves_complete_tables() {
             Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await.unwrap().unwrap();
         let rows = projection.hot_rows().await.unwrap();
         assert_eq!(rows.head.seq + 1, stores.log.next_seq().await.unwrap(), "recovery reads no tail");
-        let replayed = replay(stores.log.as_ref(), &settings, rows.head.seq).await;
+        let replayed = replay(stores.log.as_ref(), rows.head.seq).await;
         assert_same_rows(&rows, &replayed.rows());
     }
 }
@@ -421,7 +422,7 @@ async fn two_who_shut_it_down_at_once_both_wait_until_it_is_done() {
         let root = tempfile::tempdir().unwrap();
         let harness = Harness::on(root.path()).await;
         harness.run("one", diamond()).await;
-        let (stores, settings) = (harness.stores.clone(), harness.settings.clone());
+        let stores = harness.stores.clone();
         let second = tokio::spawn({
             let workspace = harness.workspace.clone();
             async move {
@@ -430,7 +431,7 @@ async fn two_who_shut_it_down_at_once_both_wait_until_it_is_done() {
                     tokio::task::yield_now().await;
                 }
                 within(workspace.shutdown()).await.unwrap();
-                let report = assert_tables_verify(&stores, &settings).await;
+                let report = assert_tables_verify(&stores).await;
                 assert_eq!(
                     report.through + 1,
                     stores.log.next_seq().await.unwrap(),
@@ -574,8 +575,10 @@ async fn a_worker_that_dies_with_its_process_is_noticed_at_the_next_start() {
 async fn a_worker_that_falls_silent_loses_its_task() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::open_with(directory(root.path()), Arc::default(), 0, |config| {
-        config.settings.heartbeat_timeout = Millis::new(20);
-        config.settings.heartbeat_grace = Millis::new(5);
+        config
+            .start_with
+            .adjust(SettingOrigin::Flag, |settings| settings.heartbeat_timeout = Millis::new(20));
+        config.start_with.adjust(SettingOrigin::Flag, |settings| settings.heartbeat_grace = Millis::new(5));
     })
     .await
     .unwrap();

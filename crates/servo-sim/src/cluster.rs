@@ -12,9 +12,9 @@ use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Either, select};
 use object_store::path::Path;
-use servo_core::{Millis, TenantId, WorkspaceId};
-use servo_engine::State;
+use servo_core::{Backoff, Millis, TenantId, WorkspaceId};
 use servo_engine::testing::invariants;
+use servo_engine::{SettingOrigin, StartWith, State};
 use servo_projections::Limits;
 use servo_queue::{Keyring, LocalQueue, LocalQueueOptions, TaskQueue};
 use servo_runtime::{Config, Error, Ownership, Stores, Workspace};
@@ -294,6 +294,15 @@ impl Cluster {
     }
 
     /// The life of a node, until it is told to stop.
+    /// Opens the workspace once, as a node that is started after all others have ended, and closes it.
+    pub async fn open_once(&self) -> Result<(), Error> {
+        let spawner = self.spawner("late node");
+        let stores = self.stores(&spawner, &self.checkers_files())?;
+        let (clock, queue) = (self.nodes()[0].clock.clone(), LocalQueue::new(1));
+        let config = self.config(0, 1_000_000, &spawner, &clock, &queue);
+        Workspace::open(stores, config).await?.shutdown().await
+    }
+
     async fn live(
         self,
         number: usize,
@@ -307,7 +316,7 @@ impl Cluster {
             timers: Arc::new(spawner.clone()),
             ..LocalQueueOptions::default()
         });
-        let mut pause = SECOND / 4;
+        let mut backoff = self.backoff(SECOND / 4, 60 * SECOND);
         let workspace = loop {
             let opened = match self.stores(&spawner, &files) {
                 Ok(stores) => {
@@ -322,9 +331,7 @@ impl Cluster {
                     if let Error::LogBehind { .. } | Error::Batch { .. } | Error::Restore(_) = error {
                         self.audit.report(format!("node {number} cannot start: {error}"));
                     }
-                    let wait = self.world.roll(self.domain, |rng| rng.within(pause / 2..pause));
-                    self.world.sleep(self.domain, wait).await;
-                    pause = (pause * 2).min(60 * SECOND);
+                    self.world.pause(self.domain, backoff.next_delay()).await;
                 }
             }
         };
@@ -424,7 +431,7 @@ impl Cluster {
         };
         let writer = (number as u64 + 1) * 10_000 + starts;
         Config {
-            settings: self.scenario.settings.clone(),
+            start_with: StartWith::differing(&self.scenario.settings, SettingOrigin::Flag),
             clock: Arc::new(clock.clone()),
             spawner: Arc::new(spawner.clone()),
             put_ids: Arc::new(CountingPutIds::new(writer)),
@@ -481,7 +488,7 @@ impl Cluster {
         mut ask: impl FnMut(Workspace) -> BoxFuture<'static, Result<T, Error>>,
         mut is_reachable: impl FnMut() -> bool,
     ) -> Result<T, Error> {
-        let mut pause = SECOND / 100;
+        let mut backoff = self.backoff(SECOND / 100, 240 * SECOND);
         loop {
             if is_reachable() {
                 match self.call(&mut ask).await {
@@ -490,9 +497,14 @@ impl Cluster {
                     Some(answer) => return answer,
                 }
             }
-            self.world.sleep(self.domain, pause).await;
-            pause = (pause * 2).min(240 * SECOND);
+            self.world.pause(self.domain, backoff.next_delay()).await;
         }
+    }
+
+    /// Delays between tries, from one number of microseconds up to another.
+    pub fn backoff(&self, initial: u64, max: u64) -> Backoff {
+        let seed = self.world.roll(self.domain, |rng| rng.within(0..u64::MAX));
+        Backoff::new(Duration::from_micros(initial), Duration::from_micros(max), seed)
     }
 
     /// Runs a task in a process of its own that is never killed.

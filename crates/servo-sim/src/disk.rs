@@ -53,7 +53,7 @@ pub fn stop_disk_faults(disk: &MemoryDisk) {
 
 /// Opens the log of a machine and compares it with the audit.
 pub fn open(cluster: &Cluster, files: &MemoryFiles, layout: &Layout) -> Result<Arc<dyn Log>, OpenError> {
-    let options = FileLogOptions { segment_bytes: 4_000 };
+    let options = FileLogOptions { segment_bytes: 4_000, reserve_bytes: 0 };
     let log = FileLog::open_with(Arc::new(files.clone()), ROOT, layout, options)?;
     let prefix = cluster.prefix();
     let begin = log.boundary().now_or_never().transpose()?.unwrap_or(1);

@@ -65,9 +65,6 @@ pub fn inject(cluster: &Cluster, workers: &Workers, fault: &ScheduledFault) {
         ScheduledFault::Clock { node, error, fault } => cluster.set_clock(node, error, fault),
         ScheduledFault::WorkerCrash(worker) => workers.crash(cluster, worker),
         ScheduledFault::CutOff { worker, length, fault } => workers.cut_off(cluster, worker, length, fault),
-        ScheduledFault::NewEvents => {
-            cluster.spawn_process("new version", foreign_writers::new_version(cluster.clone()))
-        }
         ScheduledFault::SlowReader => {
             cluster.spawn_process("reader", foreign_writers::slow_reader(cluster.clone()))
         }

@@ -56,7 +56,7 @@ pub enum Fault {
     DeletedUnderReader,
     /// The log begins with events of the first version, without what came later.
     OldEvents,
-    /// A newer node writes events that this version does not know.
+    /// In the end a newer node writes an event that this version does not know: it refuses to write after that.
     NewEvents,
 }
 

@@ -13,6 +13,7 @@ use servo_engine::{
     TriggerRun,
 };
 use servo_projections::Projection;
+use servo_runtime::Error;
 use servo_store::{CountingPutIds, ErrorKind, FileLog, Log, PutIds, Record};
 
 use crate::audit::Batch;
@@ -40,7 +41,7 @@ pub async fn old_version(cluster: Cluster) {
 /// A run whose first workers fell silent, and one that was cancelled by force, as the first version wrote them.
 fn old_batches(cluster: &Cluster) -> Vec<Bytes> {
     let (tenant, workspace) = (cluster.layout.tenant(), cluster.layout.workspace());
-    let state = State::new(tenant.clone(), workspace.clone(), cluster.scenario.settings.clone());
+    let state = State::new(tenant.clone(), workspace.clone());
     let plan = |number| graphs::plan(tenant, workspace, cluster.scenario.seed, number);
     let mut old = OldNode {
         faults: cluster.faults.clone(),
@@ -106,68 +107,55 @@ impl OldNode {
 /// Removes fields that events of the first version did not have; whether there were any.
 fn simplify(event: &mut Event) -> bool {
     let before = event.data.clone();
-    match &mut event.data {
-        EventData::TaskHeartbeat(heartbeat) => heartbeat.progress = None,
-        EventData::TaskFinished(finished) => {
-            finished.outputs = Arc::default();
-            finished.usage = None;
-        }
-        EventData::TimerFired(fired) => fired.since = None,
-        EventData::RunCancelRequested(cancel) => cancel.silent_since = None,
-        EventData::RunRequested(_)
-        | EventData::PlanCreated(_)
-        | EventData::RunTriggered(_)
-        | EventData::DispatchRequested(_)
-        | EventData::DispatchEnqueued(_)
-        | EventData::TimerRequested(_)
-        | EventData::TimerEnqueued(_)
-        | EventData::ClockStepped(_)
-        | EventData::TaskStarted(_)
-        | EventData::AssetsDeployed(_)
-        | EventData::DynamicPartitionsChanged(_)
-        | EventData::MaterializationApproved(_)
-        | EventData::MaterializationRejected(_)
-        | EventData::MaterializationReleased(_)
-        | EventData::Unknown(_) => {}
+    if let EventData::TaskHeartbeat(heartbeat) = &mut event.data {
+        heartbeat.progress = None;
+    } else if let EventData::TaskFinished(finished) = &mut event.data {
+        finished.outputs = Arc::default();
+        finished.usage = None;
+    } else if let EventData::TimerFired(fired) = &mut event.data {
+        fired.since = None;
+    } else if let EventData::RunCancelRequested(cancel) = &mut event.data {
+        cancel.silent_since = None;
     }
     event.idempotency_key = event.data.idempotency_key();
     event.data != before
 }
 
-/// Appends events of a newer version.
-pub async fn new_version(cluster: Cluster) {
-    // Files have one writer.
-    if cluster.scenario.storage == Storage::Disk {
-        return;
-    }
+/// Appends an event of a newer version to a log at rest, and starts a node: it must refuse the log and leave it alone.
+pub async fn new_version(cluster: Cluster) -> Option<String> {
     let spawner = cluster.spawner("new version");
-    let Ok(stores) = cluster.stores(&spawner, &cluster.checkers_files()) else { return };
-    let ids = CountingPutIds::new(9_000_000 + u64::from(spawner.process));
-    for _ in 0..3 {
-        let batches = cluster.audit.workspace(&cluster.prefix()).batches;
-        let Some(last) = batches.last() else { return };
-        let Some(event) = batches.iter().rev().find_map(last_event).and_then(EventId::next) else { return };
-        let payload = json!([{
-            "event_id": event.to_string(),
-            "event_type": "MoonPhaseChanged",
-            "event_version": 3,
-            "timestamp": Timestamp::from_millis(true_time(&cluster.world)).to_string(),
-            "source": "tomorrow",
-            "tenant_id": cluster.layout.tenant().as_str(),
-            "workspace_id": cluster.layout.workspace().as_str(),
-            "idempotency_key": format!("moon:{event}"),
-            "payload": { "phase": "full" },
-        }]);
-        let record = Record {
-            seq: last.seq + 1,
-            epoch: last.epoch,
-            put_id: ids.next(),
-            payload: Bytes::from(payload.to_string()),
-        };
-        if stores.log.append(record).await.is_ok() {
-            cluster.faults.count(Fault::NewEvents);
-            return;
+    let stores = cluster.stores(&spawner, &cluster.checkers_files()).ok()?;
+    let batches = cluster.audit.workspace(&cluster.prefix()).batches;
+    let last = batches.last()?;
+    let event = batches.iter().rev().find_map(last_event).and_then(EventId::next)?;
+    let payload = json!([{
+        "event_id": event.to_string(),
+        "event_type": "MoonPhaseChanged",
+        "event_version": 3,
+        "timestamp": Timestamp::from_millis(true_time(&cluster.world)).to_string(),
+        "source": "tomorrow",
+        "tenant_id": cluster.layout.tenant().as_str(),
+        "workspace_id": cluster.layout.workspace().as_str(),
+        "idempotency_key": format!("moon:{event}"),
+        "payload": { "phase": "full" },
+    }]);
+    let record = Record {
+        seq: last.seq + 1,
+        epoch: last.epoch,
+        put_id: CountingPutIds::new(9_000_000 + u64::from(spawner.process)).next(),
+        payload: Bytes::from(payload.to_string()),
+    };
+    stores.log.append(record).await.ok()?;
+    drop(stores);
+    cluster.faults.count(Fault::NewEvents);
+    let opened = cluster.open_once().await;
+    let after = cluster.audit.workspace(&cluster.prefix()).batches.len();
+    match opened {
+        Err(Error::NewerLog { event, .. }) if event.event_type == "MoonPhaseChanged" => {
+            (after != batches.len() + 1).then(|| "a node that refused the log has written to it".to_owned())
         }
+        Err(error) => Some(format!("a log of a newer version was refused for another reason: {error}")),
+        Ok(()) => Some("a node has opened a log of a newer version to write to it".to_owned()),
     }
 }
 

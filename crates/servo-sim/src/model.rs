@@ -5,6 +5,7 @@
 //! [`Model::compare_tables`] say in words where the real thing differs; [`history`] checks what the log itself must
 //! never hold.
 
+mod acts;
 mod compare;
 mod data;
 mod dispatched;
@@ -27,7 +28,7 @@ pub use tables::Tables;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use servo_core::{EventId, Timestamp};
+use servo_core::{EventId, Millis, Timestamp};
 
 use memory::Memory;
 
@@ -69,6 +70,15 @@ pub struct Model {
     pub deployed: Option<Deployed>,
     /// Number of the last change of each name, and its keys.
     pub dynamic: BTreeMap<String, (u64, BTreeSet<String>)>,
+    /// Number of the last change of settings.
+    pub settings_number: u64,
+    /// Values of settings and where they come from, by name.
+    pub settings: BTreeMap<String, (Option<u64>, String)>,
+    /// Number of the last change of each scope, and whether it is paused.
+    pub pauses: BTreeMap<String, (u64, bool)>,
+    /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
+    /// allowed.
+    pub acts: BTreeMap<EventId, [String; 4]>,
     /// Every event and its outcome.
     pub verdicts: Vec<(EventId, Verdict)>,
     /// Last batch.
@@ -77,6 +87,8 @@ pub struct Model {
     pub last_event: EventId,
     /// Time of the newest event.
     pub last_event_at: Timestamp,
+    /// Time between events, no gap longer than an hour.
+    pub elapsed: Millis,
     /// Events of newer versions.
     pub unknown_events: u64,
 }
@@ -92,10 +104,15 @@ impl Model {
             data: Data::default(),
             deployed: None,
             dynamic: BTreeMap::new(),
+            settings_number: 0,
+            pauses: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            acts: BTreeMap::new(),
             verdicts: Vec::new(),
             last_seq: 0,
             last_event: EventId::NIL,
             last_event_at: Timestamp::EPOCH,
+            elapsed: Millis::ZERO,
             unknown_events: 0,
         }
     }
@@ -115,6 +132,28 @@ impl Model {
     /// The newest run with this id.
     pub fn run(&self, id: &str) -> Option<&Run> {
         self.newest.get(id).map(|index| &self.runs[*index])
+    }
+
+    /// Runs that may be at work at once.
+    pub fn places(&self) -> usize {
+        self.rules.max_concurrent_runs
+    }
+
+    /// Runs at work, and runs that wait for a place.
+    pub fn runs_at_work(&self) -> (usize, usize) {
+        let at_work = |run: &&Run| run.started_at.is_some() && !run.is.has_ended();
+        let queued = self.runs.iter().filter(|run| run.is == RunIs::Queued).count();
+        (self.runs.iter().filter(at_work).count(), queued)
+    }
+
+    /// Whether everything is paused.
+    pub fn is_paused(&self) -> bool {
+        self.pauses.get("all").is_some_and(|(_, paused)| *paused)
+    }
+
+    /// Attempts that may be open at once.
+    pub fn slots(&self) -> usize {
+        self.rules.max_concurrent_tasks
     }
 
     /// Attempts under way: each holds a slot.

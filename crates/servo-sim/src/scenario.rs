@@ -74,8 +74,6 @@ pub enum ScheduledFault {
     WorkerCrash(usize),
     /// A worker is cut off for this long.
     CutOff { worker: usize, length: u64, fault: Fault },
-    /// A newer version writes events.
-    NewEvents,
     /// A slow reader of all tables starts.
     SlowReader,
 }
@@ -137,6 +135,7 @@ impl Scenario {
             recent_runs: *rng.pick(&[0, 1, 3, 100]),
             max_run_duration: Millis::from_hours(*rng.pick(&[1, 4, 24])),
             outbox_retry_after: Millis::from_secs(rng.within(30..300)),
+            recent_run_keys: [0, 1, 2, 100][(seed % 4) as usize],
             dedup_window: Millis::from_hours(7 * 24),
             max_partition_changes: 6,
             max_dynamic_partitions: 3,
@@ -234,7 +233,6 @@ impl Scenario {
                         let length = rng.within(SECOND..150 * SECOND);
                         ScheduledFault::CutOff { worker, length, fault }
                     }
-                    Fault::NewEvents => ScheduledFault::NewEvents,
                     Fault::DeletedUnderReader => ScheduledFault::SlowReader,
                     Fault::TornTail
                     | Fault::LostAnswer
@@ -247,7 +245,8 @@ impl Scenario {
                     | Fault::QueueDrop
                     | Fault::Redelivery
                     | Fault::Poison
-                    | Fault::OldEvents => break,
+                    | Fault::OldEvents
+                    | Fault::NewEvents => break,
                 };
                 self.scheduled_faults.push((at, fault));
             }

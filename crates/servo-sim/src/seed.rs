@@ -141,6 +141,10 @@ fn live(scenario: &Scenario, how: How, neighbour: bool) -> (Outcome, LeakCheck) 
                 let judged =
                     world.run_until(WATCHED, MOST_STEPS, verification::verify(cluster.clone(), live));
                 let mut wrong = judged.unwrap_or_else(|| vec!["the judge came to no end".to_owned()]);
+                if wrong.is_empty() && scenario.faults.has(Fault::NewEvents) {
+                    let newer = foreign_writers::new_version(cluster.clone());
+                    wrong.extend(world.run_until(WATCHED, MOST_STEPS, newer).flatten());
+                }
                 wrong.extend(audit.violations());
                 wrong
             }
@@ -289,10 +293,9 @@ impl RunningCluster {
                 Ok((Err(wrong), ..)) => self.cluster.audit.report(wrong.to_string()),
             }
         }
-        // With a lease, or alone, there is one that knows everything; unless a stranger had the last word.
-        let foreign_writers = self.cluster.faults.injected().contains_key(&Fault::NewEvents);
+        // With a lease, or alone, there is one that knows everything.
         let alone = self.cluster.scenario.leased || self.cluster.scenario.nodes == 1;
-        if states.is_empty() && alone && !foreign_writers {
+        if states.is_empty() && alone {
             self.cluster.audit.report("no node knows the whole log");
         }
         let nodes = self.cluster.open_nodes();

@@ -1,20 +1,25 @@
 //! Simulated users: they repeat requests until they are answered, and remember the answers.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
-use servo_core::{EventId, Millis, RunId};
+use futures::future::BoxFuture;
+use servo_core::{EventId, Fingerprint, Millis, RunId};
 use servo_engine::{
-    Caller, CancelRun, Change, ChangePartitions, Review, RunReply, RunRequest, TriggerRun, Verdict,
+    Caller, CancelRun, Change, ChangePartitions, Deploy, Review, RunReply, RunRequest, TriggerRun, Verdict,
 };
 use servo_projections::RunFilter;
-use servo_runtime::{Error, RetryRequest};
+use servo_runtime::{Error, RetryRequest, Workspace};
 
 use crate::cluster::Cluster;
 use crate::graphs;
-use crate::scenario::UserRequest;
+use crate::scenario::{SECOND, UserRequest};
+
+/// The pause before people ask the same again.
+const AGAIN: u64 = 45 * SECOND;
 
 /// The simulated users, and what they were told. Cheap to clone.
 #[derive(Clone)]
@@ -30,11 +35,11 @@ impl Users {
     pub fn new(cluster: &Cluster) -> Self {
         let users = Self { cluster: cluster.clone(), told: Arc::default(), waiting: Arc::default() };
         users.waiting.store(cluster.scenario.requests.len(), Ordering::Relaxed);
-        for (at, request) in cluster.scenario.requests.clone() {
+        for (number, (at, request)) in cluster.scenario.requests.clone().into_iter().enumerate() {
             let person = users.clone();
             users.cluster.spawn_process("person", async move {
                 person.cluster.world.sleep(person.cluster.domain, at).await;
-                person.request(request).await;
+                person.request(request, caller(number)).await;
                 person.waiting.fetch_sub(1, Ordering::Relaxed);
             });
         }
@@ -46,26 +51,24 @@ impl Users {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    async fn request(&self, request: UserRequest) {
+    async fn request(&self, request: UserRequest, caller: Caller) {
         let cluster = &self.cluster;
         cluster.world.note("request", || format!("{request:?}"));
         match request {
             UserRequest::Deploy(version) => {
-                let deploy = graphs::project(version);
-                let answer = cluster.retry_until_acked(
-                    move |workspace| {
-                        let deploy = deploy.clone();
-                        async move { workspace.deploy(deploy).await }.boxed()
-                    },
-                    always,
-                );
-                self.accepted(answer.await);
+                let deploy = Deploy { caller, ..graphs::project(version) };
+                self.change(move |workspace| {
+                    let deploy = deploy.clone();
+                    async move { workspace.deploy(deploy).await }.boxed()
+                })
+                .await;
             }
             UserRequest::Run { key, graph, priority, timeout } => {
                 let layout = &cluster.layout;
                 let plan = graphs::plan(layout.tenant(), layout.workspace(), cluster.scenario.seed, graph);
                 let key = format!("key-{key}");
                 let timeout = timeout.map(Millis::from_secs);
+                // Without a key of the request: the run key is all that the engine knows it by.
                 let request = TriggerRun::of_tasks(
                     key.clone(),
                     plan,
@@ -84,23 +87,22 @@ impl Users {
             }
             UserRequest::Cancel { key, force } => {
                 let Some(run_id) = self.run_of(key) else { return };
-                let answer = cluster.retry_until_acked(
-                    move |workspace| {
-                        let request =
-                            CancelRun { run_id, caller: Caller::user("me"), reason: String::new(), force };
-                        async move { workspace.cancel(request).await }.boxed()
-                    },
-                    always,
-                );
-                self.accepted(answer.await);
+                let request = CancelRun { run_id, caller, reason: String::new(), force };
+                self.change(move |workspace| {
+                    let request = request.clone();
+                    async move { workspace.cancel(request).await }.boxed()
+                })
+                .await;
             }
             UserRequest::Retry { key, from_failure } => {
                 let Some(run_id) = self.run_of(key) else { return };
-                // Its key is made up by the node, so an unanswered one may have happened: asked once.
-                let request = RetryRequest { from_failure, caller: Caller::user("me"), run_key: None };
-                let answer = cluster
-                    .call(move |workspace| async move { workspace.retry(run_id, request).await }.boxed());
-                if let Some(Ok(launched)) = answer.await {
+                // The node makes up a run key each time: the key of the request is all that says it is the same.
+                let request = RetryRequest { from_failure, caller, run_key: None };
+                let retry = move |workspace: Workspace| {
+                    let request = request.clone();
+                    async move { workspace.retry(run_id, request).await }.boxed()
+                };
+                if let Some(launched) = self.twice(retry, |launched| launched.run_id).await {
                     self.told().insert(launched.run_id.to_string(), launched.run_id);
                     launched.accepted.into_iter().for_each(|event| self.acknowledge(event));
                 }
@@ -112,23 +114,45 @@ impl Users {
                     name: graphs::CUSTOMERS.to_owned(),
                     add: keys(add).collect(),
                     remove: keys(remove & !add).collect(),
-                    caller: Caller::user("me"),
+                    caller,
                 };
-                let answer = cluster.retry_until_acked(
-                    move |workspace| {
-                        let change = change.clone();
-                        async move { workspace.change_partitions(change).await }.boxed()
-                    },
-                    always,
-                );
-                self.accepted(answer.await);
+                self.change(move |workspace| {
+                    let change = change.clone();
+                    async move { Ok(workspace.change_partitions(change).await?.change) }.boxed()
+                })
+                .await;
             }
-            UserRequest::Review { approve } => self.review(approve).await,
+            UserRequest::Review { approve } => self.review(approve, caller).await,
             UserRequest::Read => self.read().await,
         }
     }
 
-    async fn review(&self, approve: bool) {
+    /// Asks for a change, and for the same again later.
+    async fn change(&self, ask: impl Fn(Workspace) -> BoxFuture<'static, Result<Change, Error>>) {
+        if let Some(Change::Accepted { event_id }) = self.twice(ask, |change| *change).await {
+            self.acknowledge(event_id);
+        }
+    }
+
+    /// Asks until answered, and the same again later: an accepted request gets the same answer. Gives that.
+    async fn twice<T: Send + 'static, A: PartialEq + Debug>(
+        &self,
+        ask: impl Fn(Workspace) -> BoxFuture<'static, Result<T, Error>>,
+        told: impl Fn(&T) -> A,
+    ) -> Option<T> {
+        let first = self.cluster.retry_until_acked(&ask, always).await.ok()?;
+        self.cluster.world.sleep(self.cluster.domain, AGAIN).await;
+        let again = self.cluster.retry_until_acked(&ask, always).await;
+        let (before, now) = (told(&first), again.as_ref().map(&told).ok());
+        // With several nodes one may be behind the other, and refuse what the other has done.
+        let is_behind = now.is_none() && self.cluster.scenario.nodes > 1;
+        if now.as_ref() != Some(&before) && !is_behind {
+            self.cluster.audit.report(format!("a request was answered with {before:?}, then with {now:?}"));
+        }
+        Some(first)
+    }
+
+    async fn review(&self, approve: bool, caller: Caller) {
         let waiting = self.cluster.retry_until_acked(
             |workspace| {
                 async move {
@@ -143,16 +167,12 @@ impl Users {
         );
         let Ok(Some((asset, materialization_id))) = waiting.await else { return };
         let verdict = if approve { Verdict::Approve } else { Verdict::Reject };
-        let review =
-            Review { asset, materialization_id, verdict, caller: Caller::user("me"), reason: String::new() };
-        let answer = self.cluster.retry_until_acked(
-            move |workspace| {
-                let review = review.clone();
-                async move { workspace.review(review).await }.boxed()
-            },
-            always,
-        );
-        self.accepted(answer.await);
+        let review = Review { asset, materialization_id, verdict, caller, reason: String::new() };
+        self.change(move |workspace| {
+            let review = review.clone();
+            async move { workspace.review(review).await }.boxed()
+        })
+        .await;
     }
 
     /// Checks that acknowledged runs are found, in memory or in the tables.
@@ -191,14 +211,17 @@ impl Users {
         }
     }
 
-    fn accepted(&self, answer: Result<Change, Error>) {
-        if let Ok(Change::Accepted { event_id }) = answer {
-            self.acknowledge(event_id);
-        }
-    }
-
     fn acknowledge(&self, event: EventId) {
         self.cluster.audit.acknowledged(&self.cluster.prefix(), &event.to_string());
+    }
+}
+
+/// The person with this number, whose request has an identity.
+fn caller(number: usize) -> Caller {
+    Caller {
+        request_id: Some(format!("request-{number}").into()),
+        request_fingerprint: Some(Fingerprint::from_digest([1; 32])),
+        ..Caller::user("me")
     }
 }
 

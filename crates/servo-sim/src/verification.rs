@@ -26,7 +26,7 @@ pub async fn verify(cluster: Cluster, live: Vec<HotRows>) -> Vec<String> {
     if folded.active_runs() > 0 {
         wrong.push(format!("{} runs have not ended, and no user was told of them", folded.active_runs()));
     }
-    let rules = Rules::of(&cluster.scenario.settings);
+    let rules = Rules::default();
     let expected = Expected {
         tenant: cluster.layout.tenant().as_str(),
         workspace: cluster.layout.workspace().as_str(),
@@ -58,7 +58,7 @@ struct History<'a> {
 /// The state that a log amounts to.
 pub fn fold(cluster: &Cluster, batches: &[Batch]) -> Result<State, String> {
     let (tenant, workspace) = (cluster.layout.tenant().clone(), cluster.layout.workspace().clone());
-    let mut state = State::new(tenant, workspace, cluster.scenario.settings.clone());
+    let mut state = State::new(tenant, workspace);
     for batch in batches {
         let events = decode_batch(&batch.payload).map_err(|error| format!("batch {}: {error}", batch.seq))?;
         state.apply_batch(batch.seq, &events);
@@ -82,7 +82,7 @@ async fn tables(cluster: &Cluster, all: &History<'_>, complete: bool) -> Result<
     let (shown, model) = if last == end {
         (all.folded, all.model)
     } else {
-        let rules = Rules::of(&cluster.scenario.settings);
+        let rules = Rules::default();
         earlier = (fold(cluster, &all.batches[..last as usize])?, Model::of(all.log.through(last), &rules)?);
         (&earlier.0, &earlier.1)
     };

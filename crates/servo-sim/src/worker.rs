@@ -120,7 +120,7 @@ impl Worker {
                 async move { workspace.heartbeat(&token, Some(progress)).await }.boxed()
             });
             match heard.await {
-                Some(Ok(HeartbeatReply { should_cancel: true })) if attempt.obeys => {
+                Some(Ok(HeartbeatReply { should_cancel: true, .. })) if attempt.obeys => {
                     return Report::new(Outcome::Cancelled);
                 }
                 Some(Err(error))
@@ -183,7 +183,7 @@ async fn run_local(
     cluster.world.sleep(cluster.domain, attempt.length / 2).await;
     let asked = workspace.heartbeat(token, None).await;
     let report = match asked {
-        Ok(HeartbeatReply { should_cancel: true }) if attempt.obeys => Report::new(Outcome::Cancelled),
+        Ok(HeartbeatReply { should_cancel: true, .. }) if attempt.obeys => Report::new(Outcome::Cancelled),
         Ok(_) | Err(_) => {
             cluster.world.sleep(cluster.domain, attempt.length / 2).await;
             attempt.end(cluster, envelope).await
@@ -303,6 +303,7 @@ fn results(checks: &[CheckDef], state: OutputState, lie: Option<Lie>) -> Vec<Che
         blocking: None,
         message: None,
         metadata: [].into(),
+        error: None,
         duration_ms: 1,
     };
     checks.iter().map(result).collect()
@@ -328,13 +329,14 @@ async fn store(cluster: &Cluster, envelope: &Envelope, state: OutputState) -> Op
         };
         let path = Path::from(format!("{}/{dir}/{marker}", cluster.prefix()));
         let mut tries = 0;
+        let mut backoff = cluster.backoff(2 * SECOND, 128 * SECOND);
         let is_stored = lie != Some(Lie::NoMarker) || state != OutputState::Committed;
         while is_stored && client.put(&path, PutPayload::from(Bytes::from_static(b"{}"))).await.is_err() {
             tries += 1;
             if tries == 8 {
                 return None;
             }
-            cluster.world.sleep(cluster.domain, SECOND << tries).await;
+            cluster.world.pause(cluster.domain, backoff.next_delay()).await;
         }
         reports.push(OutputReport {
             format: Some(DataFormat::Parquet),

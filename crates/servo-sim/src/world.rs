@@ -314,6 +314,11 @@ impl World {
     }
 
     /// Ready when this much time has passed.
+    pub fn pause(&self, domain: Domain, how_long: Duration) -> Sleep {
+        self.sleep(domain, u64::try_from(how_long.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// The same, in microseconds.
     pub fn sleep(&self, domain: Domain, micros: u64) -> Sleep {
         Sleep { world: self.clone(), domain, micros, state: None }
     }

@@ -1,19 +1,23 @@
 //! Where the data of assets lies: beside the log and the tables, or in a place of its own.
 //!
-//! Workers write the data itself. The control plane only points at it, moves what was reviewed, and removes what does
-//! not count. All of that can be done again.
+//! Runners write large data to staging. A worker makes it a materialization ([`Output`]); the control plane points at
+//! it, moves what was reviewed, and removes what does not count. All of that can be done again.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+mod commits;
+mod directory;
+mod output;
+
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::error::is_full;
+use crate::files::{FileSystem, OsFiles};
 use crate::{BlobError, Blobs, Layout, ObjectBlobs, StoreUrlError, open_object_store};
-
-/// More files than this are made durable together, with everything else of their file system.
-const SYNCED_ONE_BY_ONE: usize = 4;
+use directory::Directory;
+pub use output::{Output, OutputFiles};
 
 /// The data of one workspace.
 #[derive(Clone)]
@@ -25,17 +29,22 @@ pub struct DataRoot {
 
 #[derive(Clone)]
 enum Location {
-    Directory(PathBuf),
+    Directory(Arc<Directory>),
     Bucket(Arc<dyn Blobs>),
 }
 
 impl DataRoot {
     /// In a directory of this machine, which holds all workspaces.
     pub fn directory(root: &Path, layout: &Layout) -> io::Result<Self> {
-        let home = std::path::absolute(root)?.join(layout.prefix());
+        Self::with_files(Arc::new(OsFiles), &std::path::absolute(root)?, layout)
+    }
+
+    /// The same with other file operations.
+    pub fn with_files(files: Arc<dyn FileSystem>, root: &Path, layout: &Layout) -> io::Result<Self> {
+        let home = root.join(layout.prefix());
         // The only character of a path that means something in such a URI.
         let uri = format!("file://{}", home.to_string_lossy().replace('%', "%25"));
-        Ok(Self { uri, location: Location::Directory(home) })
+        Ok(Self { uri, location: Location::Directory(Arc::new(Directory::new(files, root, home))) })
     }
 
     /// At a URL such as `s3://bucket/path`, or in a directory if it is none.
@@ -66,15 +75,24 @@ impl DataRoot {
     /// The directory that everything is in, if it is one of this machine.
     pub fn local(&self) -> Option<&Path> {
         match &self.location {
-            Location::Directory(home) => Some(home),
+            Location::Directory(directory) => Some(directory.home()),
             Location::Bucket(_) => None,
+        }
+    }
+
+    /// Makes an output a materialization, or puts it into quarantine: its marker is created last, and only if there is
+    /// none. Durable when it returns; outputs that come while others are synced are synced together.
+    pub async fn commit(&self, output: Output) -> Result<(), DataError> {
+        match &self.location {
+            Location::Directory(directory) => commits::commit(directory, output).await,
+            Location::Bucket(blobs) => output.put(blobs.as_ref()).await,
         }
     }
 
     /// Writes small files, replacing what was there. Durable when it returns.
     pub async fn put_all(&self, files: Vec<(String, Bytes)>) -> Result<(), DataError> {
         match &self.location {
-            Location::Directory(home) => put_all(home, &files).map_err(DataError::Files),
+            Location::Directory(directory) => Ok(directory.put_all(&files)?),
             Location::Bucket(blobs) => {
                 for (name, bytes) in files {
                     blobs.put(&name, bytes).await?;
@@ -87,7 +105,7 @@ impl DataRoot {
     /// Whether a file is there.
     pub async fn has(&self, name: &str) -> Result<bool, DataError> {
         match &self.location {
-            Location::Directory(home) => Ok(home.join(name).is_file()),
+            Location::Directory(directory) => Ok(directory.size(name)?.is_some()),
             Location::Bucket(blobs) => match blobs.size(name).await {
                 Ok(_) => Ok(true),
                 Err(BlobError::NotFound { .. }) => Ok(false),
@@ -99,11 +117,7 @@ impl DataRoot {
     /// The contents of a small file; none if it is not there.
     pub async fn get(&self, name: &str) -> Result<Option<Bytes>, DataError> {
         match &self.location {
-            Location::Directory(home) => match fs::read(home.join(name)) {
-                Ok(bytes) => Ok(Some(bytes.into())),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(DataError::Files(error)),
-            },
+            Location::Directory(directory) => Ok(directory.get(name)?),
             Location::Bucket(blobs) => match blobs.get(name).await {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(BlobError::NotFound { .. }) => Ok(None),
@@ -115,10 +129,7 @@ impl DataRoot {
     /// Removes a directory and what is in it, if it is there.
     pub async fn remove(&self, dir: &str) -> Result<(), DataError> {
         match &self.location {
-            Location::Directory(home) => match fs::remove_dir_all(home.join(dir)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(DataError::Files(error)),
-                Ok(()) | Err(_) => Ok(()),
-            },
+            Location::Directory(directory) => Ok(directory.remove(dir)?),
             Location::Bucket(blobs) => {
                 for (name, _) in blobs.list(dir).await? {
                     blobs.delete(&name).await?;
@@ -131,7 +142,7 @@ impl DataRoot {
     /// Moves a directory to a name that is free, or was moved to before. Durable when it returns.
     pub async fn rename(&self, from: &str, to: &str) -> Result<(), DataError> {
         match &self.location {
-            Location::Directory(home) => rename(&home.join(from), &home.join(to)).map_err(DataError::Files),
+            Location::Directory(directory) => Ok(directory.rename(from, to)?),
             Location::Bucket(blobs) => {
                 let files = blobs.list(from).await?;
                 for (name, _) in &files {
@@ -147,67 +158,48 @@ impl DataRoot {
     }
 }
 
-/// Why data could not be pointed at, moved or removed.
+/// Why data could not be committed, pointed at, moved or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The file system said no.
     #[error("the directory of data: {0}")]
-    Files(#[source] io::Error),
+    Files(#[from] io::Error),
     /// The bucket said no.
     #[error(transparent)]
     Bucket(#[from] BlobError),
+    /// An output was committed before, with another record.
+    #[error("{directory} is committed already, with another record: {found}")]
+    Conflict {
+        /// Where it is.
+        directory: String,
+        /// The beginning of the record that is there.
+        found: String,
+    },
+    /// An output lacks its data, or has other data than its runner has stored.
+    #[error("{directory} lacks {name}, which its runner has written{}", found_size(*.found, *.expected))]
+    Incomplete {
+        /// Where it is.
+        directory: String,
+        /// The file.
+        name: String,
+        /// Its size, if it is there.
+        found: Option<u64>,
+        /// The size that was written.
+        expected: u64,
+    },
 }
 
-fn put_all(home: &Path, files: &[(String, Bytes)]) -> io::Result<()> {
-    let together = files.len() > SYNCED_ONE_BY_ONE;
-    let mut written = Vec::with_capacity(files.len());
-    for (name, bytes) in files {
-        let path = home.join(name);
-        let dir = path.parent().unwrap_or(home);
-        fs::create_dir_all(dir)?;
-        // Always the same name: what is done again after a crash takes the place of what the crash has left.
-        let last = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished = dir.join(format!("{}{last}", crate::blobs::TEMPORARY));
-        let mut file = File::create(&unfinished)?;
-        file.write_all(bytes)?;
-        if !together {
-            file.sync_data()?;
+impl DataError {
+    /// Whether there is no space left.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Files(error) => is_full(error),
+            Self::Bucket(error) => matches!(error, BlobError::Full { .. }),
+            Self::Conflict { .. } | Self::Incomplete { .. } => false,
         }
-        written.push((unfinished, path));
-    }
-    if together {
-        sync_all_of(home)?;
-    }
-    for (unfinished, path) in &written {
-        fs::rename(unfinished, path)?;
-        if !together {
-            sync_dir(path)?;
-        }
-    }
-    if together { sync_all_of(home) } else { Ok(()) }
-}
-
-fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    if let Some(dir) = to.parent() {
-        fs::create_dir_all(dir)?;
-    }
-    match fs::rename(from, to) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound && to.is_dir() => Ok(()),
-        moved => moved,
-    }?;
-    sync_dir(to)?;
-    sync_dir(from).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
-}
-
-/// Makes the name of a file durable.
-fn sync_dir(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(dir) => File::open(dir)?.sync_all(),
-        None => Ok(()),
     }
 }
 
-/// Makes everything durable that is on the same file system.
-fn sync_all_of(dir: &Path) -> io::Result<()> {
-    rustix::fs::syncfs(File::open(dir)?).map_err(io::Error::from)
+fn found_size(found: Option<u64>, expected: u64) -> String {
+    found.map_or_else(String::new, |found| format!(": there are {found} bytes of {expected}"))
 }

@@ -20,6 +20,14 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
     fn truncate(&mut self, len: u64) -> io::Result<()>;
 }
 
+/// Everything on one file system.
+pub trait WholeFileSystem: fmt::Debug + Send + Sync {
+    /// Makes all of it durable: what was written since this was opened, or an error if some of that could not be.
+    /// [`io::ErrorKind::Unsupported`] means that nothing was done and that files have to be synced one by one: there is
+    /// no such operation, or others have so much to write that waiting for them would take long.
+    fn sync(&self) -> io::Result<()>;
+}
+
 /// Keeps a lock for as long as it lives.
 pub trait FileLock: fmt::Debug + Send + Sync {}
 
@@ -61,12 +69,19 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Deletes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Deletes a directory with everything in it. One that is not there is fine.
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()>;
     /// The entries of a directory, sorted by name.
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
     /// Makes the names in a directory durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Opens the file system that a directory is on, to be synced as a whole. Errors are told of what is written from
+    /// now on.
+    fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>>;
     /// Takes the lock of a file, and writes into it who holds it.
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    /// Takes space of the disk without writing to it, in a file of that size. One that is there stays.
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()>;
     /// A number that no process on these files was ever given, for the names of unfinished files.
     fn unique(&self) -> u64;
 }
@@ -104,6 +119,10 @@ pub(crate) fn write_temporary(files: &dyn FileSystem, path: &Path, bytes: &[u8])
     file.sync_data()
 }
 
+/// Bytes that others may have in memory and not on the disk, for a whole file system to be synced: more take seconds, and
+/// are none of the caller's business.
+const FOREIGN_BYTES: u64 = 1 << 30;
+
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsFiles;
@@ -132,6 +151,27 @@ struct OsLock {
 }
 
 impl FileLock for OsLock {}
+
+/// Stays open: the system tells of errors since it was opened.
+#[derive(Debug)]
+struct OsFileSystem(File);
+
+impl WholeFileSystem for OsFileSystem {
+    fn sync(&self) -> io::Result<()> {
+        if unwritten_bytes().is_none_or(|bytes| bytes > FOREIGN_BYTES) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        rustix::fs::syncfs(&self.0).map_err(io::Error::from)
+    }
+}
+
+/// Bytes of all files in memory that are not on a disk, where the system tells.
+fn unwritten_bytes() -> Option<u64> {
+    let memory = fs::read_to_string("/proc/meminfo").ok()?;
+    let kilobytes =
+        memory.lines().find_map(|line| line.strip_prefix("Dirty:"))?.trim().strip_suffix(" kB")?;
+    Some(kilobytes.parse::<u64>().ok()? << 10)
+}
 
 impl FileSystem for OsFiles {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
@@ -177,6 +217,13 @@ impl FileSystem for OsFiles {
         fs::remove_file(path)
     }
 
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()> {
+        match fs::remove_dir_all(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
         for entry in fs::read_dir(dir)? {
@@ -199,6 +246,10 @@ impl FileSystem for OsFiles {
         File::open(dir)?.sync_all()
     }
 
+    fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>> {
+        Ok(Box::new(OsFileSystem(File::open(dir)?)))
+    }
+
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
@@ -214,6 +265,19 @@ impl FileSystem for OsFiles {
             }
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        if file.metadata()?.len() >= bytes {
+            return Ok(());
+        }
+        let flags = rustix::fs::FallocateFlags::empty();
+        rustix::fs::fallocate(&file, flags, 0, bytes).map_err(|error| {
+            // Half of it helps nobody.
+            let _left = fs::remove_file(path);
+            error.into()
+        })
     }
 
     fn unique(&self) -> u64 {

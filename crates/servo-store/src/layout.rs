@@ -24,6 +24,8 @@ pub enum TableFileKind {
     Base,
     /// Rows that will not change any more, in time order.
     History,
+    /// Run keys, sorted by hash.
+    Keys,
 }
 
 impl TableFileKind {
@@ -33,6 +35,15 @@ impl TableFileKind {
             Self::L0 => "l0",
             Self::Base => "base",
             Self::History => "history",
+            Self::Keys => "keys",
+        }
+    }
+
+    /// The end of file names.
+    fn extension(self) -> &'static str {
+        match self {
+            Self::L0 | Self::Base | Self::History => "parquet",
+            Self::Keys => "keys",
         }
     }
 }
@@ -89,6 +100,11 @@ impl Layout {
         "ledger/.lock"
     }
 
+    /// The file that keeps space for a log of files.
+    pub fn ledger_reserve(&self) -> &'static str {
+        "ledger/.reserve"
+    }
+
     /// The boundary of a log of files.
     pub fn ledger_boundary(&self) -> &'static str {
         "ledger/orchestration.boundary.json"
@@ -126,7 +142,7 @@ impl Layout {
 
     /// One Parquet file of a table.
     pub fn table_file(&self, table: &str, kind: TableFileKind, id: impl fmt::Display) -> String {
-        format!("{}/{table}/{}-{id}.parquet", self.state_dir(), kind.as_str())
+        format!("{}/{table}/{}-{id}.{}", self.state_dir(), kind.as_str(), kind.extension())
     }
 
     /// Home of an asset, or of one of its partitions: where its materializations are.

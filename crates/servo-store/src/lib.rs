@@ -60,11 +60,11 @@ pub mod testing;
 mod timers;
 
 pub use blobs::{BlobError, Blobs, PutOutcome};
-pub use data::{DataError, DataRoot};
+pub use data::{DataError, DataRoot, Output, OutputFiles};
 pub use error::{AppendError, Damage, ErrorKind, OpenError, ReadError};
 pub use file_blobs::FileBlobs;
 pub use file_log::{FileLog, FileLogOptions};
-pub use files::{DirEntry, FileLock, FileSystem, LockOutcome, OpenFile, OsFiles};
+pub use files::{DirEntry, FileLock, FileSystem, LockOutcome, OpenFile, OsFiles, WholeFileSystem};
 pub use layout::{Layout, TableFileKind};
 pub use leases::{Lease, LeaseError, Leases};
 pub use log::{Log, Record, Seq};

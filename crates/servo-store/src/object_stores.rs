@@ -10,6 +10,7 @@ use bytes::Bytes;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use servo_core::Backoff;
 use url::Url;
 
 use crate::error::is_full;
@@ -120,6 +121,9 @@ fn is_lasting(error: &io::Error) -> bool {
     [InvalidInput, IsADirectory, NotADirectory, PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
+/// The longest delay between tries, in first delays.
+const MAX_BACKOFF: u32 = 16;
+
 /// How often and how patiently to try again.
 #[derive(Debug, Clone)]
 pub(crate) struct Retry {
@@ -150,6 +154,9 @@ pub(crate) async fn create(
     retry: &Retry,
 ) -> Result<Created, Error> {
     let mut attempt = 0;
+    // Every put has an id of its own, so writers that failed together do not come back together.
+    let seed = u64::from(crc32fast::hash(bytes));
+    let mut backoff = Backoff::new(retry.backoff, retry.backoff * MAX_BACKOFF, seed);
     loop {
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let error = match store.put_opts(path, PutPayload::from(bytes.clone()), options).await {
@@ -168,7 +175,7 @@ pub(crate) async fn create(
             return Err(error);
         }
         tracing::debug!(object = %path, attempt, error = %error, "creating an object again");
-        retry.timers.sleep(retry.backoff * 2_u32.saturating_pow(attempt - 1)).await;
+        retry.timers.sleep(backoff.next_delay()).await;
     }
 }
 

@@ -25,7 +25,7 @@ impl Storage for Directory {
         if let Some(log) = open.upgrade() {
             return log;
         }
-        let options = FileLogOptions { segment_bytes: self.segment_bytes };
+        let options = FileLogOptions { segment_bytes: self.segment_bytes, reserve_bytes: 0 };
         let log = FileLog::open_with(Arc::clone(&self.files), &self.root, &layout(), options)
             .expect("the log opens");
         let log = Arc::new(log);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use file_fixture::{Directory, batches, contents};
 use servo_store::conformance::{batch, layout};
-use servo_store::testing::{Fault, FaultyFiles};
-use servo_store::{Blobs, ErrorKind, FileBlobs, Log, OsFiles};
+use servo_store::testing::{Fault, FaultyFiles, FileCall};
+use servo_store::{Blobs, ErrorKind, FileBlobs, FileLog, FileLogOptions, Log, OsFiles};
 
 const ONE_SEGMENT: u64 = 32 << 20;
 const SMALL: u64 = 250;
@@ -242,4 +242,30 @@ async fn unfinished_files_of_others_are_removed_and_finished_ones_stay() {
     let names: Vec<_> =
         std::fs::read_dir(dir).expect("listed").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(names, ["a"]);
+}
+
+#[tokio::test]
+async fn a_log_goes_on_in_the_space_that_is_kept_for_it_when_others_have_filled_the_disk() {
+    let root = tempfile::tempdir().unwrap();
+    let files = faulty();
+    let options = FileLogOptions { reserve_bytes: 1 << 20, ..FileLogOptions::default() };
+    let log = FileLog::open_with(Arc::new(files.clone()), root.path(), &layout(), options).unwrap();
+    let kept = root.path().join(layout().prefix()).join(layout().ledger_reserve());
+    assert_eq!(kept.metadata().unwrap().len(), 1 << 20);
+    // There is no space until the file is gone that keeps some.
+    let full = kept.clone();
+    let fault = move |call: FileCall<'_>| {
+        (call.operation == "append" && full.exists()).then_some(Fault::TornWrite(7))
+    };
+    files.on_call(fault);
+    log.append(batch(1, 1)).await.unwrap();
+    assert!(!kept.exists());
+    files.fail_all(&["append"], Fault::NoSpace);
+    assert_eq!(log.append(batch(2, 1)).await.unwrap_err().kind(), ErrorKind::Full, "it can be used once");
+    files.heal();
+    for seq in 2..=80 {
+        log.append(batch(seq, 1)).await.unwrap();
+    }
+    assert_eq!(kept.metadata().unwrap().len(), 1 << 20, "it is kept again");
+    assert_eq!(contents(&log, 1).await.unwrap(), batches(1..=80));
 }

@@ -10,7 +10,7 @@ use servo_store::testing::{MemoryDisk, OperationKind, Verdict};
 use servo_store::{Blobs, FileBlobs, FileLog, FileLogOptions, FileSystem, Log, Record};
 
 fn open(disk: &MemoryDisk, root: &str) -> FileLog {
-    let options = FileLogOptions { segment_bytes: 250 };
+    let options = FileLogOptions { segment_bytes: 250, reserve_bytes: 0 };
     FileLog::open_with(Arc::new(disk.process()), root, &layout(), options).expect("the log opens")
 }
 
@@ -57,7 +57,7 @@ fn a_segment_that_a_dead_process_has_just_created_survives_once_another_has_open
             true => Verdict::DieAfter,
             false => Verdict::Go,
         }));
-        let options = FileLogOptions { segment_bytes: 250 };
+        let options = FileLogOptions { segment_bytes: 250, reserve_bytes: 0 };
         if let Ok(log) = FileLog::open_with(Arc::new(disk.process()), "/state", &layout(), options) {
             block_on(log.append(batch(before + 1, 1))).unwrap_err();
         }

@@ -30,6 +30,11 @@ impl DataLocations {
         self.root.uri(name)
     }
 
+    /// The data itself.
+    pub(crate) fn root(&self) -> &DataRoot {
+        &self.root
+    }
+
     /// Removes what processes have staged that are gone. Only for a workspace of which this process runs every task.
     pub fn sweep_staging(&self) -> io::Result<()> {
         let Some(directory) = self.root.local() else { return Ok(()) };

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use servo_core::{AttemptId, Backoff, Clock};
 use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::{CallbackError, Callbacks, Delivery, Envelope, Keyring, QueueError, TaskSource};
@@ -33,6 +34,8 @@ const DELIVER_AGAIN: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Shortest interval between progress reports.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(500);
+/// Attempts of one slot whose reports are pending, at most.
+const MAX_UNREPORTED: usize = 32;
 /// How long an attempt that has to stop may take to do so.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 
@@ -42,6 +45,16 @@ pub trait TaskFunction: Send + Sync + 'static {
     /// Does one attempt, without blocking its thread, and says how far it is. A panic is a failure of the task, not of
     /// the executor.
     async fn run(&self, task: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report;
+
+    /// The same up to where the attempt needs no slot any more: what it made becomes durable in the future that is
+    /// given, while the slot is at the next.
+    async fn run_detached(
+        &self,
+        task: &Envelope,
+        progress: &watch::Sender<Option<Progress>>,
+    ) -> BoxFuture<'static, Report> {
+        std::future::ready(self.run(task, progress).await).boxed()
+    }
 
     /// Ends an attempt that `run` is at, which is dropped when this returns. What needs no time to stop needs no more.
     async fn stop(&self, _task: &Envelope) {}
@@ -73,8 +86,8 @@ impl Executor {
         Slots::start(self)
     }
 
-    /// Takes tasks one after another, until the slots close. The next begins while the report of the one before is on
-    /// its way.
+    /// Takes tasks one after another, until the slots close. The next begins while the outputs of those before become
+    /// durable and their reports are on their way.
     async fn serve(self: Arc<Self>, active: ActiveAttempts, mut phase: watch::Receiver<Phase>) {
         let mut reports = JoinSet::new();
         loop {
@@ -84,7 +97,9 @@ impl Executor {
                 delivery = self.receive() => delivery,
             };
             if let Some(done) = self.handle(delivery, &active, &mut phase).await {
-                reports.join_next().await;
+                while reports.len() >= MAX_UNREPORTED {
+                    reports.join_next().await;
+                }
                 reports.spawn(self.clone().report_outcome(done));
             }
         }
@@ -148,38 +163,55 @@ impl Executor {
             return None;
         }
         guard.begun();
-        let report = self.work(&envelope, phase).await;
-        Some(Done { envelope, report, _guard: guard })
+        let token = Mutex::new(envelope.task_token.clone());
+        let report = self.work(&envelope, &token, phase).await;
+        Some(Done { envelope, token, report, guard })
     }
 
     async fn report_outcome(self: Arc<Self>, done: Done) {
-        let Done { envelope, report, _guard } = done;
-        let token = envelope.task_token.as_str();
-        if let Err(error) = retry_until_heard(|| self.callbacks.finished(token, report.clone())).await {
+        let Done { envelope, token, report, guard: _guard } = done;
+        let mut report = pin!(AssertUnwindSafe(report).catch_unwind());
+        let report = tokio::select! {
+            report = &mut report => reported(report),
+            // It is too late to stop: the control plane knows what to do with the result.
+            () = self.heartbeats(&envelope, &token, watch::channel(None).1) => reported(report.await),
+        };
+        let token = token.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = retry_until_heard(|| self.callbacks.finished(&token, report.clone())).await {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "result was refused");
         }
     }
 
     /// Runs the function with its heartbeats and its timeout, until it is cancelled or the worker ends.
-    async fn work(&self, envelope: &Envelope, phase: &mut watch::Receiver<Phase>) -> Report {
+    async fn work(
+        &self,
+        envelope: &Envelope,
+        token: &Mutex<String>,
+        phase: &mut watch::Receiver<Phase>,
+    ) -> BoxFuture<'static, Report> {
         let limit = envelope.timeout_ms.map_or(Duration::MAX, |limit| Duration::from_millis(limit.get()));
         let (progress, made) = watch::channel(None);
-        let mut run = pin!(AssertUnwindSafe(self.function.run(envelope, &progress)).catch_unwind());
+        let mut run = pin!(AssertUnwindSafe(self.function.run_detached(envelope, &progress)).catch_unwind());
         let outcome = tokio::select! {
-            done = &mut run => return reported(done),
+            done = &mut run => return done.unwrap_or_else(|panic| std::future::ready(panicked(&*panic)).boxed()),
             () = sleep(limit.min(LONGEST_TIMEOUT)) => Outcome::TimedOut,
-            () = self.heartbeats(envelope, made) => Outcome::Cancelled,
+            () = self.heartbeats(envelope, token, made) => Outcome::Cancelled,
             () = Phase::Stopping.reached(phase) => Outcome::Interrupted,
         };
         tokio::select! {
             _too_late = &mut run => {}
             _slow = timeout(STOP_LIMIT, self.function.stop(envelope)) => {}
         }
-        Report::new(outcome)
+        std::future::ready(Report::new(outcome)).boxed()
     }
 
-    /// Reports regularly, and when there is something new; ends when the work must stop.
-    async fn heartbeats(&self, envelope: &Envelope, mut made: watch::Receiver<Option<Progress>>) {
+    /// Reports regularly, and when there is something new; ends when the work must stop. Keeps the token alive.
+    async fn heartbeats(
+        &self,
+        envelope: &Envelope,
+        token: &Mutex<String>,
+        mut made: watch::Receiver<Option<Progress>>,
+    ) {
         let period = Duration::from_millis(envelope.heartbeat_interval_ms.get().max(1));
         let mut regular = Instant::now() + period;
         let mut earliest = Instant::now();
@@ -191,11 +223,17 @@ impl Executor {
                     made.borrow_and_update().clone()
                 }
             };
-            let answer = self.callbacks.heartbeat(&envelope.task_token, progress).await;
+            let shown = token.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let answer = self.callbacks.heartbeat(&shown, progress).await;
             regular = Instant::now() + period;
             earliest = Instant::now() + PROGRESS_PAUSE;
             let stop = match answer {
-                Ok(reply) => reply.should_cancel,
+                Ok(reply) => {
+                    if let Some(renewed) = reply.task_token {
+                        *token.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+                    }
+                    reply.should_cancel
+                }
                 Err(error) => {
                     made.mark_changed();
                     !error.is_transient()
@@ -208,11 +246,13 @@ impl Executor {
     }
 }
 
-/// An ended attempt whose report is pending.
+/// An attempt that needs its slot no more, and whose report is pending.
 struct Done {
     envelope: Envelope,
-    report: Report,
-    _guard: AttemptGuard,
+    /// The newest token of the attempt.
+    token: Mutex<String>,
+    report: BoxFuture<'static, Report>,
+    guard: AttemptGuard,
 }
 
 /// Attempts held by some slot. The control plane knows the worker by its name alone, so a duplicate message must be
@@ -270,9 +310,11 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 fn reported(done: Result<Report, Box<dyn Any + Send>>) -> Report {
-    done.unwrap_or_else(|panic| {
-        Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(&*panic)))
-    })
+    done.unwrap_or_else(|panic| panicked(&*panic))
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Report {
+    Report::failed(TaskError::new(ErrorCode::UserCodeException, panic_message(panic)))
 }
 
 /// Repeats a report until the control plane has accepted or refused it: a full disk or a restart loses no result.

@@ -9,12 +9,16 @@
 //! whatever it does (P9).
 //!
 //! **Guarantees** that a process that was started ends with this one, together with all that it has started; that an
-//! attempt is reported when its log is complete and nothing of it is left in staging; and that the in-process functions
+//! attempt is reported when its outputs are durable, its log is complete and nothing of it is left in staging; and that the in-process functions
 //! of tests go through the same envelopes, tokens and reports as Python does (P10).
+
+// An error of a task is told once, and never on a fast path.
+#![allow(clippy::result_large_err)]
 
 mod data;
 mod executor;
 mod logs;
+mod outputs;
 pub mod project;
 mod runner;
 mod runners;

@@ -1,5 +1,6 @@
 //! Logs of attempts: lines, their sinks, and the files that keep them.
 
+mod excerpt;
 mod files;
 mod writer;
 
@@ -43,6 +44,11 @@ impl LogLine {
     pub fn new(at: Timestamp, stream: LogStream, text: impl Into<String>) -> Self {
         Self { at, stream, level: None, text: text.into(), fields: None }
     }
+}
+
+/// The bytes that a line takes, in memory and about as many on the disk.
+fn bytes_of(line: &LogLine) -> usize {
+    line.text.len() + std::mem::size_of::<LogLine>()
 }
 
 /// The stream of a line.

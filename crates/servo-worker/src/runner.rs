@@ -11,6 +11,7 @@ mod mask;
 mod pipe;
 mod process;
 pub(crate) mod protocol;
+mod request_file;
 #[cfg(feature = "testing")]
 pub mod testing;
 
@@ -20,6 +21,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use servo_core::Clock;
 use servo_engine::{ErrorCode, Progress, TaskError};
 use tokio::time::timeout;
@@ -29,6 +31,7 @@ use ending::{OomKills, crash, explain, with_stderr};
 use frames::{FrameError, Frames};
 use process::Process;
 use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
+use request_file::RequestFile;
 
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
 use crate::project::{BrokenModule, Project, ScanError, Scanned, StartError, has_sdk};
@@ -46,6 +49,8 @@ pub(crate) struct Runner {
     oom_kills: OomKills,
     broken: Vec<BrokenModule>,
     tasks: u32,
+    /// Why it should run no other task.
+    worn: Option<String>,
 }
 
 /// How a task ended.
@@ -75,6 +80,7 @@ impl Runner {
             oom_kills: OomKills::new(),
             broken: Vec::new(),
             tasks: 0,
+            worn: None,
         };
         match runner.handshake(project.root()).await {
             Ok(broken) => runner.broken = broken,
@@ -128,6 +134,11 @@ impl Runner {
         self.process.is_alive()
     }
 
+    /// Whether a task has left something behind in it that cannot be undone.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.worn.is_some()
+    }
+
     /// How many tasks it has run.
     pub(crate) fn tasks(&self) -> u32 {
         self.tasks
@@ -165,6 +176,7 @@ impl Runner {
         let ended = match spoken {
             Some(Ok(mut finished)) => {
                 self.capture.marked(&task.attempt_id).await;
+                self.hear_of_wear().await;
                 if let Some(failure) = &mut finished.error {
                     explain(failure, || self.oom_kills.happened());
                 }
@@ -195,12 +207,25 @@ impl Runner {
         self.process.end(Duration::ZERO).await;
     }
 
+    /// Takes what the runner has said after the task, before it wrote its marks.
+    async fn hear_of_wear(&mut self) {
+        while let Some(Ok(frame)) = self.frames.next().now_or_never() {
+            if let Ok(Reply::Worn(worn)) = Reply::read(frame) {
+                self.worn = Some(worn.reason);
+            }
+        }
+        if let Some(reason) = &self.worn {
+            let text = format!("the process of this task is replaced: {reason}");
+            self.log(LogLevel::Warning, text).await;
+        }
+    }
+
     async fn exchange(
         &mut self,
         task: &RunTask,
         mut progress: impl FnMut(Progress),
     ) -> Result<Finished, FrameError> {
-        self.frames.send(&Request::Run { task, mark: true }).await?;
+        let _file = self.ask(task).await?;
         loop {
             match self.next().await? {
                 Reply::Finished(finished) => return Ok(finished),
@@ -213,8 +238,23 @@ impl Runner {
                         .add(LogLine { at, stream: LogStream::Log, level, text: said.message, fields })
                         .await;
                 }
+                // Of the task before, if it came late.
+                Reply::Worn(worn) => self.worn = Some(worn.reason),
                 Reply::Hello(_) | Reply::Loaded(_) | Reply::Scanned(_) | Reply::Unknown => {}
             }
+        }
+    }
+
+    /// Sends a task, in a file if it has very many inputs. The file has to be kept until the task has ended.
+    async fn ask(&mut self, task: &RunTask) -> Result<Option<RequestFile>, FrameError> {
+        match self.frames.send(&Request::Run { task, mark: true }).await {
+            Err(FrameError::CannotSend { .. }) => {
+                let file = RequestFile::write(task).await?;
+                let (request, attempt_id) = (file.path(), task.attempt_id.as_str());
+                self.frames.send(&Request::RunFile { request, attempt_id, mark: true }).await?;
+                Ok(Some(file))
+            }
+            sent => sent.map(|()| None),
         }
     }
 

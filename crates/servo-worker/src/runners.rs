@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use servo_core::{AttemptId, Clock};
 use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
@@ -15,9 +17,10 @@ use tokio::sync::watch;
 use crate::data::DataLocations;
 use crate::executor::TaskFunction;
 use crate::logs::{LogName, LogSink, LogTarget, LogWriter};
+use crate::outputs;
 use crate::project::{Project, ScanError, Scanned, StartError};
 use crate::runner::Ended;
-use crate::runner::protocol::RunTask;
+use crate::runner::protocol::{Finished, RunTask};
 use crate::staging::Staging;
 use crate::work;
 use pool::Pool;
@@ -33,6 +36,8 @@ pub struct RunnerSettings {
     pub max_resident_bytes: u64,
     /// How long a task may take to end once it was asked to, before it is killed.
     pub grace: Duration,
+    /// How many bytes of the output of an attempt are kept: its beginning and its end.
+    pub max_log_bytes: usize,
 }
 
 impl Default for RunnerSettings {
@@ -42,6 +47,7 @@ impl Default for RunnerSettings {
             tasks_per_process: 1_000,
             max_resident_bytes: 1 << 30,
             grace: Duration::from_secs(1),
+            max_log_bytes: 64 << 20,
         }
     }
 }
@@ -104,16 +110,28 @@ impl Runners {
 
 #[async_trait]
 impl TaskFunction for Runners {
-    /// If the future is dropped, the task is stopped in the background.
     async fn run(&self, envelope: &Envelope, progress: &watch::Sender<Option<Progress>>) -> Report {
-        let attempt =
-            Attempt { shared: self.shared.clone(), envelope: envelope.clone(), progress: progress.clone() };
+        self.run_detached(envelope, progress).await.await
+    }
+
+    /// Gives the interpreter back when the function has returned; what it made is committed afterwards. If the future
+    /// is dropped, the task is stopped in the background.
+    async fn run_detached(
+        &self,
+        envelope: &Envelope,
+        progress: &watch::Sender<Option<Progress>>,
+    ) -> BoxFuture<'static, Report> {
+        let attempt = Attempt {
+            shared: self.shared.clone(),
+            envelope: Arc::new(envelope.clone()),
+            progress: progress.clone(),
+        };
         let (_at_work, stop) = self.shared.begin(envelope.attempt_id);
         tokio::spawn(attempt.run(stop)).await.unwrap_or_else(|error| {
-            Report::failed(TaskError::new(
+            reported(Report::failed(TaskError::new(
                 ErrorCode::InternalError,
                 format!("the supervisor failed: {error}"),
-            ))
+            )))
         })
     }
 
@@ -155,40 +173,62 @@ impl Drop for AttemptGuard<'_> {
 /// One attempt, from the envelope to the report.
 struct Attempt {
     shared: Arc<Shared>,
-    envelope: Envelope,
+    envelope: Arc<Envelope>,
     progress: watch::Sender<Option<Progress>>,
 }
 
+/// The end of an attempt, as far as its runner is concerned.
+enum Ran {
+    /// Outputs have to be committed.
+    Finished(Finished),
+    /// There is nothing to commit.
+    Ended(Report),
+}
+
 impl Attempt {
-    /// Runs the attempt. The other end of `stop` sees it closed at the end.
-    async fn run(self, mut stop: watch::Receiver<bool>) -> Report {
+    /// Runs the attempt, and gives what is left to do without its runner. The other end of `stop` sees it closed at the
+    /// end.
+    async fn run(self, mut stop: watch::Receiver<bool>) -> BoxFuture<'static, Report> {
         let Shared { data, logs, clock, .. } = &*self.shared;
-        let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
+        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
         let name = LogName { run_id: *run_id, task_key: task_key.clone(), attempt: *attempt };
         let target = LogTarget { name, task_token: self.envelope.task_token.clone() };
-        let log = LogWriter::new(logs.clone(), target, clock.clone());
+        let log = LogWriter::new(logs.clone(), target, clock.clone(), self.shared.pool.max_log_bytes());
         match work::task_of(&self.envelope, data) {
-            Ok(task) => self.with_staging(&task, log, &mut stop).await,
+            Ok(task) => self.with_staging(Arc::new(task), log, &mut stop).await,
             Err(error) => {
                 log.end().await;
-                Report::failed(error)
+                reported(Report::failed(error))
             }
         }
     }
 
-    /// Runs the attempt and removes its staging afterwards, however it ended.
-    async fn with_staging(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
-        let Envelope { run_id, task_key, attempt, .. } = &self.envelope;
+    /// Runs the attempt. Its staging is removed before it is reported, however it ended.
+    async fn with_staging(
+        &self,
+        task: Arc<RunTask>,
+        log: LogWriter,
+        stop: &mut watch::Receiver<bool>,
+    ) -> BoxFuture<'static, Report> {
+        let Envelope { run_id, task_key, attempt, .. } = &*self.envelope;
         let directory = self.shared.data.staging(*run_id, task_key, *attempt);
         let staged = directory.map(|directory| self.shared.staging.begin(*run_id, directory));
-        let report = self.with_runner(task, log, stop).await;
-        if let Some(staged) = staged {
-            staged.remove().await;
-        }
-        report
+        let ran = self.with_runner(&task, log, stop).await;
+        let (envelope, data) = (self.envelope.clone(), self.shared.data.clone());
+        let rest = async move {
+            let report = match ran {
+                Ran::Finished(finished) => outputs::commit(finished, envelope, task, data).await,
+                Ran::Ended(report) => report,
+            };
+            if let Some(staged) = staged {
+                staged.remove().await;
+            }
+            report
+        };
+        rest.boxed()
     }
 
-    async fn with_runner(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Report {
+    async fn with_runner(&self, task: &RunTask, log: LogWriter, stop: &mut watch::Receiver<bool>) -> Ran {
         let pool = &self.shared.pool;
         let taken = tokio::select! {
             taken = pool.take() => Some(taken),
@@ -198,11 +238,11 @@ impl Attempt {
             Some(Ok(lease)) => lease,
             Some(Err(error)) => {
                 log.end().await;
-                return Report::failed(not_started(error));
+                return Ran::Ended(Report::failed(not_started(error)));
             }
             None => {
                 log.end().await;
-                return Report::new(Outcome::Interrupted);
+                return Ran::Ended(Report::new(Outcome::Interrupted));
             }
         };
         let progress = |made: Progress| {
@@ -215,18 +255,23 @@ impl Attempt {
         match lease.runner.run(task, log, progress, stop_requested(stop), pool.grace()).await {
             Ended::Finished(finished) => {
                 pool.give_back(lease);
-                work::report_of(finished, &self.envelope, task)
+                Ran::Finished(finished)
             }
             Ended::Crashed(error) => {
                 pool.replace(lease);
-                Report::failed(error)
+                Ran::Ended(Report::failed(error))
             }
             Ended::Stopped => {
                 pool.replace(lease);
-                Report::new(Outcome::Interrupted)
+                Ran::Ended(Report::new(Outcome::Interrupted))
             }
         }
     }
+}
+
+/// A report with nothing left to do before.
+fn reported(report: Report) -> BoxFuture<'static, Report> {
+    std::future::ready(report).boxed()
 }
 
 /// Waits until the attempt is to stop, or its caller is gone.

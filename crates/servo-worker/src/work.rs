@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use servo_core::{AssetKey, PartitionKey};
-use servo_engine::outputs::{OutputReport, materialization_of};
+use servo_engine::outputs::{OutputReport, Usage, materialization_of};
 use servo_engine::work::{Work, WorkInput, WorkOutput, WorkPiece};
 use servo_engine::{DataFormat, ErrorCode, Outcome, OutputState, Report, TaskError};
 use servo_queue::Envelope;
 
 use crate::data::DataLocations;
-use crate::runner::protocol::{Finished, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
+use crate::runner::protocol::{Failure, Input, Output, Partition, Piece, Previous, RunTask, WorkOutcome};
 
 /// How many missing inputs a message names.
 const NAMED: usize = 5;
@@ -40,21 +40,29 @@ pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTa
         config: config_of(work)?,
         secrets: work.secrets.clone(),
         isolation: work.isolation,
+        compute: work.compute.clone(),
     })
 }
 
 /// Converts the runner's result to a report for the control plane.
-pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask) -> Report {
-    let outputs: Vec<OutputReport> =
-        finished.outputs.into_iter().map(|output| without_default_location(output, task)).collect();
+pub(crate) fn report_of(
+    outcome: WorkOutcome,
+    error: Option<Failure>,
+    outputs: Vec<OutputReport>,
+    usage: Option<Usage>,
+    envelope: &Envelope,
+) -> Report {
     let made = outputs.iter().any(|output| output.state == OutputState::Committed);
-    let error = finished.error.map(|failure| TaskError {
+    let error = error.map(|failure| TaskError {
         code: failure.code,
         message: failure.message,
         error_type: failure.error_type,
+        error_bases: failure.error_bases,
         traceback: failure.traceback,
+        suggested_action: failure.suggested_action,
+        details: failure.details.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
     });
-    let outcome = match finished.outcome {
+    let outcome = match outcome {
         WorkOutcome::Succeeded => Outcome::Succeeded,
         WorkOutcome::Failed => Outcome::Failed,
     };
@@ -64,12 +72,12 @@ pub(crate) fn report_of(finished: Finished, envelope: &Envelope, task: &RunTask)
         materialization_id: (made && outcome == Outcome::Succeeded)
             .then(|| materialization_of(envelope.attempt_id)),
         outputs: outputs.into(),
-        usage: finished.usage,
+        usage,
     }
 }
 
 /// Drops a location that is the default one.
-fn without_default_location(mut output: OutputReport, task: &RunTask) -> OutputReport {
+pub(crate) fn without_default_location(mut output: OutputReport, task: &RunTask) -> OutputReport {
     let asked = task.outputs.iter().find(|asked| asked.asset == output.asset);
     let known = asked.map(|asked| [&asked.r#final, &asked.quarantine_to]);
     output.uri = output.uri.filter(|uri| !known.is_some_and(|places| places.contains(&uri)));
@@ -93,6 +101,7 @@ fn input_of(input: &WorkInput, data: &DataLocations) -> Result<Input, TaskError>
         io: input.io.clone(),
         single: input.single,
         pieces: input.pieces.iter().map(|piece| piece_of(input, piece, data)).collect(),
+        missing: input.missing,
     })
 }
 

@@ -26,6 +26,9 @@ struct Control {
     finished: Mutex<VecDeque<CallbackError>>,
     /// The received calls, in order.
     heard: Mutex<Vec<&'static str>>,
+    /// Tokens to give with heartbeats, and those that were shown since.
+    renewals: Mutex<VecDeque<String>>,
+    shown: Mutex<Vec<String>>,
 }
 
 impl Control {
@@ -51,13 +54,16 @@ impl Callbacks for Control {
 
     async fn heartbeat(
         &self,
-        _token: &str,
+        token: &str,
         _progress: Option<Progress>,
     ) -> Result<HeartbeatReply, CallbackError> {
-        Ok(HeartbeatReply { should_cancel: false })
+        self.shown.lock().unwrap().push(token.to_owned());
+        let task_token = self.renewals.lock().unwrap().pop_front();
+        Ok(HeartbeatReply { should_cancel: false, task_token })
     }
 
-    async fn finished(&self, _token: &str, _report: Report) -> Result<FinishedReply, CallbackError> {
+    async fn finished(&self, token: &str, _report: Report) -> Result<FinishedReply, CallbackError> {
+        self.shown.lock().unwrap().push(token.to_owned());
         self.hear("finished", &self.finished).map(|()| FinishedReply::AlreadyEnded)
     }
 }
@@ -150,6 +156,22 @@ async fn a_message_is_acknowledged_when_the_control_plane_has_answered_and_a_rep
     assert!(worker.queue.is_empty(), "acknowledged while it runs: heartbeats watch over it");
     worker.work.gate.add_permits(1);
     eventually("its end is heard", || worker.control.count("finished") == 3).await;
+    worker.slots.abort().await;
+}
+
+#[tokio::test]
+async fn a_token_that_a_heartbeat_renews_is_shown_from_then_on() {
+    let renewals = Mutex::new(["second".to_owned(), "third".to_owned()].into());
+    let worker = Worker::new(Control { renewals, ..Control::default() }, 0);
+    let mut attempt = envelope("works");
+    attempt.heartbeat_interval_ms = servo_core::Millis::new(1);
+    worker.send(&attempt, "d_1").await;
+    eventually("it has been renewed", || worker.control.shown.lock().unwrap().len() > 2).await;
+    worker.work.gate.add_permits(1);
+    eventually("its end is heard", || worker.control.count("finished") == 1).await;
+    let shown = worker.control.shown.lock().unwrap().clone();
+    assert_eq!(shown[..3], [attempt.task_token.as_str(), "second", "third"]);
+    assert_eq!(shown.last().map(String::as_str), Some("third"));
     worker.slots.abort().await;
 }
 

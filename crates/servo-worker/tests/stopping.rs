@@ -97,7 +97,7 @@ impl Callbacks for Control {
         progress: Option<Progress>,
     ) -> Result<HeartbeatReply, CallbackError> {
         self.heartbeats.lock().unwrap().push(progress);
-        Ok(HeartbeatReply { should_cancel: self.cancel.load(Ordering::SeqCst) })
+        Ok(HeartbeatReply { should_cancel: self.cancel.load(Ordering::SeqCst), task_token: None })
     }
 
     async fn finished(&self, _token: &str, report: Report) -> Result<FinishedReply, CallbackError> {

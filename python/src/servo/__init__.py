@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from servo.mappings import (
         PartitionMapping,
         all_partitions,
+        available,
         dimension,
         last,
         per_dimension,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         time_grain,
         window,
     )
+    from servo.metadata import md, plot, table, url
     from servo.multi_assets import MultiAsset, multi_asset
     from servo.partition import Partition, PartitionRange
     from servo.partitions import (
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
     )
     from servo.registry import Registry, collecting
     from servo.requests import RunRequest, SensorResult, SkipReason
-    from servo.resources import Resource, resource
+    from servo.resources import Resource, Secret, resource
     from servo.results import CheckResult, Materialization, Output
     from servo.retry import Retry
     from servo.schedules import schedule
@@ -106,6 +108,7 @@ __all__ = [
     "Retry",
     "RunRequest",
     "ScheduleContext",
+    "Secret",
     "SecretRef",
     "SensorContext",
     "SensorResult",
@@ -118,6 +121,7 @@ __all__ = [
     "all_partitions",
     "asset",
     "asset_check",
+    "available",
     "collecting",
     "dep",
     "dimension",
@@ -125,9 +129,11 @@ __all__ = [
     "fresh",
     "last",
     "materialize",
+    "md",
     "multi_asset",
     "not_null",
     "per_dimension",
+    "plot",
     "push_sensor",
     "resource",
     "row_count",
@@ -139,8 +145,10 @@ __all__ = [
     "sql_asset",
     "sql_check",
     "static_map",
+    "table",
     "time_grain",
     "unique",
+    "url",
     "window",
 ]
 
@@ -158,15 +166,16 @@ _MODULES = {
     "freshness": "Freshness",
     "in_memory": "materialize",
     "keys": "AssetKey PartitionKey",
-    "mappings": "PartitionMapping all_partitions dimension last per_dimension same specific static_map "
-    "time_grain window",
+    "mappings": "PartitionMapping all_partitions available dimension last per_dimension same specific "
+    "static_map time_grain window",
+    "metadata": "md plot table url",
     "multi_assets": "MultiAsset multi_asset",
     "partition": "Partition PartitionRange",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
     "registry": "Registry collecting",
     "requests": "RunRequest SensorResult SkipReason",
-    "resources": "Resource resource",
+    "resources": "Resource Secret resource",
     "results": "CheckResult Materialization Output",
     "retry": "Retry",
     "schedules": "schedule",

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from servo.checks import Check
 from servo.dependencies import key_of
-from servo.functions import first_paragraph, function_name, plain_function
+from servo.errors import DeclarationError
+from servo.functions import first_paragraph, function_name, parameters_of, plain_function
 from servo.location import Location, here
+from servo.parameters import resource_parameters
 from servo.registry import current
 
 if TYPE_CHECKING:
@@ -41,12 +43,27 @@ class AssetCheck:
 
     def to_manifest(self, context: ManifestContext) -> dict[str, object]:
         """Give its entry among the checks of its asset."""
+        self._check_parameters(context)
         found = self.check.to_manifest()
         found["location"] = self.location.to_manifest(context)
         found["function"] = function_name(self.function)
         if "description" not in found and (description := first_paragraph(self.function)):
             found["description"] = description
         return found
+
+    def _check_parameters(self, context: ManifestContext) -> None:
+        """Refuse parameters that a check is given nothing for."""
+        plain = plain_function("@asset_check", self.function)
+        parameters, optional = parameters_of("@asset_check", plain)
+        resources = resource_parameters(plain, context.resources)
+        others = [each for each in parameters if each not in resources and each not in {"ctx", "context"}]
+        unknown = [each for each in others[1:] if each not in optional]
+        missing = [name for name in resources.values() if name not in context.resources]
+        if unknown or missing:
+            known = ", ".join(sorted(context.resources)) or "none"
+            what = f"its parameter {unknown[0]}" if unknown else f"the resource {missing[0]}"
+            problem = f"a check is given the value, ctx and resources, and there is nothing for {what}"
+            raise DeclarationError(self.location, f"check {self.name}: {problem}: there is {known}")
 
     def __repr__(self) -> str:
         return f"<check {self.name} of {self.asset}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from servo.errors import DeclarationError
 from servo.functions import first_paragraph
 from servo.parameters import config_entry, resolve
 
@@ -28,6 +29,12 @@ def asset_entry(
         context: How the project writes paths and code versions.
     """
     found = spec.to_manifest()
+    if spec.retry is not None:
+        try:
+            found["retry"] = spec.retry.to_manifest(declared.plain.__globals__)
+        except LookupError as error:
+            shown = spec.key.replace("/", ".", 1)
+            raise DeclarationError(declared.location, f"asset {shown}: retry=: {error.args[0]}") from None
     found["location"] = declared.location.to_manifest(context)
     found["function"] = declared.name
     if "description" not in found and (description := first_paragraph(declared.function)):

@@ -38,6 +38,12 @@ def _isolation(argument: str, value: object) -> str:
     return str(value)
 
 
+def _function(argument: str, value: object) -> object:
+    if not callable(value) or not hasattr(value, "__code__"):
+        raise wrong(argument, value, "a function of ctx, and of error if it has failed")
+    return value
+
+
 # By argument: the part of the spec that it becomes, its default, and how it is checked.
 _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]]] = {
     "deps": ("deps", None, dep_list),
@@ -59,11 +65,14 @@ _ATTRIBUTES: Final[dict[str, tuple[str, object, Callable[[str, object], object]]
     "compute": ("compute", None, instance_of(Compute, 'servo.Compute(memory="2GiB")')),
     "priority": ("priority", 0, integer),
     "queue": ("queue", None, _text("gpu")),
+    "pool": ("pool", None, _text("warehouse")),
     "isolation": ("isolation", "shared", _isolation),
     "quarantine": ("quarantine", False, boolean),
     "secrets": ("secrets", {}, secret_refs),
     "io": ("io", None, resource_name),
     "metadata": ("metadata", {}, text_map),
+    "on_success": ("on_success", None, _function),
+    "on_failure": ("on_failure", None, _function),
 }
 _DEFAULTS: Final = {part: default for part, default, _ in _ATTRIBUTES.values()}
 
@@ -79,13 +88,16 @@ def _secrets(secrets: dict[str, SecretRef]) -> list[dict[str, str]]:
 _WRITERS: Final[dict[str, Callable[[Any], object]]] = {
     "partitions": lambda partitions: partitions.to_manifest(),
     "checks": lambda checks: [check.to_manifest() for check in checks],
-    "retry": Retry.to_manifest,
     "freshness": Freshness.to_manifest,
     "compute": Compute.to_manifest,
     "owners": list,
     "kinds": list,
     "secrets": _secrets,
 }
+
+
+_ELSEWHERE: Final = frozenset({"deps", "retry", "on_success", "on_failure"})
+"""Parts that the manifest does not have, or only once the function and its module are known."""
 
 
 class AssetSpec(Frozen):
@@ -114,11 +126,14 @@ class AssetSpec(Frozen):
     compute: Compute | None
     priority: int
     queue: str | None
+    pool: str | None
     isolation: str
     quarantine: bool
     secrets: dict[str, SecretRef]
     io: str | None
     metadata: dict[str, str]
+    on_success: Callable[..., object] | None
+    on_failure: Callable[..., object] | None
     given: dict[str, object]
     """The parts that were given, by name."""
 
@@ -149,7 +164,7 @@ class AssetSpec(Frozen):
         """Give what is said as the manifest has it: without place, function and what parameters say."""
         found: dict[str, object] = {"key": self.key}
         for part, value in self.given.items():
-            if part != "deps" and value != _DEFAULTS[part]:
+            if part not in _ELSEWHERE and value != _DEFAULTS[part]:
                 written = _WRITERS[part](value) if part in _WRITERS else value
                 if written != {}:
                     found[part] = written

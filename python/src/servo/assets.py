@@ -106,10 +106,12 @@ def asset(
             `description` (the docstring's first paragraph, unless given), `group`, `kind`, `owners`, `tags`,
             `metadata`: what people should know of it;
             `code_version`: changes when its code does; found from the source, unless given;
-            `compute`, `priority`, `queue`, `isolation`: where and when it runs;
+            `compute`, `priority`, `queue`, `pool`, `isolation`: where and when it runs; a pool is a name that
+                assets share and that setting `pool.NAME` limits;
             `quarantine`: whether data that a check blocks is kept for review;
             `secrets`: secrets that it needs, by the name under which it finds them;
-            `io`: the resource that stores what it returns.
+            `io`: the resource that stores what it returns;
+            `on_success`, `on_failure`: functions that the worker calls when an attempt has ended.
 
     >>> from servo.registry import collecting
     >>> with collecting():

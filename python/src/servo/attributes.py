@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from servo.checks import Check
     from servo.compute import Compute
@@ -37,8 +37,11 @@ class Attributes(TypedDict, total=False):
     compute: Compute | None
     priority: int | None
     queue: str | None
+    pool: str | None
     isolation: Literal["shared", "process"] | None
     quarantine: bool | None
     secrets: Mapping[str, SecretRef] | None
     io: str | Resource | None
     metadata: Mapping[str, str] | None
+    on_success: Callable[..., object] | None
+    on_failure: Callable[..., object] | None

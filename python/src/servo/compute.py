@@ -9,6 +9,9 @@ from servo.sizes import millicores, size_in_bytes
 class Compute(Frozen):
     """Processor and memory that a task needs.
 
+    A worker holds the task to it: who takes more memory fails with `OUT_OF_MEMORY`, and other cores are not
+    used.
+
     >>> Compute(cpu="500m", memory="2GiB").to_manifest()
     {'cpu_millicores': 500, 'memory_bytes': 2147483648}
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from servo.arguments import sequence, text, wrong
 from servo.frozen import Frozen
@@ -31,16 +31,21 @@ if TYPE_CHECKING:
 class Dep(Frozen):
     """A dependency; made by `dep`."""
 
-    __slots__ = ("asset", "mapping", "parameter")
+    __slots__ = ("asset", "mapping", "on_blocked", "parameter")
     asset: str | None
     parameter: str | None
     mapping: PartitionMapping | None
+    on_blocked: str | None
 
     def __init__(
-        self, asset: str | None, parameter: str | None = None, mapping: PartitionMapping | None = None
+        self,
+        asset: str | None,
+        parameter: str | None = None,
+        mapping: PartitionMapping | None = None,
+        on_blocked: str | None = None,
     ) -> None:
-        """Take the canonical key, the parameter that receives the data, and the mapping."""
-        self._set(asset=asset, parameter=parameter, mapping=mapping)
+        """Take the canonical key, the parameter, the mapping, and what a block means."""
+        self._set(asset=asset, parameter=parameter, mapping=mapping, on_blocked=on_blocked)
 
     @property
     def name(self) -> str:
@@ -49,7 +54,11 @@ class Dep(Frozen):
 
 
 def dep(
-    asset: AssetLike | None = None, *, mapping: PartitionMapping | None = None, parameter: str | None = None
+    asset: AssetLike | None = None,
+    *,
+    mapping: PartitionMapping | None = None,
+    parameter: str | None = None,
+    on_blocked: Literal["skip", "previous"] = "skip",
 ) -> Dep:
     """Declare a dependency, in `deps=` or in the annotation of a parameter.
 
@@ -57,6 +66,8 @@ def dep(
         asset: What is depended on: a key, an asset or an `AssetSpec`; if absent, what the parameter names.
         mapping: Which of its partitions; without it, what makes sense is found.
         parameter: The parameter that receives its data, if that has another name than the asset.
+        on_blocked: What happens in a run in which a check blocks it. `skip`: this asset is not made.
+            `previous`: it is made of the materialization before.
 
     >>> dep("raw.flights", parameter="table")
     Dep(asset='raw/flights', parameter='table')
@@ -67,7 +78,10 @@ def dep(
         raise wrong("dep(mapping=)", mapping, "a mapping, such as window(-6, 0)")
     if parameter is not None:
         text("dep(parameter=)", parameter, "flights")
-    return Dep(None if asset is None else key_of("dep()", asset), parameter, mapping)
+    if on_blocked not in {"skip", "previous"}:
+        raise wrong("dep(on_blocked=)", on_blocked, '"skip" or "previous"')
+    said = None if on_blocked == "skip" else on_blocked
+    return Dep(None if asset is None else key_of("dep()", asset), parameter, mapping, said)
 
 
 def dep_list(argument: str, value: object) -> tuple[Dep, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from servo.advice import explain
 from servo.code_version.scope import Scope
 from servo.errors import DeclarationError
+from servo.exception_names import name_of
 from servo.project import escaped, line_of
 
 if TYPE_CHECKING:
@@ -265,9 +266,7 @@ def type_name(error: BaseException) -> str:
     >>> type_name(json.JSONDecodeError("no", "", 0)), type_name(OSError())
     ('json.decoder.JSONDecodeError', 'OSError')
     """
-    kind = type(error)
-    is_builtin = kind.__module__ == "builtins"
-    return _clean(kind.__qualname__ if is_builtin else f"{kind.__module__}.{kind.__qualname__}")
+    return _clean(name_of(type(error)))
 
 
 def _clean(text: str) -> str:

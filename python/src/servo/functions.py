@@ -36,7 +36,7 @@ class Declared:
         """Read the function; `what` names the decorator."""
         self.function = function
         self.plain = plain_function(what, function)
-        self.parameters, self.optional = _parameters(what, self.plain)
+        self.parameters, self.optional = parameters_of(what, self.plain)
         self.nearer = _nearer_names(self.plain)
         self.location = location
 
@@ -88,7 +88,7 @@ def first_paragraph(function: Callable[..., object]) -> str | None:
     return " ".join(lines) or None
 
 
-def _parameters(what: str, function: FunctionType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def parameters_of(what: str, function: FunctionType) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Give all parameters, and those that have a default."""
     code = function.__code__
     positional = code.co_argcount

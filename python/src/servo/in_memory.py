@@ -12,6 +12,7 @@ from servo.checking.running import run_checks
 from servo.dependencies import canonical
 from servo.location import here
 from servo.partition_text import read_partition
+from servo.project import nearest_settings
 from servo.registry import Registry, current
 from servo.resources import RegisteredResource
 from servo.runner.arguments import arguments
@@ -19,8 +20,11 @@ from servo.runner.calls import call
 from servo.runner.context import Progress, TaskContext
 from servo.runner.errors import MISSING_INPUT, TaskError
 from servo.runner.functions import Functions
+from servo.runner.json_values import json_value
 from servo.runner.pool import Pool
 from servo.runner.secrets import Secrets
+from servo.storage.converting import convert
+from servo.typed.checks import is_table
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -100,8 +104,9 @@ def materialize(  # noqa: PLR0913 - each is named
     """Make assets in this process, in the order of their dependencies, without a server.
 
     Functions are called as a worker calls them, and checks run. Values are handed from one to the next as
-    they are: nothing is stored, and a parameter that would be given several partitions is given the one value
-    there is. What is made after something that a check blocks is not made.
+    they are, tables as the library that the parameter asks for has them: nothing is stored, and a parameter
+    that would be given several partitions is given the one value there is. What is made after something
+    that a check blocks is not made.
 
     Args:
         assets: The assets.
@@ -128,7 +133,7 @@ def materialize(  # noqa: PLR0913 - each is named
     [7]
     """
     registry = _registry(assets, resources or {})
-    pool = Pool({each.name: each.instance for each in registry.resources})
+    pool = Pool({each.name: each for each in registry.resources}, nearest_settings())
     maker = _Maker(registry, pool)
     maker.inputs = {canonical(name): value for name, value in (inputs or {}).items()}
     maker.config = dict(config or {})
@@ -153,7 +158,7 @@ def _registry(assets: object, resources: Mapping[str, object]) -> Registry:
     keys = {definition.key for definition in found.assets if id(definition) in registered_here}
     found.checks.extend(check for check in current().checks if check.asset in keys)
     registered = {each.name: each for each in current().resources}
-    given = {name: RegisteredResource(name, each, here()) for name, each in resources.items()}  # type: ignore[arg-type]
+    given = {name: RegisteredResource(name, each, here()) for name, each in resources.items()}
     found.resources.extend({**registered, **given}.values())
     return found
 
@@ -255,7 +260,8 @@ class _Maker:
 
         def take(key: str, value: object, metadata: dict[str, object]) -> None:
             value = _whole(value)
-            self._metadata[key] = {**ctx.metadata_values, **metadata}
+            said = {**ctx.metadata_values, **metadata}
+            self._metadata[key] = {name: json_value(each) for name, each in said.items()}
             if self._is_blocked(key, "post", value, ctx):
                 self._not_made[key] = "a check blocked it"
             else:
@@ -268,7 +274,7 @@ class _Maker:
         for known in (self.inputs, self._values):
             for name in (key, parameter):
                 if name in known:
-                    data[parameter] = known[name]
+                    data[parameter] = _as_asked(known[name], function.annotation(parameter))
                     return
         if parameter not in function.declared.optional:
             raise TaskError(
@@ -347,6 +353,14 @@ def _whole(value: object) -> object:
         table: object = value.read_all()
         return table
     return value
+
+
+def _as_asked(value: object, annotation: object) -> object:
+    """Give a table as the library of an annotation has it, as a worker does, and anything else as it is."""
+    if annotation is None or not is_table(value):
+        return value
+    converted: object = convert(value, annotation)
+    return converted
 
 
 def _key(asset: object) -> str:

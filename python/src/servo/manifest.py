@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from servo.annotations import Annotations
 from servo.errors import DeclarationError
+from servo.resources import OWN_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -66,10 +67,11 @@ def build(registry: Registry, project_name: str, context: ManifestContext) -> di
     Raises:
         ExceptionGroup: of `DeclarationError`, one for every declaration that has no place in a manifest.
     """
-    context = context.with_resources({each.name: type(each.instance) for each in registry.resources})
+    context = context.with_resources({each.name: each.kind for each in registry.resources})
     problems: list[DeclarationError] = []
     assets = _entries(registry.assets, context, problems)
     _add_checks(registry, assets, context, problems)
+    _add_io(registry, assets, problems)
     found: dict[str, object] = {
         "manifest_version": MANIFEST_VERSION,
         "project": project_name,
@@ -106,15 +108,32 @@ def _add_checks(
         by_key.setdefault(asset["key"], []).append(asset)
     declared = {definition.key for definition in registry.assets}
     for check in registry.checks:
-        for asset in by_key.get(check.asset, ()):
-            asset.setdefault("checks", []).append(check.to_manifest(context))
+        try:
+            for asset in by_key.get(check.asset, ()):
+                asset.setdefault("checks", []).append(check.to_manifest(context))
+        except DeclarationError as problem:
+            problems.append(problem)
         if check.asset not in declared:
             shown = check.asset.replace("/", ".", 1)
-            problem = (
+            undeclared = (
                 f"the check {check.name} is of {shown}, which is not declared: "
                 f'correct the key, or add servo.external("{shown}")'
             )
-            problems.append(DeclarationError(check.location, problem))
+            problems.append(DeclarationError(check.location, undeclared))
+
+
+def _add_io(registry: Registry, assets: list[dict[str, Any]], problems: list[DeclarationError]) -> None:
+    """Say of each asset which resource stores it; Servo's own files are none."""
+    defaults = [each for each in registry.resources if each.default_io]
+    if len(defaults) > 1:
+        names = " and ".join(each.name for each in defaults)
+        problem = f"{names} have default_io=True: only one resource can store what does not say otherwise"
+        problems.append(DeclarationError(defaults[1].location, problem))
+    for asset in assets:
+        if defaults and "io" not in asset and "function" in asset:
+            asset["io"] = defaults[0].name
+        if asset.get("io") == OWN_FILES:
+            del asset["io"]
 
 
 def _order(entry: dict[str, Any], name: str) -> tuple[str, str, int]:

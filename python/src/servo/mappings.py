@@ -64,6 +64,7 @@ class DimensionMapping(Frozen):
 _SAME: Final = PartitionMapping("same")
 _ALL: Final = PartitionMapping("all")
 _LAST: Final = PartitionMapping("last")
+_AVAILABLE: Final = PartitionMapping("available")
 _TIME: Final = PartitionMapping("time")
 
 
@@ -83,6 +84,15 @@ def all_partitions() -> PartitionMapping:
     {'kind': 'all'}
     """
     return _ALL
+
+
+def available() -> PartitionMapping:
+    """Depend on every partition that was made by the time it runs; those that were not are left out.
+
+    For an asset without partitions, or with others, over one whose partitions go on for ever. What is missing
+    is said in the log of the task.
+    """
+    return _AVAILABLE
 
 
 def last() -> PartitionMapping:

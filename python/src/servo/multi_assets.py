@@ -10,7 +10,7 @@ from servo.asset_entries import asset_entry
 from servo.asset_spec import AssetSpec
 from servo.functions import Declared
 from servo.location import Location, here
-from servo.parameters import check_deps
+from servo.parameters import add_mapping, check_deps
 from servo.registry import current
 
 if TYPE_CHECKING:
@@ -143,6 +143,5 @@ def _narrowed(dep: Dep, of_function: list[dict[str, object]]) -> dict[str, objec
         entry["asset"] = dep.asset
     if dep.parameter is not None:
         entry["parameter"] = dep.parameter
-    if dep.mapping is not None:
-        entry["mapping"] = dep.mapping.to_manifest()
+    add_mapping(entry, dep)
     return entry

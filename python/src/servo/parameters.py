@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from servo.annotations import annotations_of
+from servo.annotations import Annotations, annotations_of
 from servo.config import config_fields, is_config, is_model
 from servo.context import Context
 from servo.dependencies import Dep
@@ -25,7 +25,7 @@ from servo.errors import DeclarationError
 from servo.resources import Resource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from servo.functions import Declared
     from servo.manifest import ManifestContext
@@ -119,9 +119,21 @@ def _entry(dep: Dep) -> dict[str, object]:
         entry["asset"] = dep.asset
     if dep.parameter is not None:
         entry["parameter"] = dep.parameter
-    if dep.mapping is not None:
-        entry["mapping"] = dep.mapping.to_manifest()
+    add_mapping(entry, dep)
     return entry
+
+
+def add_mapping(entry: dict[str, object], dep: Dep) -> None:
+    """Add which partitions a dependency means, and what a block means, to its entry in the manifest."""
+    if dep.on_blocked is not None:
+        entry["on_blocked"] = dep.on_blocked
+    if dep.mapping is None:
+        return
+    if dep.mapping.kind == "available":
+        entry["available"] = True
+        entry["mapping"] = {"kind": "all"}
+    else:
+        entry["mapping"] = dep.mapping.to_manifest()
 
 
 def _annotated(found: Inputs, value: object) -> dict[str, object] | None:
@@ -133,8 +145,7 @@ def _annotated(found: Inputs, value: object) -> dict[str, object] | None:
             if entry is None:
                 entry = {} if dep.asset is None else {"asset": dep.asset}
                 found.deps.append(entry)
-            if dep.mapping is not None:
-                entry["mapping"] = dep.mapping.to_manifest()
+            add_mapping(entry, dep)
             return entry
     return None
 
@@ -144,8 +155,8 @@ def _by_type(found: Inputs, name: str, annotation: object, context: ManifestCont
         found.context.append(name)
     elif is_config(annotation):
         found.config[name] = annotation  # type: ignore[assignment]
-    elif isinstance(annotation, type) and issubclass(annotation, Resource):
-        found.resources[name] = _resource(name, annotation, context)
+    elif isinstance(annotation, type) and is_resource(annotation, context.resources):
+        found.resources[name] = resource_of(name, annotation, context.resources)
     else:
         return False
     return True
@@ -165,9 +176,14 @@ def _by_name(
     return True
 
 
-def _resource(parameter: str, kind: type, context: ManifestContext) -> str:
+def is_resource(annotation: type, registered: Mapping[str, type]) -> bool:
+    """Say whether a parameter with this annotation is given a resource, whatever its name."""
+    return issubclass(annotation, Resource) or annotation in registered.values()
+
+
+def resource_of(parameter: str, kind: type, registered: Mapping[str, type]) -> str:
     """Find the resource of a class: the one named like the parameter, else the only one there is."""
-    fitting = [name for name, registered in context.resources.items() if issubclass(registered, kind)]
+    fitting = [name for name, each in registered.items() if issubclass(each, kind)]
     return fitting[0] if len(fitting) == 1 and parameter not in fitting else parameter
 
 
@@ -180,3 +196,38 @@ def _config_model(declared: Declared, annotation: object) -> type:
         "at run time: annotate it with a subclass of servo.Config, a dataclass or a pydantic model that is "
         "imported outside of `if TYPE_CHECKING`, or rename it",
     )
+
+
+def resource_parameters(function: Any, resources: Mapping[str, Any]) -> dict[str, str]:  # noqa: ANN401 - any function
+    """Find the parameters of a function that are given resources: names of resources by parameter.
+
+    For functions that make no assets: of checks, schedules and sensors. A parameter is one by its annotation,
+    the class of a resource, or by its name.
+
+    Args:
+        function: The function.
+        resources: Those that are registered: a `Pool`, or classes by name.
+
+    >>> def is_there(flights, warehouse): ...
+    >>> resource_parameters(is_there, {"warehouse": dict})
+    {'warehouse': 'warehouse'}
+    """
+    kinds: dict[str, type] = getattr(resources, "kinds", None) or {
+        name: each if isinstance(each, type) else type(each) for name, each in resources.items()
+    }
+    plain = function
+    while hasattr(plain, "__wrapped__"):
+        plain = plain.__wrapped__
+    code = plain.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    given = annotations_of(plain)
+    evaluated = Annotations()
+    found: dict[str, str] = {}
+    for name in names:
+        annotation = evaluated.value(given.get(name), plain.__globals__, None)
+        annotation = getattr(annotation, "__origin__", annotation)
+        if isinstance(annotation, type) and is_resource(annotation, kinds):
+            found[name] = resource_of(name, annotation, kinds)
+        elif name in kinds and name not in _CONTEXT_NAMES:
+            found[name] = name
+    return found

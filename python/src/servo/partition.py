@@ -31,16 +31,29 @@ class Partition(PartitionKey):
     ('date=2013-01-01,region=eu', 'eu', datetime.date(2013, 1, 1))
     >>> partition == PartitionKey("date=d:2013-01-01,region=s:ZXU")
     True
+    >>> str(Partition("partition=s:TmV3IFlvcms")), str(Partition("date=d:2013-01-01"))
+    ('New York', '2013-01-01')
     """
 
-    __slots__ = ("window",)
+    __slots__ = ("window", "zone")
     window: Window | None
     """The time that it stands for, if it is of time and that time is known."""
+    zone: dt.tzinfo
+    """The zone of its dates: that of the partitions of the asset."""
 
-    def __init__(self, canonical: str, window: Window | None = None) -> None:
-        """Take the canonical text of the key, and the time."""
+    def __init__(self, canonical: str, window: Window | None = None, zone: dt.tzinfo = dt.UTC) -> None:
+        """Take the canonical text of the key, the time, and the zone of its dates."""
         super().__init__(canonical)
         object.__setattr__(self, "window", window)
+        object.__setattr__(self, "zone", zone)
+
+    def within(self, zone: dt.tzinfo) -> Partition:
+        """Give the same partition with dates in another zone."""
+        return Partition(self.canonical, self.window, zone)
+
+    def __str__(self) -> str:
+        """Give what people type: a lone value by itself, without quotes."""
+        return typed(self)
 
     @classmethod
     def from_wire(cls, wire: dict[str, object]) -> Partition:
@@ -61,7 +74,7 @@ class Partition(PartitionKey):
 
         >>> Partition("region=s:ZXU")["date"]
         Traceback (most recent call last):
-        KeyError: 'partition region=eu has no dimension date: it has region'
+        KeyError: 'partition eu has no dimension date: it has region'
         """
         dims = self.dims()
         if dim in dims:
@@ -70,16 +83,19 @@ class Partition(PartitionKey):
 
     @property
     def date(self) -> dt.date:
-        """The date in the key; of an hour or a tick, the date in UTC on which it starts.
+        """The date in the key; of an hour or a tick, that on which it starts in the zone of the partitions.
 
+        >>> import zoneinfo
+        >>> Partition("hour=t:2013-01-01T23:00:00.000000Z", zone=zoneinfo.ZoneInfo("Europe/Amsterdam")).date
+        datetime.date(2013, 1, 2)
         >>> Partition("region=s:ZXU").date
         Traceback (most recent call last):
-        ValueError: partition region=eu has no date, only region
+        ValueError: partition eu has no date, only region
         """
         values = self.dims().values()
         times = [value for value in values if isinstance(value, dt.datetime)]
         dates = [value for value in values if isinstance(value, dt.date) and value not in times]
-        found = dates or [time.date() for time in times]
+        found = dates or [time.astimezone(self.zone).date() for time in times]
         if len(found) == 1:
             return found[0]
         dims = ", ".join(self.dims())
@@ -110,6 +126,17 @@ class Partition(PartitionKey):
 
     def __repr__(self) -> str:
         return f"Partition({self.canonical!r})"
+
+
+def typed(key: PartitionKey) -> str:
+    """Write a key as people type it: a lone value by itself, a text without quotes.
+
+    >>> typed(PartitionKey("partition=s:ZXU")), typed(PartitionKey("date=d:2013-01-01,region=s:ZXU"))
+    ('eu', 'date=2013-01-01,region=eu')
+    """
+    dims = key.dims()
+    lone = next(iter(dims.values())) if len(dims) == 1 else None
+    return lone if isinstance(lone, str) else PartitionKey.__str__(key)
 
 
 class PartitionRange(NamedTuple):

@@ -81,12 +81,11 @@ between 1 and 12
         return scan(self.canonical)
 
     def __str__(self) -> str:
-        """Give the short form for people; a lone date stands by itself."""
+        """Give the short form for people; a lone value stands by itself."""
         dims = self.dims()
         if len(dims) == 1:
             (value,) = dims.values()
-            if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-                return value.isoformat()
+            return _lone(value)
         return ",".join(f"{dim}={_short(value)}" for dim, value in dims.items())
 
 
@@ -267,13 +266,25 @@ def _short(value: PartitionValue) -> str:
             return str(value)
 
 
+def _lone(value: PartitionValue) -> str:
+    """Write the value of the only dimension. Its kind is known wherever it is read."""
+    if not isinstance(value, str):
+        return _short(value)
+    is_bare = value != "" and ".." not in value and not _has_punctuation(value)
+    return value if is_bare else _quoted(value)
+
+
 def _is_ambiguous(text: str) -> bool:
     """Say whether a reader could take the bare string for another value, or for punctuation of the key."""
     looks_like_a_number_or_time = re.fullmatch(r"[0-9+\-:.TZ]*[0-9][0-9+\-:.TZ]*", text) is not None
-    looks_canonical = re.match(r"[sibdtn]:", text) is not None
-    has_punctuation = any(c in ',="\\[]' or c.isspace() or _is_control(c) for c in text)
     is_a_word = text in {"", "true", "false", "null"}
-    return looks_like_a_number_or_time or looks_canonical or has_punctuation or is_a_word
+    return looks_like_a_number_or_time or is_a_word or _has_punctuation(text)
+
+
+def _has_punctuation(text: str) -> bool:
+    """Say whether a string has punctuation of keys in it, or begins like a value of a canonical key."""
+    looks_canonical = re.match(r"[sibdtn]:", text) is not None
+    return looks_canonical or any(c in ',="\\[]' or c.isspace() or _is_control(c) for c in text)
 
 
 def _quoted(text: str) -> str:

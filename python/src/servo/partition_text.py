@@ -52,7 +52,17 @@ def read_partition(given: object, partitions: Partitions | None = None) -> Parti
         problem = why_not(value, of[dim]) if dim in of else None
         if problem is not None:
             raise ParseError("partition", str(given), 0, problem)
-    return Partition(PartitionKey.of(dims).canonical, _window(dims, of))
+    return Partition(PartitionKey.of(dims).canonical, _window(dims, of), zone_of_dates(partitions))
+
+
+def zone_of_dates(partitions: Partitions | None) -> dt.tzinfo:
+    """Give the zone of dates of partitions: that of their dimension of time; UTC if there is not one.
+
+    >>> str(zone_of_dates(HourlyPartitions("2013-01-01", timezone="Europe/Amsterdam")))
+    'Europe/Amsterdam'
+    """
+    zones = [zone_of(each) for each in _dims_of(partitions).values() if isinstance(each, TimePartitions)]
+    return zones[0] if len(zones) == 1 else dt.UTC
 
 
 def _dims_of(partitions: Partitions | None) -> dict[str, Partitions]:

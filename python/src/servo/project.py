@@ -5,7 +5,8 @@
     modules = ["flights"]  # a package stands for all modules in it
     path = ["src"]         # where modules are, relative to the file; by default "src" if it exists, and "."
 
-Other tables, `python` and `storage` are for other parts of Servo.
+`[resources.…]` and `[env.…]` set the fields of resources (`servo.environment`). Other tables, `python` and
+`storage` are for other parts of Servo.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import os
 import re
 from typing import Final, NamedTuple
+
+from servo.environment import Settings, load_variables, settings_of
 
 FILE_NAME: Final = "servo.toml"
 
@@ -54,6 +57,8 @@ class Project(NamedTuple):
     modules: tuple[str, ...]
     path: tuple[str, ...]
     """The directories that modules are looked for in, in this order."""
+    settings: Settings = Settings()
+    """Values of the fields of resources."""
 
     @property
     def file(self) -> str:
@@ -109,7 +114,18 @@ class Project(NamedTuple):
         servo.project.ProjectError: /nowhere/servo.toml: cannot be read: No such file or directory
         """
         file = os.path.abspath(file)
+        # Before the file, which may speak of variables.
+        for wrong in load_variables(os.path.dirname(file)):
+            raise ProjectError(wrong.file, [Problem(wrong.line, wrong.message)])
         return _Reader(file, _load(file)).project()
+
+
+def nearest_settings() -> Settings:
+    """Give the settings of the project that the current directory is in; none if it is in none."""
+    try:
+        return Project.find(os.getcwd()).settings
+    except ProjectError:
+        return Settings()
 
 
 class _File(NamedTuple):
@@ -140,9 +156,11 @@ class _Reader:
         name = self._text(table, "name", valid_name(os.path.basename(self._root)))
         modules = self._modules(table)
         path = self._path(table)
+        settings, wrong = settings_of(self._content.tables, self._root)
+        self._problems += [Problem(None, message) for message in wrong]
         if self._problems:
             raise ProjectError(self._file, sorted(self._problems, key=lambda problem: problem.line or 0))
-        return Project(self._root, name, modules, path)
+        return Project(self._root, name, modules, path, settings)
 
     def _text(self, table: dict[str, object], key: str, default: str) -> str:
         value = table.get(key, default)

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from servo.arguments import integer, parts_per_million, sequence, wrong
 from servo.durations import milliseconds
+from servo.exception_names import OfClass, bases_of, name_of, resolved
 from servo.frozen import Frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from servo.durations import Duration
 
@@ -57,7 +58,8 @@ class Retry(Frozen):
             max_delay: The longest wait.
             backoff: By what each wait is longer than the one before.
             jitter: By what part of itself a wait varies, so that many failures do not come back at once.
-            retry_on: Exceptions to try again after, as classes or names; none: all of them.
+            retry_on: Exceptions to try again after, as classes or names; none: all of them. As of `except`,
+                a class stands for those that are based on it.
             no_retry_on: Exceptions to give up after at once.
         """
         self._set(
@@ -70,17 +72,44 @@ class Retry(Frozen):
             no_retry_on=_names("Retry(no_retry_on=)", no_retry_on),
         )
 
-    def to_manifest(self) -> dict[str, object]:
-        """Give the policy as the manifest has it."""
+    def is_retried(self, kind: type[BaseException]) -> bool:
+        """Say whether an exception of a class is tried again after, as far as this says."""
+        names = {name_of(kind), *bases_of(kind)}
+        wanted = not self.retry_on or not names.isdisjoint(map(_known, self.retry_on))
+        return wanted and names.isdisjoint(map(_known, self.no_retry_on))
+
+    def wait_after(self, attempt: int) -> float:
+        """Give how many seconds to wait after an attempt that failed, without chance.
+
+        >>> Retry(delay="1s", max_delay="3s").wait_after(3)
+        3.0
+        """
+        grown = self.initial_delay_ms * (self.multiplier_ppm / 1_000_000) ** (attempt - 1)
+        return min(grown, self.max_delay_ms) / 1000
+
+    def to_manifest(self, scope: Mapping[str, object] | None = None) -> dict[str, object]:
+        """Give the policy as the manifest has it; `scope` has the names of the module around.
+
+        Raises:
+            LookupError: It names an exception that does not exist.
+        """
         return {
             "max_attempts": self.max_attempts,
             "initial_delay_ms": self.initial_delay_ms,
             "max_delay_ms": self.max_delay_ms,
             "multiplier_ppm": self.multiplier_ppm,
             "jitter_ppm": self.jitter_ppm,
-            "retry_on": list(self.retry_on),
-            "no_retry_on": list(self.no_retry_on),
+            "retry_on": [resolved(name, scope or {}) for name in self.retry_on],
+            "no_retry_on": [resolved(name, scope or {}) for name in self.no_retry_on],
         }
+
+
+def _known(name: str) -> str:
+    """Give the name that errors have; one of no exception stays as it is."""
+    try:
+        return resolved(name, {})
+    except LookupError:
+        return name
 
 
 def _names(argument: str, value: object) -> tuple[str, ...]:
@@ -93,9 +122,5 @@ def _name(argument: str, entry: object, wanted: str) -> str:
     if isinstance(entry, str):
         return entry
     if isinstance(entry, type) and issubclass(entry, BaseException):
-        return (
-            entry.__qualname__
-            if entry.__module__ == "builtins"
-            else f"{entry.__module__}.{entry.__qualname__}"
-        )
+        return OfClass(name_of(entry))
     raise wrong(argument, entry, wanted)

@@ -103,6 +103,9 @@ def describe(
     from servo.manifest import ManifestContext, build  # noqa: PLC0415
     from servo.sha256 import sha256_hex  # noqa: PLC0415
 
+    wrong = _wrong_settings(registry, project)
+    if wrong:
+        return "", "", wrong
     versions = versions or CodeVersions(Scope(project.root, list(project.modules)))
     manifest: dict[str, object] = {}
     try:
@@ -120,6 +123,19 @@ def describe(
         traceback.print_exc()
         return "", "", [failure_of(None, error, project)]
     return f"sha256:{sha256_hex(text.encode())}", text, []
+
+
+def _wrong_settings(registry: Registry, project: Project) -> list[Failure]:
+    """Describe what `servo.toml` sets of resources or fields that there are not."""
+    if not project.settings.resources:
+        return []
+    from servo.failures import failures_of_file  # noqa: PLC0415
+    from servo.project import Problem, ProjectError  # noqa: PLC0415
+    from servo.runner.configured import unknown_settings  # noqa: PLC0415
+
+    kinds = {each.name: each.kind for each in registry.resources}
+    problems = [Problem(None, problem) for problem in unknown_settings(kinds, project.settings)]
+    return failures_of_file(ProjectError(project.file, problems)) if problems else []
 
 
 def too_old(version: tuple[int, ...], executable: str) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec, TypeVar
 
-from servo.arguments import boolean, text, text_map, timezone
+from servo.arguments import boolean, integer, text, text_keys, text_map, timezone, wrong
+from servo.durations import milliseconds
 from servo.errors import DeclarationError
 from servo.functions import first_paragraph, function_name, plain_function
 from servo.location import Location, here
@@ -14,10 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from servo.arguments import Zone
+    from servo.durations import Duration
     from servo.manifest import ManifestContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+IfRunning = Literal["allow", "skip", "queue"]
+
+_IF_RUNNING: Final = ("allow", "skip", "queue")
+_WINDOW_MINUTES: Final = 1440
+_CATCHUP_TICKS: Final = 3
 
 
 class Schedule:
@@ -76,10 +84,18 @@ def schedule(  # noqa: PLR0913 - each is named
     name: str | None = None,
     description: str | None = None,
     tags: Mapping[str, str] | None = None,
+    config: Mapping[str, object] | None = None,
+    priority: int = 0,
     enabled: bool = True,
+    catchup_window_minutes: int = 1440,
+    max_catchup_ticks: int = 3,
     catch_up_on_resume: bool = False,
+    if_running: IfRunning = "allow",
+    timeout: Duration | None = None,
 ) -> Schedule:
     """Declare a schedule. By itself it requests its selection; decorate a function to decide at each tick.
+
+    Of assets with partitions, a tick requests the newest complete one.
 
     Args:
         cron: When: 5 fields, or 6 with seconds.
@@ -88,8 +104,15 @@ def schedule(  # noqa: PLR0913 - each is named
         name: The name; the function's, unless given.
         description: For people; the first paragraph of the function's docstring, unless given.
         tags: Tags of the runs that it requests.
+        config: Configuration of the runs, by field or by `namespace.name:field`.
+        priority: Runs with a higher one get slots first.
         enabled: Whether it starts running when first deployed.
+        catchup_window_minutes: Ticks that are older than this when they are noticed are left out.
+        max_catchup_ticks: The most ticks that are made up for at once, 1 to 1000; older ones are left out.
         catch_up_on_resume: Whether ticks that it missed while paused are made up for.
+        if_running: What a tick does while a run of an earlier one is active: `allow` requests its run at
+            once, `skip` skips it, `queue` lets it wait until that run has ended.
+        timeout: The longest that one call of the function may take; 60 seconds, unless given.
 
     >>> from servo.registry import collecting
     >>> with collecting() as found:
@@ -108,6 +131,8 @@ def schedule(  # noqa: PLR0913 - each is named
         said["enabled"] = False
     if boolean("schedule(catch_up_on_resume=)", catch_up_on_resume):
         said["catch_up_on_resume"] = True
+    said.update(_limits(catchup_window_minutes, max_catchup_ticks, if_running, timeout))
+    said.update(_of_runs(config, priority))
     said.update(selection_and_kin("schedule", selection, description, tags))
     if name is not None:
         text("schedule(name=)", name, "nightly")
@@ -130,6 +155,40 @@ def selection_and_kin(what: str, selection: object, description: object, tags: o
     if tags is not None and (checked := text_map(f"{what}(tags=)", tags)):
         found["tags"] = checked
     return found
+
+
+def _of_runs(config: Mapping[str, object] | None, priority: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if fields := text_keys("schedule(config=)", config):
+        found["config"] = {field: _json(field, value) for field, value in fields.items()}
+    if integer("schedule(priority=)", priority) != 0:
+        found["priority"] = priority
+    return found
+
+
+def _limits(window: int, ticks: int, if_running: str, timeout: Duration | None) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if integer("schedule(catchup_window_minutes=)", window, 0) != _WINDOW_MINUTES:
+        found["catchup_window_minutes"] = window
+    if integer("schedule(max_catchup_ticks=)", ticks, 1, 1000) != _CATCHUP_TICKS:
+        found["max_catchup_ticks"] = ticks
+    if if_running not in _IF_RUNNING:
+        raise wrong("schedule(if_running=)", if_running, '"allow", "skip" or "queue"')
+    if if_running != "allow":
+        found["if_running"] = if_running
+    if timeout is not None:
+        found["timeout_ms"] = milliseconds("schedule(timeout=)", timeout)
+    return found
+
+
+def _json(field: str, value: object) -> str:
+    import json  # noqa: PLC0415 - slow to import, and few schedules have configuration
+
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        problem = f"schedule(config=) has a value for {field} that is no JSON: {error}"
+        raise TypeError(problem) from None
 
 
 def _timezone(value: object) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from servo.arguments import text
+from servo.arguments import text, wrong
 from servo.frozen import Frozen
 
 
 class SecretRef(Frozen):
-    """A reference to a secret: in the environment, a file, Google Secret Manager or Vault.
+    """A reference to a secret, in the environment or in a file of the worker.
 
     >>> SecretRef.env("WAREHOUSE_TOKEN")
     SecretRef(provider='env', path='WAREHOUSE_TOKEN')
@@ -20,10 +20,10 @@ class SecretRef(Frozen):
     path: str
 
     def __init__(self, provider: str, path: str) -> None:
-        """Take the provider and the path there; `env`, `file`, `gcp` and `vault` read better."""
-        self._set(
-            provider=text("SecretRef(provider)", provider, "env"), path=text("SecretRef(path)", path, "TOKEN")
-        )
+        """Take the provider, `env` or `file`, and the path there; `SecretRef.env` and `.file` read better."""
+        if provider not in {"env", "file"}:
+            raise wrong("SecretRef(provider)", provider, '"env" or "file"')
+        self._set(provider=provider, path=text("SecretRef(path)", path, "TOKEN"))
 
     @classmethod
     def env(cls, variable: str) -> SecretRef:
@@ -34,16 +34,6 @@ class SecretRef(Frozen):
     def file(cls, path: str) -> SecretRef:
         """Refer to the content of a file on the worker."""
         return cls("file", path)
-
-    @classmethod
-    def gcp(cls, secret: str) -> SecretRef:
-        """Refer to a secret of Google Secret Manager, such as `projects/p/secrets/token/versions/latest`."""
-        return cls("gcp", secret)
-
-    @classmethod
-    def vault(cls, path: str) -> SecretRef:
-        """Refer to a secret of HashiCorp Vault, such as `secret/data/warehouse#token`."""
-        return cls("vault", path)
 
 
 def secret_refs(argument: str, value: object) -> dict[str, SecretRef]:

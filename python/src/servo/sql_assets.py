@@ -96,9 +96,11 @@ class SqlAsset:
         import json  # noqa: PLC0415 - slow to import, and not every project has configuration
 
         default = self.config[name]
+        # A default of 15 does not mean that 15.5 makes no sense.
+        kind = float if type(default) is int else type(default)
         return {
             "name": name,
-            "type": type(default).__name__,
+            "type": kind.__name__,
             "required": False,
             "default": json.dumps(default, ensure_ascii=False),
         }
@@ -233,8 +235,8 @@ def _deps(spec: AssetSpec, template: Template, tables: Mapping[str, str]) -> tup
             same = [dep for dep in declared if name in {dep.name, dep.parameter}]
         for dep in same[:1]:
             declared.remove(dep)
-        asset, mapping = (same[0].asset, same[0].mapping) if same else (key, None)
-        found.append(Dep(asset, parameter, mapping))
+        known = same[0] if same else Dep(key)
+        found.append(Dep(known.asset, parameter, known.mapping, known.on_blocked))
     return (*found, *declared)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from servo.dependencies import key_of
 from servo.in_memory import Materialized, local_context, materialize
 from servo.partition_text import read_partition
+from servo.project import nearest_settings
 from servo.runner.pool import Pool
 from servo.runner.secrets import Secrets
 
@@ -70,7 +71,7 @@ def context(  # noqa: PLR0913 - each is named
         assets=tuple(key_of("context(asset=)", each) for each in chosen),
         partition=None if partition is None else read_partition(partition, partitions),
         config={},
-        resources=Pool(resources or {}),
+        resources=Pool(resources or {}, nearest_settings()),
         secrets=Secrets(secrets or {}),
         run_id=run_id,
         attempt=attempt,

@@ -12,6 +12,8 @@ pub struct ListOptions {
     pub cursor: Option<String>,
     /// Only items in one of these states, separated by commas.
     pub state: Option<String>,
+    /// Further filters of the list, by their names.
+    pub filters: Vec<(&'static str, String)>,
 }
 
 impl ListOptions {
@@ -20,18 +22,16 @@ impl ListOptions {
         let limit = self.limit.map(|limit| ("limit", limit.to_string()));
         let cursor = self.cursor.clone().map(|cursor| ("cursor", cursor));
         let state = self.state.clone().map(|value| (state, value));
-        [limit, cursor, state].into_iter().flatten().collect()
+        [limit, cursor, state].into_iter().flatten().chain(self.filters.iter().cloned()).collect()
     }
 }
 
 /// The first of a list, page by page.
 pub async fn first_pages<T>(
     limit: usize,
-    cursor: Option<String>,
-    state: Option<String>,
+    mut options: ListOptions,
     fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
 ) -> Result<Page<T>, ClientError> {
-    let mut options = ListOptions { limit: None, cursor, state };
     let mut found = Vec::new();
     loop {
         options.limit = Some((limit - found.len()).clamp(1, MAX_LIMIT));
@@ -48,5 +48,5 @@ pub async fn first_pages<T>(
 pub async fn all_pages<T>(
     fetch: impl AsyncFn(&ListOptions) -> Result<Page<T>, ClientError>,
 ) -> Result<Vec<T>, ClientError> {
-    Ok(first_pages(usize::MAX, None, None, fetch).await?.items)
+    Ok(first_pages(usize::MAX, ListOptions::default(), fetch).await?.items)
 }

@@ -84,7 +84,8 @@ impl RemoteLogs {
         let offset = self.with(|offsets| offsets.get(&target.name).copied().unwrap_or_default());
         let body = LogBody { lines, offset: Some(offset), end };
         let task = Task::id_of(&target.name.task_key);
-        let sent = self.client.post(&["tasks", &task, "logs"], Some(&target.task_token), &body).await;
+        let token = self.client.tokens.newest(&target.task_token);
+        let sent = self.client.post(&["tasks", &task, "logs"], Some(&token), &body).await;
         let answer: LogAnswer = match sent {
             Ok(response) => self.client.read(response).await,
             Err(error) => Err(error),

@@ -4,7 +4,9 @@ use servo_core::RunId;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::views::{Accepted, AcceptedRun, CancelBody, Plan, RetryBody, Run, RunBody, Task, TaskDetail};
+use crate::views::{
+    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, Run, RunBody, Task, TaskDetail,
+};
 
 impl Client {
     /// Triggers a run.
@@ -26,6 +28,11 @@ impl Client {
     /// Runs, the newest first.
     pub async fn runs(&self, options: &ListOptions) -> Result<Page<Run>, ClientError> {
         self.get(&["runs"], &options.query("state")).await
+    }
+
+    /// Requests that were refused because of their run key, the newest first.
+    pub async fn conflicts(&self, options: &ListOptions) -> Result<Page<Conflict>, ClientError> {
+        self.get(&["conflicts"], &options.query("state")).await
     }
 
     /// Tasks of a run, by key.

@@ -1,6 +1,7 @@
 //! The worker contract over HTTP, for workers on other machines.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -8,6 +9,7 @@ use data_encoding::BASE64URL_NOPAD;
 use reqwest::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use servo_core::AttemptId;
 use servo_engine::{Progress, Report};
 use servo_queue::{
     CallbackError, Callbacks, Delivery, FinishedReply, HeartbeatReply, QueueError, QueueErrorKind, Receipt,
@@ -115,16 +117,48 @@ impl Callbacks for Client {
         let progress =
             progress.map(|progress| crate::views::Progress { ppm: progress.ppm, message: progress.message });
         let answer: HeartbeatAnswer = self.report(token, "heartbeat", &Heartbeat { progress }).await?;
-        Ok(HeartbeatReply { should_cancel: answer.should_cancel })
+        if let Some(renewed) = &answer.task_token {
+            self.tokens.renew(token, renewed);
+        }
+        Ok(HeartbeatReply { should_cancel: answer.should_cancel, task_token: answer.task_token })
     }
 
     async fn finished(&self, token: &str, report: Report) -> Result<FinishedReply, CallbackError> {
         let reported: Reported = self.report(token, "completed", &report).await?;
+        self.tokens.forget(token);
         Ok(match (reported.late, reported.accepted.accepted_event_id) {
             (true, _) => FinishedReply::Late,
             (false, Some(event_id)) => FinishedReply::Ended { event_id },
             (false, None) => FinishedReply::AlreadyEnded,
         })
+    }
+}
+
+/// The newest tokens of attempts, for those who were given the first one.
+#[derive(Debug, Default)]
+pub(super) struct RenewedTokens(Mutex<BTreeMap<AttemptId, String>>);
+
+impl RenewedTokens {
+    fn renew(&self, shown: &str, renewed: &str) {
+        if let Ok(claims) = claims_of(shown) {
+            self.lock().insert(claims.attempt_id, renewed.to_owned());
+        }
+    }
+
+    /// The newest token of the attempt that this one is about.
+    pub(super) fn newest(&self, token: &str) -> String {
+        let renewed = claims_of(token).ok().and_then(|claims| self.lock().get(&claims.attempt_id).cloned());
+        renewed.unwrap_or_else(|| token.to_owned())
+    }
+
+    fn forget(&self, token: &str) {
+        if let Ok(claims) = claims_of(token) {
+            self.lock().remove(&claims.attempt_id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<AttemptId, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

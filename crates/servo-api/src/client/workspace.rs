@@ -7,7 +7,9 @@ use servo_engine::Verdict;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
-use crate::views::{Accepted, Asset, AssetDetail, Deployed, Deployment, Quarantined, ReviewBody, Tables};
+use crate::views::{
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, Quarantined, ReviewBody, Tables,
+};
 
 impl Client {
     /// The version of the server.
@@ -30,6 +32,11 @@ impl Client {
     /// How much the tables hold, when they hold everything that is durable now.
     pub async fn tables(&self) -> Result<Tables, ClientError> {
         self.get(&["tables"], &[]).await
+    }
+
+    /// The lineage of a materialization of an asset.
+    pub async fn lineage(&self, asset: &AssetKey, query: &[(&str, String)]) -> Result<Lineage, ClientError> {
+        self.get(&["assets", asset.namespace(), asset.name(), "lineage"], query).await
     }
 
     /// One asset.

@@ -8,13 +8,12 @@ use axum::http::{HeaderMap, Method, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
-use servo_core::sha256_hex;
-use servo_engine::Caller;
+use servo_core::fingerprint;
+use servo_engine::{Caller, Principal};
 
 use super::violation;
 use crate::access::Actor;
 use crate::app::Shared;
-use crate::idempotency::RequestIdentity;
 use crate::problem::{Code, Problem};
 
 /// Size limit of an ordinary body.
@@ -33,14 +32,12 @@ pub(crate) struct Json<T, const MOST: usize = LIMIT>(pub(crate) T);
 pub(crate) struct Command<T> {
     pub(crate) body: T,
     pub(crate) caller: Caller,
-    pub(crate) once: RequestIdentity,
 }
 
-/// The text of a manifest, and the identity of the request.
+/// The text of a manifest, and who deploys it.
 pub(crate) struct Manifest {
     pub(crate) text: Bytes,
     pub(crate) caller: Caller,
-    pub(crate) once: RequestIdentity,
 }
 
 /// The body of a request that changes something.
@@ -79,9 +76,8 @@ impl<T: Asked> FromRequest<Shared> for Command<T> {
             (None, Some(key)) => Some(checked(key, "client_request_id")?),
             (None, None) => None,
         };
-        let caller = Caller { principal, request_id: key.map(Into::into) };
-        let once = once(&caller, &parts.method, parts.uri.path(), &text)?;
-        Ok(Self { body, caller, once })
+        let caller = caller(principal, key, &parts.method, parts.uri.path(), &text)?;
+        Ok(Self { body, caller })
     }
 }
 
@@ -93,9 +89,8 @@ impl FromRequest<Shared> for Manifest {
         let Actor(principal) = Actor::from_request_parts(&mut parts, app).await?;
         let text = read(&parts.headers, body, MANIFEST_LIMIT).await?;
         let key = header_key(&parts.headers)?;
-        let caller = Caller { principal, request_id: key.map(Into::into) };
-        let once = once(&caller, &parts.method, parts.uri.path(), &text)?;
-        Ok(Self { text, caller, once })
+        let caller = caller(principal, key, &parts.method, parts.uri.path(), &text)?;
+        Ok(Self { text, caller })
     }
 }
 
@@ -166,12 +161,17 @@ fn checked(key: &str, field: &str) -> Result<String, Problem> {
     Err(Problem::invalid(field, format!("is 1 to {MAX_KEY} printable characters of ASCII without spaces")))
 }
 
-/// The identity of a request: the order of fields does not matter.
-fn once(caller: &Caller, method: &Method, path: &str, text: &[u8]) -> Result<RequestIdentity, Problem> {
-    let Some(key) = &caller.request_id else {
-        return Ok(RequestIdentity { key: None, fingerprint: String::new() });
-    };
+/// Who asks, and with a key the identity of the request: the order of fields does not matter.
+fn caller(
+    principal: Principal,
+    key: Option<String>,
+    method: &Method,
+    path: &str,
+    text: &[u8],
+) -> Result<Caller, Problem> {
+    let Some(key) = key else { return Ok(principal.into()) };
     let value: serde_json::Value = parse(text)?;
-    let fingerprint = sha256_hex(format!("{method} {path}\n{value}").as_bytes());
-    Ok(RequestIdentity { key: Some((caller.principal.to_string().into(), key.to_string())), fingerprint })
+    let request = serde_json::json!({"method": method.as_str(), "path": path, "body": value.to_string()});
+    let fingerprint = fingerprint(&request).map_err(|error| Problem::internal(&error))?;
+    Ok(Caller { principal, request_id: Some(key.into()), request_fingerprint: Some(fingerprint) })
 }

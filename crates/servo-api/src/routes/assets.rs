@@ -10,12 +10,13 @@ use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineSta
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetDep, AssetDetail, AssetPage, Materialization, Partition, PartitionPage, PartitionTotals,
+    Asset, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition, PartitionPage,
+    PartitionTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
@@ -198,6 +199,24 @@ pub(super) fn key(namespace: &str, name: &str) -> Result<AssetKey, Problem> {
     AssetKey::new(namespace, name).map_err(|error| Problem::invalid("asset", error.to_string()))
 }
 
+/// A partition of an asset, as people write it.
+pub(super) async fn partition(app: &App, asset: &AssetKey, text: &str) -> Result<PartitionKey, Problem> {
+    let found = app.workspace().read(|state| {
+        let definitions = state.checked_definitions();
+        let position = definitions.as_ref().and_then(|definitions| definitions.position(asset));
+        let Some((definitions, position)) = definitions.as_ref().zip(position) else {
+            return Err(unknown(asset, definitions.as_deref()));
+        };
+        let invalid = |problem: String| Problem::invalid("partition", problem);
+        let Some(partitions) = &definitions.asset(position).partitions else {
+            return Err(invalid(format!("{asset} has no partitions")));
+        };
+        let key = partitions.parse_key(text).map_err(|error| invalid(error.to_string()))?;
+        key.key().ok_or_else(|| invalid(format!("{text:?} does not name one partition of {asset}")))
+    });
+    found.await?
+}
+
 /// That there is no such asset, and which may have been meant.
 fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
     let assets = definitions.map(Definitions::assets).unwrap_or_default();
@@ -245,13 +264,16 @@ fn detail(
         mapping: dep.def.clone(),
     });
     let reads = |other: &&Checked| other.deps.iter().any(|dep| dep.asset == position);
+    let timeout = checked.def.timeout_ms.unwrap_or(state.settings().execution_timeout);
     Ok(AssetDetail {
+        timeout_ms: Some(timeout).filter(|_| !asset.external),
         definition: serde_json::to_value(&*checked.def).map_err(|error| Problem::internal(&error))?,
         deps: deps.collect(),
         downstream: definitions.assets().iter().filter(reads).map(|other| other.key.clone()).collect(),
         made_with: definitions.made_with(position).filter(|other| *other != position).map(key).collect(),
         first_partition,
         last_partition,
+        health: state.asset_state(&checked.key).map(AssetHealth::from),
         latest: state.partition_statuses(&checked.key).rev().take(LOOKED_AT).find_map(latest),
         asset,
     })

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::Response;
 use bytes::Bytes;
 use servo_core::{TimeZones, sha256_hex, to_canonical_string};
-use servo_engine::Deploy;
 use servo_engine::definitions::Definitions;
+use servo_engine::{Change, Deploy};
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
@@ -37,23 +37,27 @@ pub(super) async fn current(
 )]
 pub(super) async fn deploy(
     State(app): State<Shared>,
-    Manifest { text, caller, once }: Manifest,
+    Manifest { text, caller }: Manifest,
 ) -> Result<Response<Body>, Problem> {
-    let work = async {
-        let read = tokio::task::spawn_blocking(move || read(&text)).await;
-        let (digest, definitions) = read.map_err(|error| Problem::internal(&error))??;
-        let assets = definitions.assets().len() as u64;
-        let request = Deploy {
-            digest: digest.as_str().into(),
-            time_zones: TimeZones::in_use().version().into(),
-            project: definitions.project().to_owned(),
-            assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
-            caller,
-        };
-        let accepted = app.workspace().deploy(request).await?.into();
-        Ok(Deployed { digest, assets, accepted })
+    // The key of another request is refused, whatever the manifest says.
+    app.answer_to(&caller).await?;
+    let read = tokio::task::spawn_blocking(move || read(&text)).await;
+    let (digest, definitions) = read.map_err(|error| Problem::internal(&error))??;
+    let deployed = |change: Change| Deployed {
+        digest: digest.clone(),
+        assets: definitions.assets().len() as u64,
+        accepted: change.into(),
     };
-    app.answers.once(once, app.workspace().now(), work).await
+    let request = Deploy {
+        digest: digest.as_str().into(),
+        time_zones: TimeZones::in_use().version().into(),
+        project: definitions.project().to_owned(),
+        assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
+        schedules: definitions.schedules().to_vec(),
+        caller: caller.clone(),
+    };
+    let work = async { Ok(deployed(app.workspace().deploy(request).await?)) };
+    app.once(caller, work, async |known| Ok(deployed(known.change()))).await
 }
 
 /// The digest is that of the canonical text, however the manifest was written.

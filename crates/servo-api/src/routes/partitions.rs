@@ -24,31 +24,27 @@ use crate::views::{ChangePartitionsBody, PartitionsChanged};
 pub(super) async fn change(
     State(app): State<Shared>,
     Path(name): Path<String>,
-    Command { body, caller, once }: Command<ChangePartitionsBody>,
+    Command { body, caller }: Command<ChangePartitionsBody>,
 ) -> Result<Response<Body>, Problem> {
+    let by = caller.clone();
     let work = async {
         let wanted = name.clone();
-        let keys = app.workspace().read(move |state| keys(state, &wanted)).await??;
-        let is_known = |key: &&String| keys.binary_search(key).is_ok();
-        let added: BTreeSet<&String> = body.add.iter().filter(|key| !is_known(key)).collect();
-        let removed: BTreeSet<&String> = body.remove.iter().filter(is_known).collect();
-        let (added, removed) = (added.len() as u64, removed.len() as u64);
-        let change = ChangePartitions { name, add: body.add, remove: body.remove, caller };
-        let accepted = app.workspace().change_partitions(change).await?.into();
-        Ok(PartitionsChanged { added, removed, accepted })
+        app.workspace().read(move |state| check_name(state, &wanted)).await??;
+        let change = ChangePartitions { name, add: body.add, remove: body.remove, caller: by };
+        Ok(PartitionsChanged::from(app.workspace().change_partitions(change).await?))
     };
-    app.answers.once(once, app.workspace().now(), work).await
+    app.once(caller, work, async |known| Ok(known.partitions().into())).await
 }
 
-/// The keys that there are. A name that no definition has, and never had, is nearly always a slip.
-fn keys(state: &EngineState, name: &str) -> Result<Vec<String>, Problem> {
-    if let Some(keys) = state.dynamic_partitions().get(name) {
-        return Ok(keys.clone());
+/// A name that no definition has, and never had, is nearly always a slip.
+fn check_name(state: &EngineState, name: &str) -> Result<(), Problem> {
+    if state.dynamic_partitions().contains_key(name) {
+        return Ok(());
     }
     let definitions = state.checked_definitions();
     let declared = definitions.as_deref().map(declared).unwrap_or_default();
     if declared.contains(name) {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let declared: Vec<&str> = declared.into_iter().collect();
     let detail = match declared.as_slice() {

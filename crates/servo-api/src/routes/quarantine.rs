@@ -87,14 +87,14 @@ pub(super) async fn reject(
 async fn review(
     app: &Shared,
     Path((namespace, name, materialization_id)): Path<(String, String, MaterializationId)>,
-    Command { body, caller, once }: Command<ReviewBody>,
+    Command { body, caller }: Command<ReviewBody>,
     verdict: Verdict,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
     let asset = super::assets::key(&namespace, &name)?;
-    let review = Review { asset, materialization_id, verdict, caller, reason: body.reason };
+    let review = Review { asset, materialization_id, verdict, caller: caller.clone(), reason: body.reason };
     let work = async { Ok(Accepted::from(app.workspace().review(review).await?)) };
-    app.answers.once(once, app.workspace().now(), work).await
+    app.once(caller, work, async |known| Ok(known.change().into())).await
 }
 
 fn place(text: &str) -> Result<(AssetKey, MaterializationId), Problem> {

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
 use servo_core::{AssetKey, RunId, Timestamp};
+use servo_engine::rows::AnswerEntry;
 use servo_engine::{Caller, CancelRun, RunRequest, RunSource, RunState};
 use servo_projections::{RunFilter, RunOrder};
 use servo_runtime::{Launched, RetryRequest};
@@ -13,6 +14,7 @@ use utoipa::IntoParams;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
 use crate::extract::{Command, NoQuery, Path, Query};
+use crate::idempotency::run_key;
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{Accepted, AcceptedRun, CancelBody, RetryBody, Run, RunBody, RunPage};
@@ -30,6 +32,8 @@ pub(super) struct RunsQuery {
     limit: Option<usize>,
     /// Cursor, as the page before returned it.
     cursor: Option<String>,
+    /// Only runs whose id begins so.
+    id_prefix: Option<String>,
     /// Only runs in one of these states, separated by commas.
     state: Option<String>,
     /// Only runs of one of these kinds of sources, such as `api`, `retry` or `schedule`, with commas between them.
@@ -55,12 +59,6 @@ impl RunsQuery {
                 .or_else(|error| AssetKey::parse_canonical(asset).map_err(|_| error))
                 .map_err(|error| Problem::invalid("asset", error.to_string()))
         });
-        let time = |field: &str, text: &Option<String>| {
-            let read = |text: &String| {
-                text.parse::<Timestamp>().map_err(|error| Problem::invalid(field, error.to_string()))
-            };
-            text.as_ref().map(read).transpose()
-        };
         let order = match self.sort.as_deref() {
             None | Some("-created_at") => RunOrder::NewestFirst,
             Some("created_at") => RunOrder::OldestFirst,
@@ -70,16 +68,23 @@ impl RunsQuery {
             }
         };
         Ok(RunFilter {
+            id_prefix: self.id_prefix.clone(),
             states: states(self.state.as_deref(), RunState::from_name)?,
             sources: words(self.source.as_deref()).map(str::to_owned).collect(),
             labels: words(self.label.as_deref()).map(label).collect::<Result<_, _>>()?,
-            created_after: time("created_after", &self.created_after)?,
-            created_before: time("created_before", &self.created_before)?,
+            created_after: time("created_after", self.created_after.as_deref())?,
+            created_before: time("created_before", self.created_before.as_deref())?,
             asset: asset.transpose()?,
             partition: self.partition.clone(),
             order,
         })
     }
+}
+
+/// A time of a query.
+pub(super) fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Problem> {
+    let read = |text: &str| text.parse().map_err(|error| Problem::invalid(field, format!("{error}")));
+    text.map(read).transpose()
 }
 
 /// Splits a comma-separated list.
@@ -118,12 +123,12 @@ pub(super) async fn list(
 )]
 pub(super) async fn trigger(
     State(app): State<Shared>,
-    Command { body, caller, once }: Command<RunBody>,
+    Command { body, caller }: Command<RunBody>,
 ) -> Result<Response<Body>, Problem> {
-    let run_key = body.run_key.clone().or_else(|| once.run_key());
-    let request = request(body, caller)?;
+    let run_key = body.run_key.clone().or_else(|| run_key(&caller));
+    let request = request(body, caller.clone())?;
     let work = async { app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await };
-    app.answers.once(once, app.workspace().now(), work).await
+    app.once(caller, work, async |known| app.accepted_again(known).await).await
 }
 
 /// One run.
@@ -148,17 +153,17 @@ pub(super) async fn show(
 pub(super) async fn cancel(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Command { body, caller, once }: Command<CancelBody>,
+    Command { body, caller }: Command<CancelBody>,
 ) -> Result<Response<Body>, Problem> {
     short("reason", &body.reason, MAX_REASON)?;
-    let request = CancelRun { run_id, caller, reason: body.reason, force: body.force };
+    let request = CancelRun { run_id, caller: caller.clone(), reason: body.reason, force: body.force };
     let work = async {
         match app.workspace().cancel(request).await {
             Ok(change) => Ok(Accepted::from(change)),
             Err(error) => Err(app.why_not_cancelled(run_id, error).await),
         }
     };
-    app.answers.once(once, app.workspace().now(), work).await
+    app.once(caller, work, async |known| Ok(known.change().into())).await
 }
 
 /// Runs again what a run that has ended did, or only what did not succeed. That is a new run.
@@ -170,12 +175,12 @@ pub(super) async fn cancel(
 pub(super) async fn retry(
     State(app): State<Shared>,
     Path(run_id): Path<RunId>,
-    Command { body, caller, once }: Command<RetryBody>,
+    Command { body, caller }: Command<RetryBody>,
 ) -> Result<Response<Body>, Problem> {
-    let run_key = once.run_key().map(Into::into);
-    let request = RetryRequest { from_failure: body.from_failure, run_key, caller };
+    let run_key = run_key(&caller).map(Into::into);
+    let request = RetryRequest { from_failure: body.from_failure, run_key, caller: caller.clone() };
     let work = async { app.accepted(app.workspace().retry(run_id, request).await?).await };
-    app.answers.once(once, app.workspace().now(), work).await
+    app.once(caller, work, async |known| app.accepted_again(known).await).await
 }
 
 /// A request as the workspace takes it.
@@ -188,7 +193,7 @@ pub(super) fn request(body: RunBody, caller: Caller) -> Result<RunRequest, Probl
         priority: body.priority,
         labels: body.labels,
         timeout: body.timeout_ms,
-        source: RunSource::Api,
+        source: body.source.map_or(RunSource::Api, RunSource::from),
         caller,
     })
 }
@@ -259,6 +264,14 @@ impl App {
             tasks: launched.tasks as u64,
             accepted: Accepted::by(Some(event)),
         })
+    }
+
+    /// The answer that a request for a run was given.
+    pub(super) async fn accepted_again(&self, known: AnswerEntry) -> Result<AcceptedRun, Problem> {
+        let run_id = known.run_id.ok_or_else(|| Problem::internal(&"the answer names no run"))?;
+        let row = self.run_row(run_id).await?;
+        let event = known.event_id.unwrap_or(row.requested_event_id);
+        Ok(AcceptedRun { run_id, tasks: row.tasks_total.into(), accepted: Accepted::by(Some(event)) })
     }
 
     /// The engine knows only what is in memory. A run that ended long ago has ended.

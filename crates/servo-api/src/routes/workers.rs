@@ -13,7 +13,9 @@ use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use servo_core::EventId;
 use servo_engine::{Attempt, Refusal, Report};
-use servo_queue::{Delivery, FinishedReply, Keyring, QueueError, SignedEnvelope, StartedReply, TaskClaims};
+use servo_queue::{
+    Delivery, Envelope, FinishedReply, Keyring, QueueError, SignedEnvelope, StartedReply, TaskClaims,
+};
 use servo_runtime::Error;
 
 use crate::access::TaskToken;
@@ -31,8 +33,11 @@ const MAX_SLOTS: usize = 256;
 const MAX_QUEUES: usize = 64;
 
 /// The keys that envelopes for workers that ask over HTTP are signed with: made of the key that the worker has.
-pub fn worker_keyring(worker_key: Option<&str>) -> Keyring {
-    Keyring::new("worker", worker_key.unwrap_or_default())
+///
+/// # Panics
+/// If the key is empty: anybody could sign with it.
+pub fn worker_keyring(worker_key: &str) -> Keyring {
+    Keyring::new("worker", worker_key)
 }
 
 /// Gives tasks to a worker, as soon as there are any.
@@ -61,7 +66,10 @@ pub(super) async fn lease(
         () = app.closed() => None,
     };
     let Some(deliveries) = received else { return Ok(StatusCode::NO_CONTENT.into_response()) };
-    let envelopes = granted(&app, deliveries.map_err(not_received)?).await;
+    let Some(worker_key) = &app.api.worker_key else {
+        return Err(Problem::internal(&"tasks are leased without a worker key"));
+    };
+    let envelopes = granted(&app, worker_key, deliveries.map_err(not_received)?).await;
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -110,7 +118,7 @@ pub(super) async fn heartbeat(
     let progress =
         body.progress.map(|progress| servo_engine::Progress { ppm: progress.ppm, message: progress.message });
     let reply = app.workspace().heartbeat(token, progress).await.map_err(refused)?;
-    Ok(Answer(HeartbeatAnswer { should_cancel: reply.should_cancel }))
+    Ok(Answer(HeartbeatAnswer { should_cancel: reply.should_cancel, task_token: reply.task_token }))
 }
 
 /// Reports the end of an attempt. Safe to repeat until it is acknowledged.
@@ -151,12 +159,14 @@ impl TaskToken {
 
 /// The envelopes of what was received, signed for whoever has the worker key. Each is held until its worker asks to
 /// begin, or has not in time; those that are too old to be worth anything are left out.
-async fn granted(app: &Shared, deliveries: Vec<Delivery>) -> Vec<SignedEnvelope> {
-    let keys = worker_keyring(app.api.worker_key.as_deref());
+async fn granted(app: &Shared, worker_key: &str, deliveries: Vec<Delivery>) -> Vec<SignedEnvelope> {
+    let keys = worker_keyring(worker_key);
     let (mut attempts, mut envelopes) = (Vec::new(), Vec::new());
     for delivery in deliveries {
         match app.api.keys.open(&delivery.envelope, app.workspace().now()) {
-            Ok(envelope) => {
+            Ok(mut envelope) => {
+                // The token in the queue lives as long as the message; the worker's own is short-lived.
+                envelope.task_token = app.workspace().task_token(claims_of(&envelope));
                 envelopes.push(keys.seal(&envelope));
                 app.leases.grant(envelope.attempt_id, delivery);
                 attempts.push(Attempt {
@@ -178,6 +188,18 @@ async fn granted(app: &Shared, deliveries: Vec<Delivery>) -> Vec<SignedEnvelope>
     envelopes
 }
 
+fn claims_of(envelope: &Envelope) -> TaskClaims {
+    TaskClaims {
+        tenant: envelope.tenant_id.clone(),
+        workspace: envelope.workspace_id.clone(),
+        run_id: envelope.run_id,
+        task_key: envelope.task_key.clone(),
+        attempt: envelope.attempt,
+        attempt_id: envelope.attempt_id,
+        expires_at: envelope.expires_at,
+    }
+}
+
 /// Gives to others what a worker was given and has not asked to begin in time, unless nobody is to begin it any more.
 async fn expire(app: Shared, attempts: Vec<Attempt>) {
     tokio::select! {
@@ -187,7 +209,7 @@ async fn expire(app: Shared, attempts: Vec<Attempt>) {
     for Attempt { run_id, task_key, attempt, attempt_id } in attempts {
         let waits = app.workspace().read(move |state| {
             let task = state.task(run_id, &task_key);
-            task.is_some_and(|task| task.is_open(attempt, attempt_id) && task.started_at.is_none())
+            task.is_some_and(|task| task.is_open(attempt, attempt_id) && task.execution.is_none())
         });
         match waits.await {
             Ok(false) => app.leases.settle(attempt_id).await,

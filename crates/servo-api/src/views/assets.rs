@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
 use servo_core::{
-    AssetId, AssetKey, EventId, MaterializationId, PartitionKey, PartitionsDef, RunId, TaskKey, Timestamp,
+    AssetId, AssetKey, EventId, MaterializationId, Millis, PartitionKey, PartitionsDef, RunId, TaskKey,
+    Timestamp,
 };
 use servo_engine::definitions::AssetDef;
 use servo_engine::rows::QuarantineRow;
-use servo_engine::{AttemptOutcome, DataFormat, DataStatus, Materialized, PartitionCounts, PartitionStatus};
+use servo_engine::{
+    AssetState, AttemptOutcome, DataFormat, DataStatus, GatingDecision, Materialized, PartitionCounts,
+    PartitionStatus,
+};
 use utoipa::ToSchema;
 
-use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName};
+use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName, GatingDecisionName};
 use super::outputs::Output;
 use super::tasks::Task;
 
@@ -91,9 +95,16 @@ pub struct AssetDetail {
     /// The last of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_partition: Option<String>,
+    /// How long an attempt to make it may run: as it says itself, or setting `execution_timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<u64>)]
+    pub timeout_ms: Option<Millis>,
     /// The latest materialization: of the last partition in the order of keys that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
+    /// How it fares; absent if it was never attempted nor checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<AssetHealth>,
 }
 
 /// An asset that another one reads or waits for.
@@ -151,6 +162,52 @@ pub struct Materialization {
     pub format: Option<DataFormat>,
     #[schema(value_type = String)]
     pub event_id: EventId,
+}
+
+/// How an asset fares.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct AssetHealth {
+    /// Tasks that failed since the last one that succeeded; 100 means 100 or more.
+    pub consecutive_failures: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_success_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last_success_run_id: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_failure_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last_failure_run_id: Option<RunId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub last_check_at: Option<Timestamp>,
+    /// Whether all checks passed when they last ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_check_passed: Option<bool>,
+    /// The effect that they had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<GatingDecisionName>)]
+    pub last_gating_decision: Option<GatingDecision>,
+}
+
+impl From<&AssetState> for AssetHealth {
+    fn from(state: &AssetState) -> Self {
+        let (success, failure, check) = (state.last_success(), state.last_failure(), state.last_check());
+        Self {
+            consecutive_failures: state.consecutive_failures(),
+            last_success_at: success.map(|it| it.at),
+            last_success_run_id: success.map(|it| it.run_id),
+            last_failure_at: failure.map(|it| it.at),
+            last_failure_run_id: failure.map(|it| it.run_id),
+            last_check_at: check.map(|it| it.at),
+            last_check_passed: check.map(|it| it.passed),
+            last_gating_decision: check.map(|it| it.decision),
+        }
+    }
 }
 
 /// A partition, or an asset without partitions.

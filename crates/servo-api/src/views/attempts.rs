@@ -1,10 +1,14 @@
 //! Attempts of tasks, their usage and their errors.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, Timestamp};
 use servo_engine::rows::TaskRow;
-use servo_engine::{ErrorCode, PastAttempt, TaskError, TaskState, TransitionReason};
+use servo_engine::{ErrorCategory, ErrorCode, PastAttempt, TaskError, TaskState, TransitionReason};
 use utoipa::ToSchema;
+
+use super::runs::values;
 
 /// One attempt of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -38,6 +42,11 @@ pub struct Failure {
     /// For programs.
     #[schema(value_type = String)]
     pub code: ErrorCode,
+    /// The group of errors that it belongs to.
+    #[schema(value_type = String)]
+    pub category: ErrorCategory,
+    /// Whether errors of its category are tried again unless the asset says otherwise.
+    pub retriable: bool,
     /// For people.
     pub message: String,
     /// Type of the exception.
@@ -46,6 +55,13 @@ pub struct Failure {
     /// Traceback, as Python writes it. Left out of lists and streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
+    /// A way out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggested_action: Option<String>,
+    /// More about it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub details: BTreeMap<String, serde_json::Value>,
 }
 
 /// Resource usage of an attempt.
@@ -62,9 +78,13 @@ impl From<&TaskError> for Failure {
     fn from(error: &TaskError) -> Self {
         Self {
             code: error.code,
+            category: error.code.category(),
+            retriable: error.code.category().retried_by_default(),
             message: error.message.clone(),
             error_type: error.error_type.clone(),
             traceback: error.traceback.clone(),
+            suggested_action: error.suggested_action().map(str::to_owned),
+            details: values(error.details.clone()),
         }
     }
 }

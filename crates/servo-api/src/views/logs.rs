@@ -6,6 +6,8 @@ use servo_core::{TaskKey, Timestamp};
 use servo_worker::{LogLevel, LogStream};
 use utoipa::ToSchema;
 
+use super::Failure;
+
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogLine {
@@ -61,6 +63,15 @@ pub struct LogBody {
     /// Whether no more lines will come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub end: bool,
+}
+
+/// Why a task failed, after its lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskErrorLine {
+    /// The task.
+    pub task_key: TaskKey,
+    /// The error of the attempt.
+    pub error: Failure,
 }
 
 /// The lines are in the log.

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
-use servo_engine::{AttemptOutcome, DataFormat, DataStatus, OutputState, RunState, TaskState};
+use servo_engine::{
+    AttemptOutcome, AuditOutcome, DataFormat, DataStatus, GatingDecision, OutputState, RunState,
+    SettingOrigin, TaskState,
+};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -30,6 +33,8 @@ macro_rules! named {
 named! {
     /// How [`RunState`] is described.
     RunStateName = "RunState", RunState::ALL.iter().map(|value| value.name());
+    /// How [`SettingOrigin`] is described.
+    SettingOriginName = "SettingOrigin", SettingOrigin::ALL.iter().map(|value| value.name());
     /// How [`TaskState`] is described.
     TaskStateName = "TaskState", TaskState::ALL.iter().map(|value| value.name());
     /// How [`DataStatus`] is described.
@@ -38,6 +43,10 @@ named! {
     DataFormatName = "DataFormat", DataFormat::ALL.iter().map(|value| value.name());
     /// How [`OutputState`] is described.
     OutputStateName = "OutputState", OutputState::ALL.iter().map(|value| value.name());
+    /// How [`GatingDecision`] is described.
+    GatingDecisionName = "GatingDecision", GatingDecision::ALL.iter().map(|value| value.name());
+    /// How [`AuditOutcome`] is described.
+    AuditOutcomeName = "AuditOutcome", AuditOutcome::ALL.iter().map(|value| value.name());
     /// How [`AttemptOutcome`] is described.
     AttemptOutcomeName = "AttemptOutcome", AttemptOutcome::ALL.iter().map(|value| value.name());
     /// How [`servo_engine::Outcome`] is described.

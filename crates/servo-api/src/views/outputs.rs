@@ -68,6 +68,9 @@ pub struct Check {
     /// A sentence for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    /// Type of the exception that the check itself raised: it says nothing about the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// JSON texts by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
@@ -102,6 +105,7 @@ impl From<CheckReport> for Check {
             severity: report.severity,
             blocking: report.blocking,
             message: report.message,
+            error: report.error,
             metadata: report.metadata,
             duration_ms: report.duration_ms,
         }
@@ -121,6 +125,7 @@ mod tests {
             severity: Severity::Critical,
             blocking: Some(true),
             message: Some("0 rows".to_owned()),
+            error: Some("KeyError".to_owned()),
             metadata: BTreeMap::from([("rows".to_owned(), "0".to_owned())]),
             duration_ms: 3,
         };

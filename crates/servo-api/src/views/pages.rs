@@ -1,15 +1,23 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Asset, Partition, Quarantined, Run, Task};
+use super::{Act, Asset, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick};
 use crate::pages::Page;
 
 /// Runs.
 pub type RunPage = Page<Run>;
+/// Conflicts of run keys.
+pub type ConflictPage = Page<Conflict>;
 /// Tasks of a run.
 pub type TaskPage = Page<Task>;
+/// Changes that were asked for.
+pub type ActPage = Page<Act>;
 /// Assets.
 pub type AssetPage = Page<Asset>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
 /// A page of materializations that wait for review.
 pub type QuarantinedPage = Page<Quarantined>;
+/// A page of schedules.
+pub type SchedulePage = Page<Schedule>;
+/// A page of ticks of a schedule.
+pub type TickPage = Page<Tick>;

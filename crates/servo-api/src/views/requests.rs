@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, RunId, Timestamp};
-use servo_engine::Change;
 use servo_engine::planner::PartitionChoice;
+use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
+use super::admission::PauseBody;
+use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
+use super::settings::SettingsBody;
 use crate::extract::Asked;
 
 /// A request to run assets.
@@ -37,9 +40,31 @@ pub struct RunBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub timeout_ms: Option<Millis>,
+    /// `manual` if a person asks, with a command; `api` unless said otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<RequestSource>,
     /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
+}
+
+/// Who makes a request for a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestSource {
+    /// A person, with a command.
+    Manual,
+    /// A program.
+    Api,
+}
+
+impl From<RequestSource> for RunSource {
+    fn from(source: RequestSource) -> Self {
+        match source {
+            RequestSource::Manual => RunSource::Manual,
+            RequestSource::Api => RunSource::Api,
+        }
+    }
 }
 
 /// Partitions in the user's notation; the union of all.
@@ -55,6 +80,9 @@ pub struct PartitionsBody {
     /// The newest partition of every asset.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub latest: bool,
+    /// Of these, or of all if none are given, only those that were never made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
 }
 
 /// Options of a cancellation.
@@ -163,6 +191,12 @@ impl From<Change> for Accepted {
     }
 }
 
+impl From<PartitionsReply> for PartitionsChanged {
+    fn from(PartitionsReply { change, added, removed }: PartitionsReply) -> Self {
+        Self { added, removed, accepted: change.into() }
+    }
+}
+
 impl PartitionsBody {
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -171,13 +205,13 @@ impl PartitionsBody {
 
 impl From<PartitionChoice> for PartitionsBody {
     fn from(choice: PartitionChoice) -> Self {
-        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest }
+        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest, missing: choice.missing }
     }
 }
 
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
-        Self { keys: body.keys, ranges: body.ranges, latest: body.latest }
+        Self { keys: body.keys, ranges: body.ranges, latest: body.latest, missing: body.missing }
     }
 }
 
@@ -191,7 +225,18 @@ macro_rules! asked {
     };
 }
 
-asked!(RunBody, CancelBody, RetryBody, ReviewBody, ChangePartitionsBody);
+asked!(
+    RunBody,
+    CancelBody,
+    RetryBody,
+    ReviewBody,
+    ChangePartitionsBody,
+    ScheduleBody,
+    TriggerScheduleBody,
+    VersionBody,
+    SettingsBody,
+    PauseBody
+);
 
 fn is_zero(value: &i32) -> bool {
     *value == 0

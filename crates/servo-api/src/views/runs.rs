@@ -51,6 +51,12 @@ pub struct Run {
     pub tasks_failed: u32,
     pub tasks_skipped: u32,
     pub tasks_cancelled: u32,
+    /// Failed checks of severity error and above, and checks that raised, of all its attempts: the run is flagged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub checks_failed: u32,
+    /// Whether some task ran other code than was planned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub code_changed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub timeout_ms: Option<Millis>,
@@ -102,6 +108,8 @@ impl From<RunRow> for Run {
             tasks_failed: row.tasks_failed,
             tasks_skipped: row.tasks_skipped,
             tasks_cancelled: row.tasks_cancelled,
+            checks_failed: row.checks_failed,
+            code_changed: row.code_changed,
             timeout_ms: row.timeout,
             created_at: row.created_at,
             started_at: row.started_at,
@@ -117,8 +125,12 @@ impl From<RunRow> for Run {
     }
 }
 
-/// Configuration values, which are kept as JSON texts.
-fn values(texts: BTreeMap<String, String>) -> BTreeMap<String, serde_json::Value> {
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Values that are kept as JSON texts.
+pub(super) fn values(texts: BTreeMap<String, String>) -> BTreeMap<String, serde_json::Value> {
     // A text that is no JSON is shown as a text.
     let value = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
     texts.into_iter().map(|(name, text)| (name, value(text))).collect()

@@ -58,10 +58,13 @@ pub struct Heartbeat {
 }
 
 /// Whether to continue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HeartbeatAnswer {
     /// Whether to stop as soon as possible.
     pub should_cancel: bool,
+    /// The token to show from now on, when the one that was shown has little time left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_token: Option<String>,
 }
 
 // Describes `servo_engine::Report`, which is what is read and written.

@@ -1,6 +1,6 @@
 //! Assets, partitions, deployments and reviews over HTTP.
 
-use crate::support::{Behaviour, Harness, Setting, layout, project};
+use crate::support::{Behaviour, Harness, Setting, layout, project, project_with_customers};
 use serde_json::{Value, json};
 use servo_api::Code;
 use servo_api::client::{ClientError, ListOptions, all_pages};
@@ -106,13 +106,7 @@ async fn partitions_are_listed_from_either_end() {
 async fn keys_of_dynamic_partitions_are_added_and_removed_once() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
-    let mut manifest = project();
-    let mut profiles = manifest["assets"][0].clone();
-    profiles["key"] = json!("crm/profiles");
-    profiles["function"] = json!("shop.assets:profiles");
-    profiles["partitions"] = json!({ "kind": "dynamic", "name": "customers" });
-    manifest["assets"].as_array_mut().unwrap().push(profiles);
-    harness.post("deployments", &manifest).await.accepted();
+    harness.post("deployments", &project_with_customers()).await.accepted();
 
     let path = "dynamic-partitions/customers";
     let body = json!({ "add": ["acme", "globex", "acme"] });

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::support::{Behaviour, Harness};
+use crate::support::{Behaviour, Harness, project_with_customers};
 use serde_json::json;
 use servo_api::Code;
 use tokio::sync::Semaphore;
 
 const KEY: &str = "idempotency-key";
+const PARTITIONS: &str = "dynamic-partitions/customers";
 
 #[tokio::test]
 async fn a_run_is_asked_for_once_whatever_the_answer_met_on_its_way() {
@@ -35,9 +36,10 @@ async fn a_run_is_asked_for_once_whatever_the_answer_met_on_its_way() {
 
     let harness = Harness::on(root.path()).await;
     let problem = harness.post_with("runs", &other, &[(KEY, "k-1")]).await.problem();
-    assert_eq!((problem.status, problem.code), (409, Code::RunKeyConflict), "also after a restart");
-    let again = harness.post_with("runs", &body, &[(KEY, "k-1")]).await.accepted();
-    assert_eq!(again, first);
+    assert_eq!((problem.status, problem.code), (409, Code::IdempotencyConflict), "also after a restart");
+    let again = harness.post_with("runs", &body, &[(KEY, "k-1")]).await;
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    assert_eq!(again.accepted(), first);
     assert_eq!(harness.get("runs").await.ok()["items"].as_array().unwrap().len(), 1);
     harness.close().await;
 }
@@ -83,6 +85,85 @@ async fn cancel_and_retry_are_done_once_too() {
     let first = harness.post_with(&path, &json!({}), &[(KEY, "r")]).await.accepted();
     assert_eq!(harness.post_with(&path, &json!({}), &[(KEY, "r")]).await.accepted(), first);
     assert_eq!(harness.get("runs").await.ok()["items"].as_array().unwrap().len(), 2);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn every_change_gets_the_same_answer_after_a_restart_and_after_many_others() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let gate = Arc::new(Semaphore::new(0));
+    harness.script.let_asset("raw/orders", Behaviour::Gate(gate.clone()));
+    let run = harness.trigger("raw.orders").await.run_id;
+    let partitions = json!({ "add": ["acme", "bolt"] });
+    let mut asked = vec![
+        ("deployments".to_owned(), project_with_customers()),
+        (PARTITIONS.to_owned(), partitions.clone()),
+        (format!("runs/{run}/cancel"), json!({ "reason": "enough" })),
+    ];
+    let mut told = Vec::new();
+    for (path, body) in &asked {
+        told.push(harness.post_with(path, body, &[(KEY, path)]).await.accepted());
+    }
+    assert_eq!((&told[1]["added"], &told[1]["removed"]), (&json!(2), &json!(0)));
+    gate.add_permits(1);
+    harness.ended(run).await;
+    asked.push((format!("runs/{run}/retry"), json!({})));
+    gate.add_permits(1);
+    told.push(harness.post_with(&asked[3].0, &asked[3].1, &[(KEY, &asked[3].0)]).await.accepted());
+    harness.ended(told[3]["run_id"].as_str().unwrap().parse().unwrap()).await;
+    for number in 0..200 {
+        harness.post_with(PARTITIONS, &partitions, &[(KEY, &number.to_string())]).await.accepted();
+    }
+    harness.close().await;
+
+    let harness = Harness::on(root.path()).await;
+    harness.post(PARTITIONS, &json!({ "remove": ["acme"] })).await.accepted();
+    for ((path, body), told) in asked.iter().zip(&told) {
+        let again = harness.post_with(path, body, &[(KEY, path)]).await;
+        assert_eq!(again.headers["idempotency-replayed"], "true", "{path}");
+        assert_eq!(again.accepted(), *told, "{path}");
+        let other = harness.post_with(path, &json!({ "client_request_id": path }), &[(KEY, path)]).await;
+        assert_eq!(other.problem().code, Code::IdempotencyConflict, "{path}");
+    }
+    assert_eq!(harness.get("runs").await.ok()["items"].as_array().unwrap().len(), 2, "one retry, one run");
+    let left = harness.post(PARTITIONS, &json!({ "add": ["bolt"] })).await.accepted();
+    assert_eq!(left["added"], 0, "acme was removed after it was added, and is not added again");
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn a_run_key_that_was_used_for_two_requests_is_listed() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let body = |priority: i32| json!({ "selection": "raw.orders", "run_key": "daily", "priority": priority });
+    let first = harness.post("runs", &body(0)).await.accepted();
+    assert_eq!(harness.get("conflicts").await.ok()["items"], json!([]));
+    for priority in 1..=3 {
+        let refused = harness.post("runs", &body(priority)).await.problem();
+        assert_eq!(refused.code, Code::RunKeyConflict);
+    }
+    let all = harness.get("conflicts").await.ok()["items"].as_array().unwrap().clone();
+    assert_eq!(all.len(), 3);
+    for conflict in &all {
+        assert_eq!((&conflict["run_id"], &conflict["run_key"]), (&first["run_id"], &json!("daily")));
+        assert_ne!(conflict["existing_fingerprint"], conflict["conflicting_fingerprint"]);
+        assert_eq!(conflict["requested_by"], "user:local");
+    }
+    harness.close().await;
+
+    let harness = Harness::on(root.path()).await;
+    assert_eq!(
+        harness.post("runs", &body(1)).await.problem().code,
+        Code::RunKeyConflict,
+        "it was told before"
+    );
+    let first = harness.get("conflicts?limit=2").await.ok();
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let rest = harness.get(&format!("conflicts?limit=2&cursor={cursor}")).await.ok();
+    let mut paged = first["items"].as_array().unwrap().clone();
+    paged.extend(rest["items"].as_array().unwrap().clone());
+    assert_eq!(paged, all, "the newest first, also after a restart");
     harness.close().await;
 }
 

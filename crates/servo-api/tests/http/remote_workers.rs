@@ -21,7 +21,7 @@ fn far_executor(harness: &Harness, client: &Client, script: &Arc<Script>, slots:
         source: Arc::new(client.tasks_for("remote-1")),
         queues: vec!["default".into()],
         callbacks: Arc::new(client.clone()),
-        keys: worker_keyring(Some("k")),
+        keys: worker_keyring("k"),
         clock: Arc::new(SystemClock),
         worker: "remote-1".into(),
         slots,

@@ -144,7 +144,8 @@ async fn runs_are_listed_by_the_page_the_newest_first() {
     }
     assert_eq!((listed, sizes), (made.clone(), vec![5, 5, 2]));
 
-    let failed = ListOptions { state: Some("failed,timed_out".to_owned()), limit: Some(2), cursor: None };
+    let failed =
+        ListOptions { state: Some("failed,timed_out".to_owned()), limit: Some(2), ..ListOptions::default() };
     let page = harness.client.runs(&failed).await.unwrap();
     assert!(page.items.iter().all(|run| run.state == RunState::Failed));
     assert_eq!(page.items.len(), 2);
@@ -279,16 +280,20 @@ async fn a_run_key_names_one_run() {
 #[tokio::test]
 async fn a_quota_is_named_with_its_figures() {
     let root = tempfile::tempdir().unwrap();
-    let settings = Settings { max_concurrent_runs: 1, ..Settings::default() };
+    let settings = Settings { max_concurrent_runs: 1, max_queued_runs: 1, ..Settings::default() };
     let harness = Harness::with(root.path(), Setting { settings, ..Setting::default() }).await;
     let gate = Arc::new(Semaphore::new(0));
     harness.script.let_asset("raw/orders", Behaviour::Gate(gate.clone()));
+    let first = harness.trigger("raw.orders").await.run_id;
     let run = harness.trigger("raw.orders").await.run_id;
+    let why = harness.get(&format!("runs/{run}/why")).await.ok();
+    assert_eq!((&why["state"], &why["waits"][0]["reason"]), (&json!("QUEUED"), &json!("queue")));
+    assert_eq!(harness.get(&format!("runs/{first}/why")).await.ok()["waits"], json!([]));
     let problem = harness.post("runs", &json!({ "selection": "raw.orders" })).await.problem();
     assert_eq!((problem.status, problem.code), (429, Code::QuotaExceeded));
     let quota = problem.quota.unwrap();
-    assert_eq!((quota.name.as_str(), quota.limit, quota.used), ("max_concurrent_runs", 1, 1));
-    gate.add_permits(1);
+    assert_eq!((quota.name.as_str(), quota.limit, quota.used), ("max_queued_runs", 1, 1));
+    gate.add_permits(2);
     harness.ended(run).await;
     harness.close().await;
 }

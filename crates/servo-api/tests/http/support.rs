@@ -5,7 +5,7 @@
 mod project;
 mod script;
 
-pub use project::project;
+pub use project::{project, project_with_customers};
 pub use script::{Actor, Behaviour, Script, a_moment_later, line, log_name};
 
 use std::future::Future;
@@ -21,7 +21,7 @@ use servo_api::client::Client;
 use servo_api::views::{AcceptedRun, Run, RunBody, Task, TaskDetail};
 use servo_api::{Api, Problem, serve};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
-use servo_engine::Settings;
+use servo_engine::{SettingOrigin, Settings, StartWith};
 use servo_queue::{Keyring, LocalQueue, SignedEnvelope, TaskSource};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::Layout;
@@ -56,7 +56,7 @@ impl Default for Setting {
         Self {
             settings: Settings::default(),
             slots: 4,
-            worker_key: None,
+            worker_key: Some("a key for workers"),
             deploy: true,
             heartbeat_ms: 30_000,
             lease: Duration::from_secs(600),
@@ -90,7 +90,7 @@ impl Harness {
         let queue = LocalQueue::new(1_024);
         let mut config = Config::new(queue.clone(), *b"a secret for tests", keys());
         config.flush_every = Duration::from_millis(20);
-        config.settings = setting.settings;
+        config.start_with = StartWith::differing(&setting.settings, SettingOrigin::Flag);
         config.heartbeat_interval = servo_core::Millis::new(setting.heartbeat_ms);
         let workspace = Workspace::open(stores, config).await.unwrap();
         let logs = Arc::new(LogFiles::new(root, layout()));
@@ -112,7 +112,10 @@ impl Harness {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());
-        let client = Client::new(&format!("http://{address}")).unwrap();
+        let mut client = Client::new(&format!("http://{address}")).unwrap();
+        if let Some(key) = setting.worker_key {
+            client = client.with_worker_key(key);
+        }
         let harness = Self {
             workspace,
             queue,
@@ -160,6 +163,11 @@ impl Harness {
         let mut request = self.http.post(self.url(path)).body(body);
         if !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header("content-type", "application/json");
+        }
+        if path == "worker/leases"
+            && let Some(key) = &self.api.worker_key
+        {
+            request = request.bearer_auth(key);
         }
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::support::{Answer, Harness, Setting, a_moment_later, keys, within};
 use serde_json::{Value, json};
+use servo_api::client::Client;
 use servo_api::views::{LeaseBody, Task};
 use servo_api::{Code, worker_keyring};
 use servo_core::{Clock, Millis, Timestamp};
@@ -27,7 +28,7 @@ impl Attempt {
         let mut envelopes = within(harness.client.lease(&lease(1, 20_000))).await.unwrap();
         assert_eq!(envelopes.len(), 1);
         let envelope = envelopes.remove(0);
-        let keys = worker_keyring(harness.api.worker_key.as_deref());
+        let keys = worker_keyring(harness.api.worker_key.as_deref().unwrap());
         Self(keys.open(&envelope, SystemClock.now()).unwrap())
     }
 
@@ -252,15 +253,18 @@ async fn a_server_with_a_worker_key_gives_tasks_to_those_who_have_it() {
     let root = tempfile::tempdir().unwrap();
     let harness = Harness::with(root.path(), Setting { worker_key: Some("a worker key"), ..by_hand() }).await;
     harness.trigger("raw.orders").await;
-    let error = harness.client.lease(&lease(1, 0)).await.unwrap_err();
+    let without = Client::new(&format!("http://{}", harness.address)).unwrap();
+    let error = without.lease(&lease(1, 0)).await.unwrap_err();
     assert_eq!(error.code(), Some(Code::Unauthenticated));
     let wrong = harness.client.clone().with_worker_key("a worker kez");
     assert_eq!(wrong.lease(&lease(1, 0)).await.unwrap_err().code(), Some(Code::Unauthenticated));
     let right = harness.client.clone().with_worker_key("a worker key");
     let envelopes = within(right.lease(&lease(1, 20_000))).await.unwrap();
     let now = SystemClock.now();
-    assert!(worker_keyring(Some("a worker key")).open(&envelopes[0], now).is_ok());
-    assert!(worker_keyring(None).open(&envelopes[0], now).is_err(), "signed with the key");
+    let envelope = worker_keyring("a worker key").open(&envelopes[0], now).unwrap();
+    assert!(worker_keyring("another").open(&envelopes[0], now).is_err(), "signed with the key");
+    let token = keys().verify_token(&envelope.task_token, now).unwrap();
+    assert!(token.expires_at.since(now) <= Millis::from_hours(2), "a worker's token lives two hours");
     assert!(keys().open(&envelopes[0], now).is_err(), "the keys of the server stay there");
     harness.close().await;
 }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Backend;
+use crate::keys_file::KeysFile;
 use crate::location::{Location, random};
 use crate::owner::Ownership;
 use crate::session::{self, Session, WorkerScope};
@@ -51,7 +52,7 @@ impl Local {
         };
         let stores = location.look_if_any()?;
         let secret = location.secret_if_any()?;
-        let keys = Keyring::new("local", &secret);
+        let keys = KeysFile::look(location)?.ring()?;
         let queue = LocalQueue::new(1);
         let config = Config::new(queue.clone(), secret, keys.clone());
         let workspace = Workspace::open_read_only(stores, config, definitions).await?;
@@ -75,9 +76,11 @@ impl Local {
         scanned: Option<Scanned>,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
-        let keys = Keyring::new("local", &secret);
+        let keys = KeysFile::open(location)?.ring()?;
         let queue = LocalQueue::new(1_024);
-        let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
+        let mut config = Config::new(queue.clone(), secret, keys.clone());
+        config.automation = false;
+        let workspace = Workspace::open(stores, config).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         if let Some(scanned) = scanned {
             session::deploy(&workspace, scanned, location.caller()).await?;

@@ -6,7 +6,7 @@ use servo_runtime::Workspace;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::output;
-use crate::style::{Paint, Style};
+use crate::style::{Paint, Style, harmless};
 
 /// Prints the events of a workspace until it ends.
 pub(super) async fn print_events(workspace: Workspace) {
@@ -28,7 +28,10 @@ pub(super) async fn print_events(workspace: Workspace) {
             if let EventData::TaskFinished(finished) = &event.data
                 && !matches!(finished.outcome, Outcome::Succeeded | Outcome::Cancelled)
             {
-                let why = finished.error.as_ref().map(|error| format!(": {}", first_line(&error.message)));
+                let why = finished
+                    .error
+                    .as_ref()
+                    .map(|error| format!(": {}", harmless(first_line(&error.message))));
                 let (key, attempt) = (&finished.task_key, finished.attempt);
                 let why = why.unwrap_or_default();
                 eprintln!("{} {key} attempt {attempt}{why}", paint.with(Style::Bad, "✗"));
@@ -42,9 +45,11 @@ async fn print_outcome(workspace: Workspace, run: RunId, paint: Paint) {
     let (symbol, style) = match row.state {
         RunState::Succeeded => ("✓", Style::Good),
         RunState::Failed | RunState::TimedOut => ("✗", Style::Bad),
-        RunState::Pending | RunState::Running | RunState::Cancelling | RunState::Cancelled => {
-            ("-", Style::Dim)
-        }
+        RunState::Pending
+        | RunState::Queued
+        | RunState::Running
+        | RunState::Cancelling
+        | RunState::Cancelled => ("-", Style::Dim),
     };
     let took = output::span(row.started_at, row.finished_at);
     let tasks = if row.tasks_total == 1 { "task" } else { "tasks" };

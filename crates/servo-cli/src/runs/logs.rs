@@ -4,26 +4,32 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use servo_api::client::{Client, ListOptions, LogEvent, all_pages};
-use servo_api::views::{LogLine, Task, TaskLogLine};
+use servo_api::views::{Failure, LogLine, Task, TaskErrorLine, TaskLogLine};
 use servo_api::{Code, Problem};
 use servo_core::{RunId, TaskKey};
+use servo_engine::TaskState;
 use servo_worker::LogStream;
 
+use super::which::Which;
 use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::style::{Paint, Style};
+use crate::style::{Paint, Style, harmless};
+use crate::summary::name;
 
 /// Options of `servo run logs`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The run.
-    run: RunId,
+    /// The run: its id, the beginning of it, or latest.
+    run: Which,
     /// The asset; all tasks of the run without one.
     asset: Option<String>,
     /// The partition.
-    #[arg(long, requires = "asset")]
+    #[arg(value_name = "PARTITION")]
+    key: Option<String>,
+    /// The partition, as an option.
+    #[arg(long, short, requires = "asset", conflicts_with = "key")]
     partition: Option<String>,
     /// The attempt [default: the newest].
     #[arg(long)]
@@ -48,7 +54,7 @@ type Printed = RefCell<BTreeMap<TaskKey, usize>>;
 
 /// Prints what is wanted.
 async fn print(client: &Client, options: &Options, format: Format, printed: &Printed) -> anyhow::Result<()> {
-    let run = options.run;
+    let run = options.run.find(client).await?;
     let tasks = all_pages(async |page: &ListOptions| client.tasks(run, page).await).await?;
     let wanted: Vec<Task> = tasks.into_iter().filter(|task| options.means(&task.task_key)).collect();
     if wanted.is_empty() {
@@ -66,6 +72,9 @@ async fn print(client: &Client, options: &Options, format: Format, printed: &Pri
         } else {
             page(client, run, &task.task_id, attempt, &mut printer).await?;
         }
+        if task.state == TaskState::Failed || options.follow {
+            error(client, run, &task.task_id, attempt, &printer).await?;
+        }
     }
     Ok(())
 }
@@ -75,7 +84,7 @@ impl Options {
         let Some(asset) = &self.asset else { return true };
         let is_asset =
             task.asset().to_string() == *asset || task.asset_str() == asset || task.as_str() == asset;
-        let is_partition = self.partition.as_ref().is_none_or(|wanted| {
+        let is_partition = self.partition.as_ref().or(self.key.as_ref()).is_none_or(|wanted| {
             task.partition().is_some_and(|key| key.to_string() == *wanted || key.canonical() == wanted)
         });
         is_asset && is_partition
@@ -121,6 +130,22 @@ async fn follow(
     Ok(())
 }
 
+/// Prints why an attempt failed, if it did.
+async fn error(
+    client: &Client,
+    run: RunId,
+    task: &str,
+    attempt: u32,
+    printer: &Printer<'_>,
+) -> anyhow::Result<()> {
+    let detail = client.task(run, task).await?;
+    let failed = detail.attempts.into_iter().find(|known| known.attempt == attempt);
+    match failed.and_then(|failed| failed.error) {
+        Some(error) => printer.error(error),
+        None => Ok(()),
+    }
+}
+
 struct Printer<'p> {
     task: TaskKey,
     /// Lines that were printed before.
@@ -133,6 +158,24 @@ struct Printer<'p> {
 }
 
 impl Printer<'_> {
+    fn error(&self, error: Failure) -> anyhow::Result<()> {
+        self.printed.borrow_mut().entry(self.task.clone()).or_default();
+        if self.format == Format::Json {
+            return output::json(&TaskErrorLine { task_key: self.task.clone(), error });
+        }
+        let task = if self.is_named { format!("{}: ", name(&self.task)) } else { String::new() };
+        let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();
+        let head = format!("{task}{}{kind}: {}", error.code.name(), harmless(&error.message));
+        output::line(self.paint.with(Style::Bad, &head));
+        if let Some(traceback) = &error.traceback {
+            output::line(harmless(traceback.trim_end()));
+        }
+        if let Some(action) = &error.suggested_action {
+            output::line(format_args!("what helps: {}", harmless(action)));
+        }
+        Ok(())
+    }
+
     fn print(&mut self, line: LogLine) -> anyhow::Result<()> {
         if self.skip > 0 {
             self.skip -= 1;
@@ -142,7 +185,7 @@ impl Printer<'_> {
         if self.format == Format::Json {
             return output::json(&TaskLogLine { task_key: self.task.clone(), line });
         }
-        let task = if self.is_named { format!("{} ", self.task) } else { String::new() };
+        let task = if self.is_named { format!("{} ", name(&self.task)) } else { String::new() };
         let mark = match line.stream {
             LogStream::Stdout => "│",
             LogStream::Stderr => "2│",
@@ -150,7 +193,7 @@ impl Printer<'_> {
             LogStream::Servo => "s│",
         };
         let head = format!("{} {task}{mark}", line.at);
-        output::line(format_args!("{} {}", self.paint.with(Style::Dim, &head), line.text));
+        output::line(format_args!("{} {}", self.paint.with(Style::Dim, &head), harmless(&line.text)));
         Ok(())
     }
 }

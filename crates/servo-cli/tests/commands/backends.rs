@@ -30,6 +30,8 @@ def clean(orders: list) -> list:
 def blocked() -> list:
     return [1]
 
+servo.schedule(name="yearly", cron="0 0 1 1 *", selection="shop.clean")
+
 @servo.asset(namespace="shop", retry=servo.Retry(max_attempts=1))
 def broken() -> int:
     raise ValueError("it is broken")
@@ -59,17 +61,47 @@ const COMMANDS: &[&[&str]] = &[
     &["materialize", "+shop.clean", "--partitions", "2013-01-01..2013-01-02"],
     &["materialize", "shop.nothing"],
     &["run", "list"],
+    &["run", "list", "-a", "shop.clean", "--source", "manual"],
+    &["run", "list", "--sort", "oldest", "--since", "soon"],
+    &["run", "conflicts"],
     &["run", "show", "{run}"],
+    &["run", "show", "latest", "--state", "failed"],
+    &["run", "show", "r"],
+    &["asset", "lineage", "shop.clean", "--partition", "2013-01-02"],
+    &["asset", "lineage", "raw.orders", "--partition", "2013-01-02", "--down"],
+    &["asset", "lineage", "raw.profiles"],
     &["run", "watch", "{run}"],
     &["run", "logs", "{run}"],
     &["run", "logs", "{run}", "raw.orders", "--partition", "2013-01-01", "--follow"],
+    &["run", "why", "{run}"],
     &["run", "cancel", "{run}"],
+    &["config", "set", "execution_timeout=30m", "pool.warehouse=2"],
+    &["config", "set", "execution_timeout=30m"],
+    &["config", "set", "heartbeat_timeout=1ms"],
+    &["config", "set", "heartbeat_timeot=60s"],
+    &["config", "show", "execution_timeout"],
+    &["config", "show", "nothing"],
+    &["config", "unset", "execution_timeout", "pool.warehouse"],
+    &["admin", "pause", "--queue", "gpu", "--reason", "no workers"],
+    &["admin", "resume", "--queue", "gpu"],
+    &["admin", "resume"],
     &["run", "retry", "{run}", "--from-failure"],
     &["run", "retry", "{run}"],
     &["run", "show", "run_aaaaaaaaaaaaaaaaaaaaaaaaaa"],
     &["run", "list", "--state", "FAILED"],
     &["partition", "list", "raw.orders", "--limit", "2"],
     &["plan", "shop.clean", "--partition", "2013-01-01"],
+    &["schedule", "list"],
+    &["schedule", "show", "yearly"],
+    &["schedule", "preview", "yearly", "--count", "2"],
+    &["schedule", "pause", "yearly"],
+    &["schedule", "pause", "yearly", "--expected-state-version", "1"],
+    &["schedule", "resume", "yearly"],
+    &["schedule", "create", "mine", "--cron", "0 0 1 1 *", "--select", "raw.*"],
+    &["schedule", "delete", "mine"],
+    &["schedule", "delete", "yearly"],
+    &["schedule", "ticks", "yearly"],
+    &["schedule", "show", "nothing"],
     &["materialize", "shop.broken"],
     &["run", "list", "--state", "failed", "--limit", "1"],
     &["materialize", "shop.blocked"],
@@ -78,6 +110,9 @@ const COMMANDS: &[&[&str]] = &[
     &["quarantine", "approve", "{review}"],
     &["asset", "show", "shop.blocked"],
     &["quarantine", "list"],
+    &["audit", "--action", "quarantine"],
+    &["admin", "audit", "--refused", "--limit", "1"],
+    &["audit", "--since", "yesterday"],
 ];
 
 #[test]

@@ -154,7 +154,7 @@ fn killed_at_any_moment_it_goes_on_and_does_everything_once() {
 
 const LOOPS: &str = r#"
 @servo.asset(namespace="t")
-def quick() -> int:
+def quick():
     return 1
 
 @servo.asset(namespace="t")

@@ -4,5 +4,8 @@
 
 mod backends;
 mod execution;
+mod facts;
+mod keys;
 mod owners;
+mod schedules;
 mod support;

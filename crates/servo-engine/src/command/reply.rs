@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
 
-use super::{Attempt, CancelRun, ChangePartitions, Deploy, Input, Report, Review, TriggerRun};
+use super::{
+    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
+    Review, TriggerRun, TriggerSchedule,
+};
 use crate::event::Progress;
 
 /// The reply to an input of any kind.
@@ -17,6 +20,8 @@ pub enum Reply {
     Run(RunReply),
     /// To a request for a change, to a worker that begins and to a queue.
     Change(Change),
+    /// To a request to add and remove keys of dynamic partitions.
+    Partitions(PartitionsReply),
     /// To a worker that is still at it.
     Heartbeat(HeartbeatReply),
     /// To a worker that has ended.
@@ -46,6 +51,17 @@ pub enum Change {
     Duplicate,
 }
 
+/// The reply to a request to add and remove keys of dynamic partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionsReply {
+    /// The change.
+    pub change: Change,
+    /// How many keys are new.
+    pub added: u64,
+    /// How many keys are gone.
+    pub removed: u64,
+}
+
 /// The reply to a worker that is still at it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeartbeatReply {
@@ -68,6 +84,11 @@ pub enum Finish {
 }
 
 impl Change {
+    /// The change that an event made; a duplicate if there was none to make.
+    pub(crate) fn made_by(event_id: Option<EventId>) -> Self {
+        event_id.map_or(Change::Duplicate, |event_id| Change::Accepted { event_id })
+    }
+
     /// The event, if there was anything to change.
     pub fn event_id(self) -> Option<EventId> {
         match self {
@@ -108,8 +129,12 @@ commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
     Deploy => Change(Change),
-    ChangePartitions => Change(Change),
+    ChangePartitions => Partitions(PartitionsReply),
+    ChangeSettings => Change(Change),
+    Pause => Change(Change),
     Review => Change(Change),
+    ChangeSchedule => Change(Change),
+    TriggerSchedule => Run(RunReply),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -155,7 +180,11 @@ inputs! {
     CancelRun => Cancel,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
+    ChangeSettings => ChangeSettings,
+    Pause => Pause,
     Review => Review,
+    ChangeSchedule => ChangeSchedule,
+    TriggerSchedule => TriggerSchedule,
 }
 
 impl From<Started> for Input {

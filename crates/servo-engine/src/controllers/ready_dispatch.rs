@@ -1,31 +1,82 @@
-//! Ready tasks get slots, highest priority and oldest first, as long as there are slots.
+//! Ready tasks get slots as long as there are any: highest priority first, then the source with the fewest tasks at
+//! work, then the oldest. Lanes that are paused and pools that are full give nothing (ADR-097).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::Timestamp;
 
 use crate::derive::attempt_id;
-use crate::event::{DispatchRequested, EventData};
-use crate::state::{Run, State};
+use crate::event::{DispatchRequested, EventData, PauseScope};
+use crate::state::{Flow, Index, ReadyKey, Run, State, TaskLane, TaskRef};
 use crate::work;
 
 /// A `DispatchRequested` for every ready task that has a slot.
 pub fn reconcile(state: &State, now: Timestamp) -> Vec<EventData> {
-    let free = state.settings.max_concurrent_tasks.saturating_sub(state.index.outstanding);
-    state
-        .index
+    dispatches(state, &state.index, now)
+}
+
+/// The same by these indexes.
+pub(super) fn dispatches(state: &State, index: &Index, now: Timestamp) -> Vec<EventData> {
+    let chosen = choose(state, index).into_iter();
+    let request = |task: TaskRef| Some(request(state, state.runs.get(&task.run)?, task.task, now));
+    chosen.filter_map(request).collect()
+}
+
+/// The tasks that get a slot, in order.
+fn choose(state: &State, index: &Index) -> Vec<TaskRef> {
+    let mut free = state.settings.max_concurrent_tasks.saturating_sub(index.outstanding);
+    if free == 0 || index.ready.is_empty() || state.pauses.paused(&PauseScope::All).is_some() {
+        return Vec::new();
+    }
+    let mut lanes: Vec<Waiting<'_>> = index
         .ready
         .iter()
-        .take(free as usize)
-        .filter_map(|key| {
-            let run = state.runs.get(&key.task.run)?;
-            Some(request(state, run, key.task.task, now))
+        .filter(|(lane, _)| !lane.is_paused && !is_queue_paused(state, lane))
+        .map(|(lane, keys)| {
+            let mut rest = keys.iter().copied();
+            Waiting { lane, head: rest.next(), rest }
         })
-        .collect()
+        .collect();
+    let mut of_flow: BTreeMap<&Flow, u32> = index.outstanding_of.iter().map(|(flow, n)| (flow, *n)).collect();
+    let mut in_pool: BTreeMap<&Arc<str>, u32> = index.in_pool.iter().map(|(pool, n)| (pool, *n)).collect();
+    let mut chosen = Vec::new();
+    while free > 0 {
+        let is_full = |pool: &Arc<str>| {
+            let limit = state.settings.pools.get(&**pool);
+            limit.is_some_and(|limit| in_pool.get(pool).copied().unwrap_or_default() >= *limit)
+        };
+        lanes.retain(|waiting| waiting.head.is_some() && !waiting.lane.pool.as_ref().is_some_and(is_full));
+        let next = lanes.iter_mut().min_by_key(|waiting| {
+            let at_work = of_flow.get(&waiting.lane.flow).copied().unwrap_or_default();
+            (waiting.head.map(|key| key.run_priority), at_work, waiting.head)
+        });
+        let Some(Waiting { lane, head, rest }) = next else { break };
+        let Some(key) = std::mem::replace(head, rest.next()) else { break };
+        let lane = *lane;
+        *of_flow.entry(&lane.flow).or_default() += 1;
+        if let Some(pool) = &lane.pool {
+            *in_pool.entry(pool).or_default() += 1;
+        }
+        chosen.push(key.task);
+        free -= 1;
+    }
+    chosen
+}
+
+/// The tasks of one lane that are not chosen yet.
+struct Waiting<'a> {
+    lane: &'a TaskLane,
+    head: Option<ReadyKey>,
+    rest: std::iter::Copied<std::collections::btree_set::Iter<'a, ReadyKey>>,
+}
+
+fn is_queue_paused(state: &State, lane: &TaskLane) -> bool {
+    state.pauses.paused(&PauseScope::Queue(lane.queue.clone())).is_some()
 }
 
 /// The intent to hand the next attempt of a task to its queue.
-pub(super) fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> EventData {
+fn request(state: &State, run: &Run, position: u32, now: Timestamp) -> EventData {
     let task = &run.tasks[position as usize];
     let attempt = task.attempt + 1;
     EventData::DispatchRequested(DispatchRequested {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Timestamp};
 
-use super::Decision;
+use super::{Answer, Decision, schedules};
 use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
@@ -20,12 +20,19 @@ pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decisio
     if state.deployment().is_some_and(is_same) {
         return Decision::unchanged();
     }
-    match difference(state, command, now) {
-        Ok(deployed) => {
-            Decision::change(EventData::AssetsDeployed(deployed), command.caller.principal.clone())
+    match events(state, command, now) {
+        Ok(events) => {
+            Decision { events, principal: command.caller.principal.clone(), answer: Answer::Change }
         }
         Err(refusal) => Decision::refuse(refusal),
     }
+}
+
+/// Assets first: what schedules select is there when they are defined.
+fn events(state: &State, command: &Deploy, now: Timestamp) -> Result<Vec<EventData>, Refusal> {
+    let mut events = vec![EventData::AssetsDeployed(difference(state, command, now)?)];
+    events.extend(schedules::deploy(state, &command.schedules, now)?);
+    Ok(events)
 }
 
 fn difference(state: &State, command: &Deploy, now: Timestamp) -> Result<AssetsDeployed, Refusal> {

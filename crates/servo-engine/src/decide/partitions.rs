@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Decision;
-use crate::command::ChangePartitions;
+use super::{Answer, Decision};
+use crate::command::{Change, ChangePartitions, PartitionsReply, Reply};
 use crate::event::{DynamicPartitionsChanged, EventData};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -13,10 +13,15 @@ const LONGEST: usize = 256;
 
 pub(super) fn change(state: &State, command: &ChangePartitions) -> Decision {
     match difference(state, command) {
-        Ok(change) if change.added.is_empty() && change.removed.is_empty() => Decision::unchanged(),
-        Ok(change) => {
-            Decision::change(EventData::DynamicPartitionsChanged(change), command.caller.principal.clone())
+        Ok(change) if change.added.is_empty() && change.removed.is_empty() => {
+            let change = Change::Duplicate;
+            Decision::reply(Reply::Partitions(PartitionsReply { change, added: 0, removed: 0 }))
         }
+        Ok(change) => Decision {
+            answer: Answer::Partitions(change.added.len() as u64, change.removed.len() as u64),
+            events: vec![EventData::DynamicPartitionsChanged(change)],
+            principal: command.caller.principal.clone(),
+        },
         Err(refusal) => Decision::refuse(refusal),
     }
 }

@@ -1,6 +1,6 @@
 //! Schedules and sensors have names of their own, times that exist, and selections that select something.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use servo_core::cron::Cron;
 use servo_core::partitions::check_timezone;
@@ -12,6 +12,10 @@ use super::problem::Report;
 
 const MIN_INTERVAL: u64 = 1_000;
 const MAX_INTERVAL: u64 = 30 * 86_400_000;
+/// The longest that one evaluation may take.
+const MAX_EVALUATION: u64 = 24 * 3_600_000;
+const MAX_WINDOW_MINUTES: u32 = 366 * 1_440;
+const MAX_CATCHUP_TICKS: u32 = 1_000;
 
 /// Checks schedules, sensors, and the names of resources.
 pub(super) fn check(
@@ -23,16 +27,19 @@ pub(super) fn check(
 ) {
     let mut names = BTreeSet::new();
     for schedule in schedules {
-        let mut about = about("schedule", &schedule.name, &schedule.location, report);
-        check_name(&schedule.name, &mut names, &mut about);
-        check_cron(&schedule.cron, schedule.timezone.as_deref(), &mut about);
-        let selection = (schedule.selection.as_deref(), schedule.function.as_deref());
-        check_selection(selection, graph, &mut about);
+        check_schedule(schedule, graph, report);
+        if !names.insert(&schedule.name) {
+            about("schedule", &schedule.name, &schedule.location, report)
+                .add("is declared twice", "give one of them another name=");
+        }
     }
     let mut names = BTreeSet::new();
     for sensor in sensors {
         let mut about = about("sensor", &sensor.name, &sensor.location, report);
-        check_name(&sensor.name, &mut names, &mut about);
+        check_name(&sensor.name, &mut about);
+        if !names.insert(&sensor.name) {
+            about.add("is declared twice", "give one of them another name=");
+        }
         if let Some(interval) = sensor.interval_ms {
             about.within("interval", interval, MIN_INTERVAL, MAX_INTERVAL);
         }
@@ -51,7 +58,45 @@ fn about<'a>(what: &str, name: &str, location: &'a Location, report: &'a mut Rep
     About { report, location, subject: format!("{what} {name}") }
 }
 
-fn check_name<'n>(name: &'n str, names: &mut BTreeSet<&'n str>, about: &mut About<'_>) {
+/// Checks one schedule.
+pub(super) fn check_schedule(schedule: &ScheduleDef, graph: &AssetGraph, report: &mut Report) {
+    let mut about = about("schedule", &schedule.name, &schedule.location, report);
+    check_name(&schedule.name, &mut about);
+    check_cron(&schedule.cron, schedule.timezone.as_deref(), &mut about);
+    let selection = (schedule.selection.as_deref(), schedule.function.as_deref());
+    check_selection(selection, graph, &mut about);
+    check_config(&schedule.config, &mut about);
+    if schedule.catchup_window_minutes > MAX_WINDOW_MINUTES {
+        let minutes = schedule.catchup_window_minutes;
+        about.add(
+            format!("catchup_window_minutes is {minutes}, at most {MAX_WINDOW_MINUTES} are allowed"),
+            "a year is the longest; a backfill makes what is older",
+        );
+    }
+    if !(1..=MAX_CATCHUP_TICKS).contains(&schedule.max_catchup_ticks) {
+        let ticks = schedule.max_catchup_ticks;
+        about.add(
+            format!("max_catchup_ticks is {ticks}, not between 1 and {MAX_CATCHUP_TICKS}"),
+            "1 makes up for the newest tick alone; a backfill makes what is older",
+        );
+    }
+    if let Some(timeout) = schedule.timeout_ms {
+        about.within("timeout", timeout, MIN_INTERVAL, MAX_EVALUATION);
+    }
+}
+
+fn check_config(config: &BTreeMap<String, String>, about: &mut About<'_>) {
+    for (field, text) in config {
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            about.add(
+                format!("config {field} is not JSON: {error}"),
+                "write a JSON value, such as 100 or \"eu\"",
+            );
+        }
+    }
+}
+
+fn check_name(name: &str, about: &mut About<'_>) {
     let mut bytes = name.bytes();
     let starts = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_');
     let goes_on = bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
@@ -60,9 +105,6 @@ fn check_name<'n>(name: &'n str, names: &mut BTreeSet<&'n str>, about: &mut Abou
             "has an invalid name",
             "use 1 to 128 letters, digits, \"_\" and \"-\", starting with a letter",
         );
-    }
-    if !names.insert(name) {
-        about.add("is declared twice", "give one of them another name=");
     }
 }
 

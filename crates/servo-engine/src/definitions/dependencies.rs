@@ -8,7 +8,7 @@ use servo_core::selection::{similar_assets, similarly_named};
 use servo_core::{AssetKey, Partitions, to_canonical_string};
 
 use super::Dep;
-use super::manifest::DepDef;
+use super::manifest::{DepDef, OnBlocked};
 use super::names::Named;
 use super::problem::{self, Report};
 
@@ -17,12 +17,15 @@ pub(super) struct Resolved {
     pub(super) asset: u32,
     parameter: Option<String>,
     mapping: Option<(MappingDef, Arc<Mapping>)>,
+    available: bool,
+    on_blocked: OnBlocked,
 }
 
 impl Resolved {
     pub(super) fn into_dep(self) -> Option<Dep> {
         let (def, mapping) = self.mapping?;
-        Some(Dep { asset: self.asset, parameter: self.parameter, def, mapping })
+        let Self { asset, parameter, available, on_blocked, .. } = self;
+        Some(Dep { asset, parameter, def, mapping, available, on_blocked })
     }
 }
 
@@ -85,7 +88,8 @@ impl Checker<'_> {
             return None;
         }
         let mapping = self.mapping(position, upstream, dep, report);
-        Some(Resolved { asset: upstream, parameter: dep.parameter.clone(), mapping })
+        let (parameter, available, on_blocked) = (dep.parameter.clone(), dep.available, dep.on_blocked);
+        Some(Resolved { asset: upstream, parameter, mapping, available, on_blocked })
     }
 
     fn by_key(&self, key: &str, suggest: bool) -> Result<u32, (String, String)> {

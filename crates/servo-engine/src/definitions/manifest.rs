@@ -78,6 +78,8 @@ pub struct AssetDef {
     #[serde(default, skip_serializing_if = "is_default")]
     pub queue: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub pool: Option<String>,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub isolation: Isolation,
     #[serde(default, skip_serializing_if = "is_default")]
     pub quarantine: bool,
@@ -133,6 +135,22 @@ pub struct DepDef {
     pub annotation: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub mapping: Option<MappingDef>,
+    /// Partitions that were never made are left out instead of failing the task.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub available: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_blocked: OnBlocked,
+}
+
+/// What an asset does in a run in which a check blocks what it reads.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBlocked {
+    /// It is not made.
+    #[default]
+    Skip,
+    /// It is made of the materialization before.
+    Previous,
 }
 
 /// A test of the data of an asset.
@@ -293,6 +311,48 @@ pub struct ScheduleDef {
     pub enabled: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub catch_up_on_resume: bool,
+    /// Values of configuration fields as JSON texts, by field or by `namespace.name:field`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub config: BTreeMap<String, String>,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    /// Ticks that are older than this when they are noticed are left out.
+    #[serde(default = "default_window", skip_serializing_if = "is_default_window")]
+    pub catchup_window_minutes: u32,
+    /// The most ticks that are made up for at once; older ones are left out.
+    #[serde(default = "default_catchup", skip_serializing_if = "is_default_catchup")]
+    pub max_catchup_ticks: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub if_running: IfRunning,
+    /// Longest that one call of the function may take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout_ms: Option<Millis>,
+}
+
+impl ScheduleDef {
+    /// A day: `catchup_window_minutes` unless given.
+    pub const DEFAULT_WINDOW_MINUTES: u32 = 1_440;
+    /// `max_catchup_ticks` unless given.
+    pub const DEFAULT_CATCHUP_TICKS: u32 = 3;
+
+    /// The time zone of its cron expression.
+    pub fn zone(&self) -> &str {
+        self.timezone.as_deref().unwrap_or("UTC")
+    }
+}
+
+/// What a tick of a schedule does while a run of an earlier tick is active.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IfRunning {
+    /// It requests its run at once.
+    #[default]
+    Allow,
+    /// It is skipped.
+    Skip,
+    /// It waits until that run has ended.
+    Queue,
 }
 
 /// Declares a sensor: it requests runs because of an observation or a notification.
@@ -319,6 +379,22 @@ pub struct SensorDef {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+fn default_window() -> u32 {
+    ScheduleDef::DEFAULT_WINDOW_MINUTES
+}
+
+fn is_default_window(minutes: &u32) -> bool {
+    *minutes == ScheduleDef::DEFAULT_WINDOW_MINUTES
+}
+
+fn default_catchup() -> u32 {
+    ScheduleDef::DEFAULT_CATCHUP_TICKS
+}
+
+fn is_default_catchup(ticks: &u32) -> bool {
+    *ticks == ScheduleDef::DEFAULT_CATCHUP_TICKS
 }
 
 fn yes() -> bool {

@@ -67,6 +67,7 @@ fn ended_in_silence(reason: TransitionReason) -> bool {
         | TransitionReason::ExecutionFailed
         | TransitionReason::TimedOut
         | TransitionReason::Interrupted
+        | TransitionReason::RetryScheduled
         | TransitionReason::RetryTimerExpired
         | TransitionReason::RunCancelled
         | TransitionReason::RunTimedOut

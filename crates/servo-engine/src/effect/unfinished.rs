@@ -37,7 +37,7 @@ pub(crate) fn dispatch(state: &State, run: &Run, task: &Task) -> Option<Dispatch
     Some(Dispatch {
         attempt: Attempt { run_id: run.id, task_key: task.key.clone(), attempt: task.attempt, attempt_id },
         queue: task.options.worker_queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
-        timeout: task.options.timeout_ms,
+        timeout: task.options.timeout_ms.unwrap_or(state.settings().execution_timeout),
         work: work::work(state, run, task, attempt_id).map(Arc::new),
     })
 }

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use servo_core::Timestamp;
 
+use super::Payload;
+
 /// The clock of the node was set, the machine slept, or nobody ran the workspace: deadlines move along.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockStepped {
@@ -12,9 +14,9 @@ pub struct ClockStepped {
     pub by_ms: i64,
 }
 
-impl ClockStepped {
+impl Payload for ClockStepped {
     /// `clock:{expected}:{by}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("clock:{}:{}", self.expected.as_millis(), self.by_ms)
     }
 }

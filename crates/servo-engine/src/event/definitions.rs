@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetId, AssetKey, ParseError};
 
+use super::Payload;
+use crate::audit::Act;
 use crate::definitions::AssetDef;
 
 /// The definitions of a project were deployed. Only what differs from the deployment before is in it.
@@ -72,9 +74,15 @@ impl DeployedAsset {
     }
 }
 
-impl AssetsDeployed {
+impl Payload for AssetsDeployed {
     /// `deploy:{number}:{digest}`: what was deployed before can be deployed again.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("deploy:{}:{}", self.number, self.digest)
+    }
+
+    fn act(&self) -> Option<Act> {
+        let (upserted, removed) = (self.upsert.len(), self.removed.len());
+        let detail = format!("deployment {}: {upserted} changed, {removed} removed", self.number);
+        Some(Act::new(Act::DEPLOY, &self.project, detail))
     }
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, RunId, TaskKey, dispatch_id};
 
+use super::Payload;
+use crate::principal::Principal;
 use crate::provenance::Provenance;
 
 /// Intent: this attempt of this task goes to a queue.
@@ -43,16 +45,36 @@ fn is_unknown(provenance: &Arc<Provenance>) -> bool {
     **provenance == Provenance::default()
 }
 
-impl DispatchRequested {
+impl Payload for DispatchRequested {
     /// The dispatch id itself.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         dispatch_id(self.run_id, &self.task_key, self.attempt)
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
+    }
+
+    fn usual_principal(&self) -> Principal {
+        Principal::controller("ready_dispatch")
     }
 }
 
-impl DispatchEnqueued {
+impl Payload for DispatchEnqueued {
     /// `enqueued:{run}:{task}:{attempt}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("enqueued:{}:{}:{}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
     }
 }

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, MaterializationId};
 
+use super::Payload;
+use crate::audit::Act;
+
 /// A blocked output was approved: it counts as soon as it is released.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MaterializationApproved {
@@ -36,23 +39,33 @@ pub struct MaterializationReleased {
     pub materialization_id: MaterializationId,
 }
 
-impl MaterializationApproved {
+impl Payload for MaterializationApproved {
     /// A materialization is reviewed once: `review:{asset}:{materialization}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+
+    fn act(&self) -> Option<Act> {
+        let detail = format!("{} {}", self.materialization_id, self.reason);
+        Some(Act::new(Act::APPROVE, &self.asset_key, detail.trim_end()))
     }
 }
 
-impl MaterializationRejected {
+impl Payload for MaterializationRejected {
     /// A materialization is reviewed once: `review:{asset}:{materialization}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("review:{}:{}", self.asset_key.canonical(), self.materialization_id)
+    }
+
+    fn act(&self) -> Option<Act> {
+        let detail = format!("{} {}", self.materialization_id, self.reason);
+        Some(Act::new(Act::REJECT, &self.asset_key, detail.trim_end()))
     }
 }
 
-impl MaterializationReleased {
+impl Payload for MaterializationReleased {
     /// Something is released once: `release:{asset}:{materialization}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("release:{}:{}", self.asset_key.canonical(), self.materialization_id)
     }
 }

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Payload;
+use crate::audit::Act;
+
 /// Keys of dynamic partitions were added or removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DynamicPartitionsChanged {
@@ -17,9 +20,14 @@ pub struct DynamicPartitionsChanged {
     pub removed: Vec<String>,
 }
 
-impl DynamicPartitionsChanged {
+impl Payload for DynamicPartitionsChanged {
     /// `partitions:{name}:{number}`: a key may be added, removed and added again.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("partitions:{}:{}", self.name, self.number)
+    }
+
+    fn act(&self) -> Option<Act> {
+        let detail = format!("{} added, {} removed", self.added.len(), self.removed.len());
+        Some(Act::new(Act::PARTITIONS, &self.name, detail))
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{Fingerprint, Millis, PlanId, RunId, Timestamp, sha256_hex};
 
+use super::Payload;
 use super::RunSource;
+use crate::audit::Act;
 use crate::plan::TaskSpec;
 use crate::planner::PartitionChoice;
 
@@ -33,6 +35,9 @@ pub struct RunRequested {
     /// Higher runs first.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub priority: i32,
+    /// Longest the run may take, if limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<Millis>,
     /// Free labels of the caller.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -110,34 +115,58 @@ fn is_zero(value: &i32) -> bool {
     *value == 0
 }
 
-impl RunRequested {
+impl Payload for RunRequested {
     /// `runreq:{run_key}:{sha256(fingerprint)}`: a conflicting request is another event.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("runreq:{}:{}", self.run_key, sha256_hex(self.request_fingerprint.as_str().as_bytes()))
     }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn act(&self) -> Option<Act> {
+        Some(Act::new(Act::run_action(&self.source), self.run_id, self.selection.as_str()))
+    }
 }
 
-impl PlanCreated {
+impl Payload for PlanCreated {
     /// One plan per run.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("plan:{}", self.run_id)
     }
-}
 
-impl RunTriggered {
-    /// A run starts once.
-    pub fn idempotency_key(&self) -> String {
-        format!("run:{}", self.run_id)
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
     }
 }
 
-impl RunCancelRequested {
+impl Payload for RunTriggered {
+    /// A run starts once.
+    fn idempotency_key(&self) -> String {
+        format!("run:{}", self.run_id)
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+}
+
+impl Payload for RunCancelRequested {
     /// A run is cancelled once, and forced once per cut-off of silence.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         match (self.force, self.silent_since) {
             (false, _) => format!("cancel:{}", self.run_id),
             (true, None) => format!("force_cancel:{}", self.run_id),
             (true, Some(since)) => format!("force_cancel:{}:{}", self.run_id, since.as_millis()),
         }
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn act(&self) -> Option<Act> {
+        Some(Act::new(Act::cancel_action(self.force), self.run_id, self.reason.as_str()))
     }
 }

@@ -12,10 +12,10 @@ use servo_core::{AssetKey, RunId, Timestamp};
 /// is kept as it was written: it never spoils a batch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum RunSource {
-    /// A person at this machine, without a server.
+    /// A person, with a command.
     #[default]
     Manual,
-    /// A request over HTTP.
+    /// A program, over HTTP.
     Api,
     /// Another try of a run that had ended.
     Retry {

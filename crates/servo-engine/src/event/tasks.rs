@@ -5,8 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AttemptId, MaterializationId, RunId, TaskKey, Timestamp};
 
+use super::Payload;
 use crate::failure::TaskError;
 use crate::outputs::{OutputReport, Usage};
+use crate::principal::Principal;
 
 /// How an attempt ended, in the worker's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -98,24 +100,52 @@ fn no_outputs(outputs: &Arc<[OutputReport]>) -> bool {
     outputs.is_empty()
 }
 
-impl TaskStarted {
+impl Payload for TaskStarted {
     /// `started:{run}:{task}:{attempt}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("started:{}:{}:{}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
+    }
+
+    fn usual_principal(&self) -> Principal {
+        Principal::worker(self.worker_id.clone())
     }
 }
 
-impl TaskHeartbeat {
+impl Payload for TaskHeartbeat {
     /// `heartbeat:{run}:{task}:{attempt}:{worker time}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         let at = self.heartbeat_at.as_millis();
         format!("heartbeat:{}:{}:{}:{at}", self.run_id, self.task_key.as_str(), self.attempt)
     }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
+    }
 }
 
-impl TaskFinished {
+impl Payload for TaskFinished {
     /// `finished:{run}:{task}:{attempt}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         format!("finished:{}:{}:{}", self.run_id, self.task_key.as_str(), self.attempt)
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
     }
 }

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use servo_core::{RunId, TaskKey, Timestamp, timer_id};
 
+use super::Payload;
+use crate::principal::Principal;
+
 /// The purpose of a timer or deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -79,9 +82,9 @@ pub struct TimerFired {
     pub since: Option<Timestamp>,
 }
 
-impl TimerRequested {
+impl Payload for TimerRequested {
     /// The timer id itself.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         timer_id(
             self.timer_type.id_part(),
             Some(self.run_id),
@@ -90,11 +93,23 @@ impl TimerRequested {
             self.fire_at,
         )
     }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
+    }
+
+    fn usual_principal(&self) -> Principal {
+        Principal::controller("timers")
+    }
 }
 
-impl TimerEnqueued {
+impl Payload for TimerEnqueued {
     /// `armed:{timer id}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         let id = timer_id(
             self.timer_type.id_part(),
             Some(self.run_id),
@@ -104,11 +119,19 @@ impl TimerEnqueued {
         );
         format!("armed:{id}")
     }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        Some(&self.task_key)
+    }
 }
 
-impl TimerFired {
+impl Payload for TimerFired {
     /// `fired:{timer id}`.
-    pub fn idempotency_key(&self) -> String {
+    fn idempotency_key(&self) -> String {
         let id = timer_id(
             self.timer_type.id_part(),
             Some(self.run_id),
@@ -117,5 +140,17 @@ impl TimerFired {
             self.fire_at,
         );
         format!("fired:{id}")
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        Some(self.run_id)
+    }
+
+    fn task_key(&self) -> Option<&TaskKey> {
+        self.task_key.as_ref()
+    }
+
+    fn usual_principal(&self) -> Principal {
+        Principal::controller("timers")
     }
 }

@@ -5,7 +5,7 @@ use super::{Applied, At, Ignored, outputs, propagate};
 use crate::event::RunCancelRequested;
 use crate::lifecycle::{OutboxStatus, RunState, RunTransitionReason, TaskState, TransitionReason};
 use crate::principal::Principal;
-use crate::state::{Cancel, State, Task};
+use crate::state::{Cancel, Rest, State, Task};
 use servo_core::{RunId, Timestamp};
 
 pub(super) fn requested(state: &mut State, at: At, by: &Principal, payload: &RunCancelRequested) -> Applied {
@@ -57,7 +57,7 @@ pub(super) fn stop(state: &mut State, at: At, run: RunId, cancel: Cancel, silent
                 task.set_outbox(OutboxStatus::Failed);
             }
             task.cancel_timer();
-            task.enter(TaskState::Cancelled, reason, at.time);
+            task.enter(Rest::Cancelled, reason, at.time);
         });
         if let Some(attempt_id) = abandoned {
             outputs::discard(state, run, task, attempt, attempt_id);
@@ -86,5 +86,5 @@ fn ends_now(
 
 /// Whether a running task sent no heartbeat after that.
 pub(crate) fn is_silent(task: &Task, since: Timestamp) -> bool {
-    task.heartbeat_at.or(task.started_at).unwrap_or(task.transition_at) <= since
+    task.execution.as_ref().is_none_or(|execution| execution.heartbeat_at <= since)
 }

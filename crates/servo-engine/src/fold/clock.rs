@@ -27,8 +27,10 @@ pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &s
 
 fn shift_task(task: &mut Task, by_ms: i64) {
     shift(&mut task.dispatched_at, by_ms);
-    shift(&mut task.started_at, by_ms);
-    shift(&mut task.heartbeat_at, by_ms);
+    if let Some(execution) = &mut task.execution {
+        execution.started_at = moved(execution.started_at, by_ms);
+        execution.heartbeat_at = moved(execution.heartbeat_at, by_ms);
+    }
     shift(&mut task.retry_at, by_ms);
     task.transition_at = moved(task.transition_at, by_ms);
     if let Some(outbox) = &mut task.outbox {

@@ -3,7 +3,7 @@
 use super::{Applied, At, Ignored};
 use crate::event::{DispatchEnqueued, DispatchRequested};
 use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
-use crate::state::{Outbox, State};
+use crate::state::{Outbox, Rest, State};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
@@ -22,10 +22,7 @@ pub(super) fn requested(state: &mut State, at: At, payload: &DispatchRequested) 
         task.attempt = payload.attempt;
         task.attempt_id = Some(payload.attempt_id);
         task.dispatched_at = None;
-        task.started_at = None;
-        task.heartbeat_at = None;
-        task.worker = None;
-        task.progress = None;
+        task.execution = None;
         task.timer = None;
         task.provenance = payload.provenance.clone();
         task.inputs_as_of = Some(at.id);
@@ -49,7 +46,7 @@ pub(super) fn enqueued(state: &mut State, at: At, payload: &DispatchEnqueued) ->
         task.dispatched_at = Some(at.time);
         if task.state == TaskState::Ready && task.outbox_status() == Some(OutboxStatus::Pending) {
             task.set_outbox(OutboxStatus::Created);
-            task.enter(TaskState::Dispatched, TransitionReason::EnqueuedForDispatch, at.time);
+            task.enter(Rest::Dispatched, TransitionReason::EnqueuedForDispatch, at.time);
         }
     });
     Applied::Yes

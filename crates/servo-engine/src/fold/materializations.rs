@@ -15,12 +15,22 @@ use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
 use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
-use crate::state::{LastAttempt, Materialization, Materialized, State, Task};
+use crate::state::{FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
-    if task.state != TaskState::Succeeded || task.key.operation() == Operation::Check {
+    if task.key.operation() == Operation::Check {
+        return;
+    }
+    if task.state == TaskState::Failed {
+        let assets: Vec<_> = task.assets().collect();
+        for asset in assets {
+            state.asset_states.failed(&asset, FailedTask { event_id: at.id, at: at.time, run_id: run });
+            state.changes.asset_states.insert(asset);
+        }
+    }
+    if task.state != TaskState::Succeeded {
         return;
     }
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
@@ -54,6 +64,17 @@ pub(super) fn record(
     latest: Option<&Materialization>,
     last: LastAttempt,
 ) {
+    if last.outcome == AttemptOutcome::Succeeded {
+        let success = Success {
+            event_id: last.event_id,
+            at: last.at,
+            run_id: last.run_id,
+            partition: partition.clone(),
+            materialization_id: latest.map(|latest| latest.id),
+        };
+        state.asset_states.succeeded(&asset, success);
+        state.changes.asset_states.insert(asset.clone());
+    }
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
     }
@@ -189,10 +210,10 @@ fn inputs(state: &mut State, at: At, made: &Made, asset: &AssetKey, partition: O
                     upstream_materialization_id: Some(piece.id),
                     ..row(&read.asset)
                 });
-                state.changes.appended.materialization_inputs.extend(rows);
+                rows.for_each(|row| state.changes.inputs.push(row));
             }
             PiecesRead::Counted { count, first, last, .. } => {
-                state.changes.appended.materialization_inputs.push(MaterializationInputRow {
+                state.changes.inputs.push(MaterializationInputRow {
                     upstream_partition_key: Some(first.clone()),
                     upstream_last_partition_key: Some(last.clone()),
                     upstream_count: *count,

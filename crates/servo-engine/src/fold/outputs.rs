@@ -3,13 +3,13 @@
 use servo_core::{AssetKey, AttemptId, RunId};
 
 use super::At;
-use crate::definitions::Severity;
 use crate::effect::{Discard, Effect};
 use crate::event::TaskFinished;
+use crate::gate::verdicts;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
 use crate::rows::{CheckResultRow, Json, Name, QuarantineRow};
-use crate::state::State;
+use crate::state::{Checked, State};
 
 /// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
 /// the gate.
@@ -29,9 +29,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
         let asked = provenance.code_version(*position);
         output.code_version.as_ref().is_some_and(|ran| asked.is_some_and(|asked| asked != ran))
     });
-    let severe = |output: &OutputReport| {
-        output.checks.iter().filter(|check| !check.passed && check.severity >= Severity::Error).count() as u32
-    };
+    let severe = |output: &OutputReport| output.checks.iter().filter(|check| check.flags()).count() as u32;
     let checks_failed: u32 = outputs.iter().map(|(_, output)| severe(output)).sum();
     let code_changed = ran_other_code || provenance.definition_changed;
     if checks_failed > 0 || code_changed {
@@ -43,6 +41,13 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
     let materialization_id = materialization_of(payload.attempt_id);
     let partition_key = payload.task_key.partition();
     for (position, output) in outputs {
+        if !output.checks.is_empty() {
+            let verdicts = verdicts(&output.checks);
+            let (passed, decision) = (verdicts.failed == 0, verdicts.decision);
+            let checked = Checked { event_id: at.id, at: at.time, passed, decision };
+            state.asset_states.checked(&output.asset, checked);
+            state.changes.asset_states.insert(output.asset.clone());
+        }
         state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
@@ -52,6 +57,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             severity: Name(check.severity),
             blocking: check.blocking,
             message: check.message.clone(),
+            error: check.error.clone(),
             metadata: Json(check.metadata.clone()),
             duration_ms: check.duration_ms,
             materialization_id,

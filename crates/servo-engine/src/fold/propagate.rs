@@ -2,14 +2,17 @@
 //!
 //! Each edge is resolved once. Work per completion is O(out-degree); only failures walk further. Two failures that
 //! race leave the same state in either order: the cause named is the smallest task key, times are the earliest.
+//!
+//! A task that was blocked by a check keeps back those behind it, unless they read what was there before (ADR-094).
 
 use std::sync::Arc;
 
-use servo_core::RunId;
+use servo_core::{AssetKey, RunId};
 
 use super::{At, retention};
+use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState, TransitionReason};
-use crate::state::State;
+use crate::state::{Rest, State, Task};
 
 /// Counts a task that has just ended, resolves the edges that leave it, and ends the run if it was the last.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
@@ -20,6 +23,8 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
         let Some(resolution) = resolution_of(subject.state) else { continue };
         let cause = subject.caused_by.unwrap_or(upstream);
         let attempt = subject.attempt;
+        let blocked: Vec<AssetKey> =
+            if is_blocked(subject) { subject.assets().collect() } else { Vec::new() };
         owner.counts.add(subject.state);
         for position in owner.edges_out(upstream) {
             let Some(owner) = state.runs.get_mut(&run).map(Arc::make_mut) else { return };
@@ -27,6 +32,12 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
             if edge.resolution.is_some() {
                 continue;
             }
+            // Nothing but the two tasks decides, so that it does not matter what else happens meanwhile (INV-1).
+            let reads_before = &owner.tasks[edge.downstream as usize].options.previous;
+            let resolution = match blocked.iter().any(|asset| reads_before.contains(asset)) {
+                true => Resolution::Previous,
+                false => resolution,
+            };
             edge.resolution = Some(resolution);
             edge.at = Some(at.time);
             edge.attempt = (attempt > 0).then_some(attempt);
@@ -34,7 +45,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
             let downstream = edge.downstream;
             state.changes.edge(run, position as u32);
             match resolution {
-                Resolution::Success => satisfied(state, at, run, downstream),
+                Resolution::Success | Resolution::Previous => satisfied(state, at, run, downstream),
                 Resolution::Failed | Resolution::Skipped => {
                     if skipped(state, at, run, downstream, cause) {
                         ended.push(downstream);
@@ -50,6 +61,12 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, task: u32) {
     }
     state.change_run(run, at.id, |_| {});
     end_run(state, at, run);
+}
+
+/// Whether a check kept what a task made from counting.
+pub(crate) fn is_blocked(task: &Task) -> bool {
+    let is_check = |error: &Arc<TaskError>| error.code == ErrorCode::CheckFailed;
+    task.state == TaskState::Failed && task.error.as_ref().is_some_and(is_check)
 }
 
 fn resolution_of(state: TaskState) -> Option<Resolution> {
@@ -73,7 +90,7 @@ fn satisfied(state: &mut State, at: At, run: RunId, task: u32) {
         task.deps_satisfied_at = task.deps_satisfied_at.max(Some(at.time));
         if task.state == TaskState::Blocked && task.deps_satisfied == task.deps_total {
             let since = task.deps_satisfied_at.unwrap_or(at.time);
-            task.enter(TaskState::Ready, TransitionReason::DependenciesSatisfied, since);
+            task.enter(Rest::Ready, TransitionReason::DependenciesSatisfied, since);
         }
     });
 }
@@ -93,7 +110,7 @@ fn skipped(state: &mut State, at: At, run: RunId, task: u32, cause: u32) -> bool
     let mut skipped_before = false;
     state.change_task(run, task, at.id, |task| {
         if matches!(task.state, TaskState::Planned | TaskState::Blocked) {
-            task.enter(TaskState::Skipped, TransitionReason::UpstreamFailed, at.time);
+            task.enter(Rest::Skipped, TransitionReason::UpstreamFailed, at.time);
             task.caused_by = Some(cause);
             ended_now = true;
         } else {
@@ -144,7 +161,7 @@ fn cancelled(state: &mut State, at: At, run: RunId, task: u32) -> bool {
     let mut ended_now = false;
     state.change_task(run, task, at.id, |task| {
         if matches!(task.state, TaskState::Planned | TaskState::Blocked) {
-            task.enter(TaskState::Cancelled, TransitionReason::RunCancelled, at.time);
+            task.enter(Rest::Cancelled, TransitionReason::RunCancelled, at.time);
             ended_now = true;
         }
     });

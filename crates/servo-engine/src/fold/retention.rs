@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use servo_core::RunId;
+use servo_core::{Millis, RunId};
 
-use super::At;
+use super::{At, schedules};
 use crate::derive::idempotency_hash;
 use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
@@ -19,6 +19,13 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     state.changes.run_ended(id);
     state.changes.effect(Effect::ClearStaging(id));
     state.recent_tasks += run.tasks.len();
+    let source = run.source.clone();
+    schedules::run_changed(state, &source, id, false);
+    evict_runs(state);
+}
+
+/// Ended runs beyond the newest few leave memory.
+pub(super) fn evict_runs(state: &mut State) {
     while state.recent.len() > 1
         && (state.recent.len() > state.settings.recent_runs
             || state.recent_tasks > state.settings.recent_tasks)
@@ -33,9 +40,10 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
 }
 
 pub(super) fn evict_requests(state: &mut State) {
-    let before = state.head.last_event_at.saturating_sub(state.settings.dedup_window);
-    state.run_keys.evict(before, state.settings.dedup_entries);
+    let elapsed = state.head.elapsed;
+    let before = Millis::new(elapsed.get().saturating_sub(state.settings.dedup_window.get()));
     state.idempotency.evict(before, state.settings.dedup_entries);
+    state.answers.evict(elapsed, state.settings.dedup_entries);
 }
 
 /// Remembers the key of an event that nothing else in the state would recognize. False if it was known.
@@ -44,9 +52,11 @@ pub(super) fn remember(state: &mut State, at: At, key: &str) -> bool {
     if state.idempotency.contains(hash) {
         return false;
     }
-    state.idempotency.insert(IdempotencyEntry { key_hash: hash, created_at: at.time });
+    let elapsed = state.head.elapsed;
+    state.idempotency.insert(IdempotencyEntry { key_hash: hash, elapsed });
     state.changes.appended.idempotency.push(IdempotencyRow {
         key_hash: hash,
+        elapsed_ms: elapsed,
         idempotency_key: key.to_owned(),
         event_id: at.id,
         created_at: at.time,

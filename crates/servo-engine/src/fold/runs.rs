@@ -2,47 +2,30 @@
 
 use std::sync::Arc;
 
-use super::{Applied, At, Ignored, retention};
+use super::{Applied, At, Ignored, requests, schedules};
 use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
-use crate::lifecycle::{RunState, RunTransitionReason, TaskState, TransitionReason};
+use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
 use crate::plan::TaskOptions;
-use crate::rows::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
-use crate::state::{Counts, Edge, Run, SharedItems, SharedVec, State, Task};
+use crate::rows::{RunKeyEntry, RunKeyRow};
+use crate::state::{Counts, Edge, Rest, Run, SharedItems, SharedVec, State, Task, index};
 
 pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
     if let Some(existing) = state.requested_with(payload.run_id) {
-        if existing == payload.request_fingerprint {
-            return Applied::No(Ignored::Duplicate);
-        }
-        if !retention::remember(state, at, &event.idempotency_key) {
-            return Applied::No(Ignored::Duplicate);
-        }
-        state.changes.appended.run_key_conflicts.push(RunKeyConflictRow {
-            run_id: payload.run_id,
-            run_key: payload.run_key.to_string(),
-            existing_fingerprint: existing,
-            conflicting_fingerprint: payload.request_fingerprint.clone(),
-            conflicting_event_id: at.id,
-            detected_at: at.time,
-            row_version: at.id,
-        });
-        return Applied::No(Ignored::RunKeyConflict);
+        return requests::requested_again(state, at, event, payload, existing);
     }
-    state.run_keys.insert(RunKeyEntry {
+    let entry = RunKeyEntry {
         run_id: payload.run_id,
         fingerprint: payload.request_fingerprint.digest(),
-        created_at: at.time,
-    });
+        requested: at.id,
+    };
+    state.run_keys.insert(entry, state.settings.recent_run_keys);
     state.changes.appended.run_keys.push(RunKeyRow {
         run_id: payload.run_id,
-        key_hash: payload.run_id.to_u128(),
         run_key: payload.run_key.to_string(),
         request_fingerprint: payload.request_fingerprint.clone(),
-        fingerprint_digest: payload.request_fingerprint.digest(),
         created_at: at.time,
         row_version: at.id,
     });
-    retention::evict_requests(state);
     state.runs.insert(
         payload.run_id,
         Arc::new(Run {
@@ -66,7 +49,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             labels: payload.labels.clone(),
             priority: payload.priority,
             counts: Counts::default(),
-            timeout: None,
+            timeout: payload.timeout_ms,
             created_at: at.time,
             started_at: None,
             finished_at: None,
@@ -79,6 +62,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
         }),
     );
     state.change_run(payload.run_id, at.id, |_| {});
+    schedules::run_changed(state, &payload.source, payload.run_id, true);
     Applied::Yes
 }
 
@@ -92,6 +76,9 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     if run.plan.is_some() || run.state != RunState::Pending {
         return Applied::No(Ignored::NotInThatState);
     }
+    // A run that is not started by the next event waits for its turn.
+    run.state = RunState::Queued;
+    run.reason = RunTransitionReason::Queued;
     run.plan = Some(payload.plan_id);
     run.plan_fingerprint = Some(payload.fingerprint.clone());
     run.deployment = payload.deployment;
@@ -122,6 +109,8 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     for edge in 0..run.edges.len() as u32 {
         state.changes.edge(run.id, edge);
     }
+    let queued = index::run_keys_of(run, &state.settings);
+    state.index.replace_run(payload.run_id, index::NO_RUN_KEYS, queued);
     state.change_run(payload.run_id, at.id, |_| {});
     Applied::Yes
 }
@@ -131,7 +120,7 @@ pub(super) fn triggered(state: &mut State, at: At, payload: &RunTriggered) -> Ap
     if run.started_at.is_some() {
         return Applied::No(Ignored::Duplicate);
     }
-    if run.state != RunState::Pending || run.plan != Some(payload.plan_id) {
+    if run.state != RunState::Queued || run.plan != Some(payload.plan_id) {
         return Applied::No(Ignored::NotInThatState);
     }
     let count = run.tasks.len() as u32;
@@ -143,7 +132,7 @@ pub(super) fn triggered(state: &mut State, at: At, payload: &RunTriggered) -> Ap
     });
     for task in 0..count {
         state.change_task(payload.run_id, task, at.id, |task| {
-            let next = if task.deps_total == 0 { TaskState::Ready } else { TaskState::Blocked };
+            let next = if task.deps_total == 0 { Rest::Ready } else { Rest::Blocked };
             task.enter(next, TransitionReason::RunStarted, at.time);
         });
     }

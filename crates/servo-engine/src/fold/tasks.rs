@@ -13,7 +13,7 @@ use crate::failure::{ErrorCategory, ErrorCode, TaskError};
 use crate::gate;
 use crate::lifecycle::{OutboxStatus, TaskState, TransitionReason};
 use crate::retry::next_delay;
-use crate::state::State;
+use crate::state::{Rest, State};
 
 pub(super) fn started(state: &mut State, at: At, payload: &TaskStarted) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
@@ -22,18 +22,14 @@ pub(super) fn started(state: &mut State, at: At, payload: &TaskStarted) -> Appli
     if !task.is_attempt(payload.attempt, payload.attempt_id) {
         return Applied::No(Ignored::StaleAttempt);
     }
-    if task.started_at.is_some() {
+    if task.execution.is_some() {
         return Applied::No(Ignored::Duplicate);
     }
     if !task.has_open_attempt() {
         return Applied::No(Ignored::NotInThatState);
     }
     state.change_task(payload.run_id, position, at.id, |task| {
-        task.set_outbox(OutboxStatus::Acked);
-        task.started_at = Some(at.time);
-        task.heartbeat_at = Some(at.time);
-        task.worker = Some(payload.worker_id.clone());
-        task.enter(TaskState::Running, TransitionReason::ExecutionStarted, at.time);
+        task.start(payload.worker_id.clone(), at.time);
     });
     Applied::Yes
 }
@@ -45,16 +41,17 @@ pub(super) fn heartbeat(state: &mut State, at: At, payload: &TaskHeartbeat) -> A
     if !task.is_attempt(payload.attempt, payload.attempt_id) {
         return Applied::No(Ignored::StaleAttempt);
     }
-    if task.state != TaskState::Running {
+    let Some(execution) = task.execution.as_ref().filter(|_| task.state == TaskState::Running) else {
         return Applied::No(Ignored::NotInThatState);
-    }
-    if task.heartbeat_at >= Some(at.time) {
+    };
+    if execution.heartbeat_at >= at.time {
         return Applied::No(Ignored::Duplicate);
     }
     state.change_task(payload.run_id, position, at.id, |task| {
-        task.heartbeat_at = Some(at.time);
+        let Some(execution) = &mut task.execution else { return };
+        execution.heartbeat_at = at.time;
         if payload.progress.is_some() {
-            task.progress.clone_from(&payload.progress);
+            execution.progress.clone_from(&payload.progress);
         }
     });
     Applied::Yes
@@ -157,6 +154,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
     let mut ended = false;
     let mut wasted = None;
     let mut failed = false;
+    let mut end_reason = None;
     state.change_task(run, position, at.id, |task| {
         // What nobody began has stored nothing.
         let is_wasted = match &end {
@@ -172,14 +170,14 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
             });
         }
         if let Some(reason) = cancel_reason {
-            task.enter(TaskState::Cancelled, reason, at.time);
+            task.enter(Rest::Cancelled, reason, at.time);
             ended = true;
             return;
         }
         match end {
             End::Succeeded(materialization) => {
                 task.materialization = materialization;
-                task.enter(TaskState::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
+                task.enter(Rest::Succeeded, TransitionReason::ExecutionSucceeded, at.time);
             }
             End::Failed(error, reason) => {
                 failed = true;
@@ -196,28 +194,29 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
                 task.error = error;
                 match delay {
                     Some(delay) => {
-                        task.enter(TaskState::RetryWait, reason, at.time);
+                        task.enter(Rest::RetryWait, TransitionReason::RetryScheduled, at.time);
+                        end_reason = Some(reason);
                         task.retry_at = Some(at.time.saturating_add(delay));
                     }
-                    None => task.enter(TaskState::Failed, reason, at.time),
+                    None => task.enter(Rest::Failed, reason, at.time),
                 }
             }
-            End::Untaken => task.enter(TaskState::Ready, TransitionReason::DispatchAckTimeout, at.time),
+            End::Untaken => task.enter(Rest::Ready, TransitionReason::DispatchAckTimeout, at.time),
             End::Lost(reason) => {
                 task.interruptions += 1;
                 if task.interruptions > max_interruptions {
                     failed = true;
                     let text = format!("lost {} times in a row before it could end", task.interruptions);
                     task.error = Some(Arc::new(TaskError::new(ErrorCode::Interrupted, text)));
-                    task.enter(TaskState::Failed, reason, at.time);
+                    task.enter(Rest::Failed, reason, at.time);
                 } else {
-                    task.enter(TaskState::Ready, reason, at.time);
+                    task.enter(Rest::Ready, reason, at.time);
                 }
             }
         }
         ended = task.state.is_terminal();
         if !ended {
-            task.remember_attempt(at.time);
+            task.remember_attempt(at.time, end_reason.unwrap_or(task.reason));
         }
     });
     if failed {

@@ -7,7 +7,7 @@ use crate::event::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TimerState, TransitionReason};
 use crate::principal::Principal;
-use crate::state::{Cancel, RetryTimer, State};
+use crate::state::{Cancel, Rest, RetryTimer, State};
 
 pub(super) fn requested(state: &mut State, at: At, payload: &TimerRequested) -> Applied {
     let Some(run) = state.runs.get(&payload.run_id) else { return Applied::No(Ignored::UnknownRun) };
@@ -104,10 +104,10 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
     match payload.timer_type {
         TimerKind::Retry => state.change_task(payload.run_id, position, at.id, |task| {
             task.set_timer(TimerState::Fired);
-            task.enter(TaskState::Ready, TransitionReason::RetryTimerExpired, at.time);
+            task.enter(Rest::Ready, TransitionReason::RetryTimerExpired, at.time);
         }),
         TimerKind::HeartbeatCheck => {
-            let worker = task.worker.as_deref().unwrap_or("unknown");
+            let worker = task.worker().map_or("unknown", |worker| &**worker);
             let silence = match payload.since {
                 Some(since) => payload.fire_at.since(since),
                 None => task.heartbeat_timeout(&state.settings),

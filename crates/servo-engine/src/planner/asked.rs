@@ -11,6 +11,7 @@ use servo_core::{AssetKey, Partitions};
 
 use super::PartitionChoice;
 use super::error::PlanningError;
+use super::outside::Outside;
 use crate::definitions::Definitions;
 
 /// How many assets an error names.
@@ -44,6 +45,7 @@ pub(super) fn asked(
     assets: impl Iterator<Item = u32>,
     choice: &PartitionChoice,
     at: PartitionContext<'_>,
+    outside: &Outside<'_>,
 ) -> Result<BTreeMap<u32, PartitionSet>, PlanningError> {
     let mut kinds = kinds(definitions, assets);
     let asks = choice.latest || !choice.keys.is_empty() || !choice.ranges.is_empty();
@@ -68,6 +70,11 @@ pub(super) fn asked(
             kind.add(&kind.partitions.latest(at));
         }
     }
+    if choice.missing && !asks {
+        for kind in &mut kinds {
+            kind.add(&kind.partitions.all(at));
+        }
+    }
     let lacking = lacking(definitions, &kinds, at);
     if !lacking.is_empty() {
         let more = lacking.len().saturating_sub(MAX_NAMED);
@@ -80,7 +87,11 @@ pub(super) fn asked(
         let set = kind.asked.unwrap_or_default();
         kind.assets.into_iter().map(move |asset| (asset, set.clone()))
     });
-    Ok(asked.collect())
+    let only_missing = |(asset, set): (u32, PartitionSet)| {
+        let set = if choice.missing { outside.never_materialized(asset, &set) } else { set };
+        (asset, set)
+    };
+    Ok(asked.map(only_missing).collect())
 }
 
 fn kinds(definitions: &Definitions, assets: impl Iterator<Item = u32>) -> Vec<Kind> {

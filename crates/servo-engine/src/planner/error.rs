@@ -20,6 +20,12 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
+    /// Only what was never made is asked for, and everything was.
+    #[error("nothing that {selection} selects is missing; leave out --missing to make it again")]
+    NothingMissing {
+        /// The selection.
+        selection: String,
+    },
     /// All selected assets are external.
     #[error("{asset} is external: something else makes it, so there is nothing to run")]
     OnlyExternal {
@@ -52,6 +58,12 @@ pub enum PlanningError {
         name: String,
         /// The parameters that the selected assets take.
         known: Vec<String>,
+    },
+    /// Values of configuration are missing, or not what their fields take.
+    #[error("the configuration is wrong:{}", config_problems(.problems))]
+    WrongConfig {
+        /// What is wrong, by asset.
+        problems: Vec<(AssetKey, Vec<String>)>,
     },
     /// More tasks than a run may have.
     #[error(
@@ -98,6 +110,11 @@ impl fmt::Display for MissingUpstream {
 
 fn lines(reasons: &[(AssetKey, String)]) -> String {
     reasons.iter().map(|(asset, reason)| format!("\n  {asset}: {reason}")).collect()
+}
+
+fn config_problems(problems: &[(AssetKey, Vec<String>)]) -> String {
+    let all = problems.iter().flat_map(|(asset, found)| found.iter().map(move |problem| (asset, problem)));
+    all.map(|(asset, problem)| format!("\n  {asset}: {problem}")).collect()
 }
 
 fn needs_partition(assets: &[(AssetKey, String)], more: usize) -> String {

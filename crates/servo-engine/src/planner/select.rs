@@ -47,19 +47,31 @@ pub(super) fn select(
         let only = external.first().map(|first| definitions.asset(*first).key.clone());
         return Err(only.map_or_else(nothing, |asset| PlanningError::OnlyExternal { asset }));
     }
-    let asked = asked(definitions, spoken_of.into_inner().into_iter(), &request.partitions, context.at)?;
+    let spoken_of = spoken_of.into_inner().into_iter();
+    let asked = asked(definitions, spoken_of, &request.partitions, context.at, outside)?;
     let mut meaning = evaluate(&|asset| asked.get(&asset).cloned().unwrap_or_default());
     if let Some(count) = stopped_at.get() {
         return Err(PlanningError::TooManyTasks { count, limit: context.max_tasks });
     }
     meaning.retain(|asset, _| !definitions.asset(*asset).def.external);
+    if request.partitions.missing {
+        let is_there =
+            |asset: u32| definitions.asset(asset).partitions.is_none() && outside.of(asset).contains(&[]);
+        meaning.retain(|asset, _| !is_there(*asset));
+    }
     make_together(definitions, &mut meaning);
     let assets = meaning.into_iter().map(|(asset, mut member)| {
         member.reasons.retain(|reason| !reason.partitions.is_empty());
         PlannedAsset { asset, partitions: member.partitions(), reasons: member.reasons }
     });
     let assets: Vec<PlannedAsset> = assets.filter(|planned| !planned.partitions.is_empty()).collect();
-    if assets.is_empty() { Err(nothing()) } else { Ok(Selected { assets, external }) }
+    match assets.is_empty() {
+        false => Ok(Selected { assets, external }),
+        true if request.partitions.missing => {
+            Err(PlanningError::NothingMissing { selection: request.selection.to_string() })
+        }
+        true => Err(nothing()),
+    }
 }
 
 /// Adds what is made at once: a partition of one output of a function is a task that makes all its planned outputs, and

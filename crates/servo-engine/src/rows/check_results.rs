@@ -24,6 +24,8 @@ table! {
         severity: Name<Severity>;
         blocking: Option<bool>;
         message: Option<String>;
+        /// Type of the exception that the check itself raised.
+        error: Option<String>;
         /// JSON texts by name.
         metadata: Json<BTreeMap<String, String>>;
         duration_ms: u64;

@@ -1,9 +1,10 @@
 //! The state in memory as rows, and what changes in it. Both have a list per table, made from the [list of
 //! tables](crate::tables).
 
-use servo_core::{EventId, Timestamp};
+use servo_core::{EventId, Millis, Timestamp};
 
-use super::{AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use super::{AnswerEntry, AppendedRow, HistoryRow, HotRow, IdempotencyEntry, Row, RunKeyEntry};
+use crate::settings::Settings;
 
 /// Position of the fold in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +15,35 @@ pub struct Head {
     pub last_event: EventId,
     /// Time of the newest event folded.
     pub last_event_at: Timestamp,
+    /// Time that has passed in the log: the time between events, each gap counted for an hour at most. A clock that is
+    /// set makes hardly a difference to it, so what is remembered for a while is counted by it.
+    pub elapsed: Millis,
     /// Events skipped because this version does not know them.
     pub unknown_events: u64,
+}
+
+/// How long keys of requests are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyRetention {
+    /// Keys that are older than this are forgotten.
+    pub window: Millis,
+    /// Keys beyond this many are forgotten, oldest first.
+    pub entries: usize,
+    /// Run keys that are in memory, the newest ones.
+    pub run_keys: usize,
+}
+
+impl KeyRetention {
+    pub(crate) fn of(settings: &Settings, run_keys: usize) -> Self {
+        Self { window: settings.dedup_window, entries: settings.dedup_entries, run_keys }
+    }
+}
+
+impl Default for KeyRetention {
+    fn default() -> Self {
+        let settings = Settings::default();
+        Self::of(&settings, settings.recent_run_keys)
+    }
 }
 
 macro_rules! declare {
@@ -32,10 +60,14 @@ macro_rules! declare {
             pub head: Head,
             $(pub $history: Vec<super::$history_row>,)*
             $(pub $hot: Vec<super::$hot_row>,)*
-            /// Run keys held in memory.
+            /// The newest run keys, oldest first.
             pub run_keys: Vec<RunKeyEntry>,
-            /// Idempotency keys held in memory.
+            /// The newest run key that is not among them any more; nil if all are.
+            pub run_keys_evicted: EventId,
+            /// Idempotency keys held in memory, oldest first.
             pub idempotency: Vec<IdempotencyEntry>,
+            /// Answers held in memory, oldest first.
+            pub answers: Vec<AnswerEntry>,
         }
 
         /// Keys of removed hot rows.
@@ -65,6 +97,8 @@ macro_rules! declare {
         pub struct Delta {
             /// State after the changes.
             pub head: Head,
+            /// How long keys of requests are remembered.
+            pub request_keys: KeyRetention,
             $(
                 /// Hot rows that are new or different, each once, as they are now.
                 pub $history: Vec<super::$history_row>,
@@ -89,7 +123,9 @@ macro_rules! declare {
                     $($history: Vec::new(),)*
                     $($hot: Vec::new(),)*
                     run_keys: Vec::new(),
+                    run_keys_evicted: EventId::NIL,
                     idempotency: Vec::new(),
+                    answers: Vec::new(),
                 }
             }
         }
@@ -99,6 +135,7 @@ macro_rules! declare {
             pub fn empty(head: Head) -> Self {
                 Self {
                     head,
+                    request_keys: KeyRetention::default(),
                     $($history: Vec::new(),)*
                     $($hot: Vec::new(),)*
                     gone: RemovedKeys::default(),
@@ -109,7 +146,7 @@ macro_rules! declare {
 
             /// Whether there is nothing to write.
             pub fn is_empty(&self) -> bool {
-                let Self { head: _, $($history,)* $($hot,)* gone, ended, appended } = self;
+                let Self { head: _, request_keys: _, $($history,)* $($hot,)* gone, ended, appended } = self;
                 $($history.is_empty() &&)*
                 $($hot.is_empty() &&)*
                 *gone == RemovedKeys::default()

@@ -1,6 +1,6 @@
 //! Table `idempotency_keys`.
 
-use servo_core::{EventId, Timestamp};
+use servo_core::{EventId, Millis, Timestamp};
 
 use super::table::table;
 
@@ -9,13 +9,15 @@ table! {
     "idempotency_keys" => IdempotencyRow {
         key (key_hash: u128, row_version: EventId),
         sorted by row_version,
-        at |row| row.created_at,
+        at |row| super::elapsed_at(row.elapsed_ms),
         expires with requests,
     }
     // The columns that recovery reads come first.
     columns {
         /// First 128 bits of SHA-256 of the key: what memory keeps.
         key_hash: u128, unique;
+        /// When it was remembered, in time that passed in the log.
+        elapsed_ms: Millis, unique;
         created_at: Timestamp, unique;
         idempotency_key: String, unique;
         event_id: EventId, unique;
@@ -28,5 +30,6 @@ table! {
 #[allow(missing_docs)]
 pub struct IdempotencyEntry {
     pub key_hash: u128,
-    pub created_at: Timestamp,
+    /// When it was remembered, in time that passed in the log.
+    pub elapsed: Millis,
 }

@@ -16,6 +16,7 @@ table! {
         ),
         sorted by row_version,
         at |row| row.materialized_at,
+        lookup materialization_id & upstream_materialization_id,
     }
     columns {
         /// The materialization that was made.

@@ -3,6 +3,7 @@
 use servo_core::{EventId, Fingerprint, RunId, Timestamp};
 
 use super::table::table;
+use crate::principal::Principal;
 
 table! {
     /// Which requests made which runs.
@@ -10,18 +11,12 @@ table! {
         key (run_id: RunId, row_version: EventId),
         sorted by row_version,
         at |row| row.created_at,
-        expires with requests,
     }
-    // The columns that recovery reads come first, to be fetched in one piece.
     columns {
         run_id: RunId, unique;
-        /// The bits of the run id: what memory keeps of the key.
-        key_hash: u128, unique;
-        /// Digest of the fingerprint alone: what memory keeps of the request.
-        fingerprint_digest: [u8; 32], unique;
-        created_at: Timestamp, unique;
         run_key: String, unique;
         request_fingerprint: Fingerprint, unique;
+        created_at: Timestamp, unique;
         row_version: EventId, unique;
     }
 }
@@ -33,7 +28,15 @@ pub struct RunKeyEntry {
     pub run_id: RunId,
     /// Digest of the request's fingerprint.
     pub fingerprint: [u8; 32],
-    pub created_at: Timestamp,
+    /// The event that asked for the run.
+    pub requested: EventId,
+}
+
+impl RunKeyEntry {
+    /// The request's fingerprint.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint::from_digest(self.fingerprint)
+    }
 }
 
 table! {
@@ -48,6 +51,10 @@ table! {
         run_key: String;
         existing_fingerprint: Fingerprint;
         conflicting_fingerprint: Fingerprint;
+        /// Who asked for something else.
+        requested_by: Principal;
+        /// The caller's own id of that request.
+        request_id: Option<String>;
         conflicting_event_id: EventId, unique;
         detected_at: Timestamp, unique;
         row_version: EventId, unique;

@@ -19,8 +19,9 @@ table! {
         at |row| row.created_at,
         rank |row| match row.state {
             RunState::Pending => 0,
-            RunState::Running => 1,
-            RunState::Cancelling => 2,
+            RunState::Queued => 1,
+            RunState::Running => 2,
+            RunState::Cancelling => 3,
             RunState::Cancelled => 10,
             RunState::TimedOut => 11,
             RunState::Failed => 12,
@@ -41,7 +42,7 @@ table! {
         deployment_number: u64;
         /// Whether some task ran other code than was planned.
         code_changed: bool;
-        /// Failed checks of severity error and above, of all its attempts.
+        /// Failed checks of severity error and above, and checks that raised, of all its attempts.
         checks_failed: u32;
         state: RunState;
         transition_reason: RunTransitionReason;

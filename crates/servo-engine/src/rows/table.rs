@@ -3,6 +3,7 @@
 //! Nothing here knows how columns are stored. Whoever stores them implements [`ColumnSink`] and [`ColumnSource`] for
 //! the types that fields have, and can then write and read the rows of every table.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
 use servo_core::{EventId, Timestamp};
@@ -28,8 +29,10 @@ pub trait Row: Clone + PartialEq + Debug + Send + Sync + 'static {
     const COLUMNS: &'static [Column];
     /// The columns that identify a row.
     const KEY: &'static [&'static str];
-    /// The column that rows of history are looked up by.
-    const LOOKUP: Option<&'static str>;
+    /// The columns that immutable rows are looked up by.
+    const LOOKUP: &'static [&'static str];
+    /// Whether immutable rows are read a page at a time, not as a whole.
+    const PAGED: bool;
     /// Whether rows are dropped when they are older than the window of request keys.
     const EXPIRES: bool;
 
@@ -38,6 +41,10 @@ pub trait Row: Clone + PartialEq + Debug + Send + Sync + 'static {
 
     /// The primary key of this row.
     fn key(&self) -> Self::Key;
+    /// Compares the primary key of this row with another.
+    fn cmp_key(&self, key: &Self::Key) -> Ordering;
+    /// Compares the primary keys of two rows.
+    fn cmp_row(&self, other: &Self) -> Ordering;
     /// The event that last changed it.
     fn version(&self) -> EventId;
     /// Decides between rows of equal version: the further along wins.
@@ -133,7 +140,8 @@ pub trait ReadFrom<S: RowSource>: Row {
 /// | `at` | when the row came to be |
 /// | `rank` | optional: which of two rows of equal version is further along |
 /// | `facet` | optional: a state that pages of history are filtered by |
-/// | `lookup` | optional: the column that rows of history are looked up by |
+/// | `lookup` | optional: the columns that immutable rows are looked up by, with `&` between them |
+/// | `read in pages` | optional: immutable rows are read a page at a time; those that are looked up are anyway |
 /// | `expires with requests` | optional: rows older than the window of request keys are dropped |
 macro_rules! table {
     (
@@ -144,7 +152,8 @@ macro_rules! table {
             at |$at_row:ident| $at:expr,
             $(rank |$rank_row:ident| $rank:expr,)?
             $(facet $facet:ident,)?
-            $(lookup $lookup:ident,)?
+            $(lookup $($lookup:ident)&+,)?
+            $(read in $paged:ident,)?
             $(expires with $expires:ident,)?
         }
         columns {
@@ -167,13 +176,23 @@ macro_rules! table {
             const DOC: &'static str = concat!($($doc),+);
             const COLUMNS: &'static [$crate::rows::Column] = &[$(table!(@column $field $(, $unique)?)),+];
             const KEY: &'static [&'static str] = &[$(stringify!($key)),+];
-            const LOOKUP: Option<&'static str> = table!(@name $($lookup)?);
+            const LOOKUP: &'static [&'static str] = &[$($(stringify!($lookup)),+)?];
+            const PAGED: bool = table!(@paged $($paged)?) || !Self::LOOKUP.is_empty();
             const EXPIRES: bool = table!(@expires $($expires)?);
 
             type Key = ($($key_type),+);
 
             fn key(&self) -> Self::Key {
                 ($(self.$key.clone()),+)
+            }
+
+            fn cmp_key(&self, key: &Self::Key) -> std::cmp::Ordering {
+                let ($($key),+) = key;
+                std::cmp::Ordering::Equal$(.then_with(|| self.$key.cmp($key)))+
+            }
+
+            fn cmp_row(&self, other: &Self) -> std::cmp::Ordering {
+                std::cmp::Ordering::Equal$(.then_with(|| self.$key.cmp(&other.$key)))+
             }
 
             fn version(&self) -> servo_core::EventId {
@@ -257,8 +276,8 @@ macro_rules! table {
     (@column $field:ident, unique) => { $crate::rows::Column { name: stringify!($field), unique: true } };
     (@expires requests) => { true };
     (@expires) => { false };
-    (@name $lookup:ident) => { Some(stringify!($lookup)) };
-    (@name) => { None };
+    (@paged pages) => { true };
+    (@paged) => { false };
     (@rank $self:ident, $row:ident, $rank:expr) => {{ let $row = $self; $rank }};
     (@rank $self:ident) => { 0 };
     (@facet $self:ident, $facet:ident) => { Some($self.$facet.name()) };

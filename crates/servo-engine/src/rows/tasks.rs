@@ -7,7 +7,7 @@ use servo_core::{AttemptId, EventId, MaterializationId, RunId, TaskKey, Timestam
 use super::table::table;
 use super::{Json, Name};
 use crate::event::Outcome;
-use crate::failure::{ErrorCode, TaskError};
+use crate::failure::{ErrorCategory, ErrorCode, TaskError};
 use crate::lifecycle::{TaskState, TransitionReason};
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
@@ -62,6 +62,9 @@ table! {
         /// The last error.
         error: Option<Json<Arc<TaskError>>>;
         error_code: Option<Name<ErrorCode>>;
+        error_category: Option<Name<ErrorCategory>>;
+        /// Whether errors of this category are tried again unless the asset says otherwise.
+        error_retriable: Option<bool>;
         /// The outcome a worker reported after the task had been cancelled.
         late_outcome: Option<Name<Outcome>>;
         materialization_id: Option<MaterializationId>, unique;

@@ -3,14 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, TaskKey, dispatch_id, timer_id};
+use servo_core::{
+    AssetKey, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id, timer_id,
+};
 
 use super::Run;
 use super::shared::SharedVec;
 use super::task::SideRows;
 use crate::effect::Effect;
 use crate::event::TimerKind;
-use crate::rows::{AppendedRows, DeploymentRow};
+use crate::rows::{
+    AppendedRows, AuditRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow, ScheduleTickRow,
+};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes {
@@ -28,14 +32,34 @@ pub(crate) struct Changes {
     pub(crate) partitions: BTreeSet<(String, String)>,
     /// Their names.
     pub(crate) partition_sets: BTreeSet<String>,
+    /// Assets that fare otherwise.
+    pub(crate) asset_states: BTreeSet<AssetKey>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
+    /// Scopes that were paused or resumed.
+    pub(crate) pauses: BTreeSet<String>,
+    /// Settings that changed.
+    pub(crate) settings: BTreeSet<String>,
+    /// Schedules whose state changed.
+    pub(crate) schedules: BTreeSet<ScheduleId>,
+    /// Schedules whose definition changed.
+    pub(crate) schedule_definitions: BTreeSet<ScheduleId>,
+    /// New ticks of schedules.
+    pub(crate) ticks: Vec<EventId>,
+    /// Ticks that left memory.
+    pub(crate) ended_ticks: SharedVec<Arc<ScheduleTickRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
-    /// New rows of tables whose rows are written once.
+    /// New conflicts of run keys.
+    pub(crate) conflicts: SharedVec<RunKeyConflictRow>,
+    /// New rows of other tables whose rows are written once.
     pub(crate) appended: AppendedRows,
+    /// Those of table `audit`, which readers are shown before they are written.
+    pub(crate) audit: SharedVec<AuditRow>,
+    /// Those of table `materialization_inputs`, as above.
+    pub(crate) inputs: SharedVec<MaterializationInputRow>,
     /// Runs that ended since a step last asked.
     pub(super) just_ended: Vec<RunId>,
     /// Effects without an acknowledgement that followed from what was folded since a step last asked.
@@ -77,9 +101,17 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs that left memory and are not in the tables yet.
+    /// The part that readers need: ended runs and ticks that left memory, conflicts, acts and lineage that are not in the
+    /// tables yet.
     pub(crate) fn for_readers(&self) -> Self {
-        Self { ended: self.ended.clone(), ..Self::default() }
+        Self {
+            ended: self.ended.clone(),
+            ended_ticks: self.ended_ticks.clone(),
+            conflicts: self.conflicts.clone(),
+            audit: self.audit.clone(),
+            inputs: self.inputs.clone(),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn effect(&mut self, effect: Effect) {

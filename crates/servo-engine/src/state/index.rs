@@ -1,13 +1,20 @@
 //! Indexes over tasks and runs, so that no controller ever scans them.
+//!
+//! Ready tasks and queued runs wait in lanes: whatever waits in one lane waits for the same things, so a lane that is
+//! shut costs nothing however much is in it (ADR-097). Everything here follows from the rows; nothing can leak.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+mod lanes;
+
+pub(crate) use lanes::{Flow, ReadyKey, RunLane, TaskLane};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{EventId, RunId, ScheduleId, Timestamp};
 
-use super::Run;
-use crate::lifecycle::TaskState;
+use super::{Pauses, Run};
+use crate::lifecycle::{RunState, TaskState};
 use crate::settings::Settings;
 
 /// A task by position.
@@ -28,45 +35,75 @@ pub enum Deadline {
     Run(RunId),
 }
 
-/// Order in which ready tasks get slots: priority of the run, its age, then priority of the task.
+/// Automation that a controller has something to do for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ReadyKey {
-    run_priority: Reverse<i32>,
-    requested: EventId,
-    task_priority: Reverse<i32>,
-    pub(crate) task: TaskRef,
+pub enum Due {
+    /// A tick of a schedule.
+    Schedule(ScheduleId),
 }
 
 /// Where one task belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
-    ready: Option<ReadyKey>,
+    ready: Option<(TaskLane, ReadyKey)>,
     deadline: Option<Timestamp>,
     unarmed: bool,
-    outstanding: bool,
+    /// The slot that it holds: by the flow of its run, and by its pool.
+    slot: Option<(Flow, Option<Arc<str>>)>,
 }
 
-/// All indexes. Rebuilt from the rows on load, kept up by [`super::State::change_task`].
+/// Where one run belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunKeys {
+    queued: Option<(RunLane, QueuedKey)>,
+    /// It is at work: its flow, and its labels.
+    at_work: Option<(Flow, BTreeMap<String, String>)>,
+    deadline: Option<Timestamp>,
+}
+
+/// Order of runs in a lane: priority, then age.
+pub(crate) type QueuedKey = (std::cmp::Reverse<i32>, EventId, RunId);
+
+/// All indexes. Rebuilt from the rows on load, kept up by [`super::State::change_task`] and
+/// [`super::State::change_run`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// Ready and not yet on the way to a queue.
-    pub(crate) ready: BTreeSet<ReadyKey>,
+    pub(crate) ready: BTreeMap<TaskLane, BTreeSet<ReadyKey>>,
+    /// Tasks in these lanes.
+    pub(crate) waiting: usize,
+    /// Planned and not yet started.
+    pub(crate) queued: BTreeMap<RunLane, BTreeSet<QueuedKey>>,
+    /// Runs in these lanes.
+    pub(crate) queued_runs: usize,
     /// Deadlines in order of time.
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
+    /// Schedules by the time of their next tick.
+    pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.
     pub(crate) outstanding: u32,
+    /// The same by flow.
+    pub(crate) outstanding_of: BTreeMap<Flow, u32>,
+    /// The same by pool.
+    pub(crate) in_pool: BTreeMap<Arc<str>, u32>,
+    /// Runs at work.
+    pub(crate) at_work: u32,
+    /// The same by flow.
+    pub(crate) at_work_of: BTreeMap<Flow, u32>,
+    /// The same by label and value.
+    pub(crate) at_work_with: BTreeMap<(String, String), u32>,
 }
 
 impl Index {
     pub(crate) fn replace(&mut self, task: TaskRef, before: Keys, after: Keys) {
         if before.ready != after.ready {
-            if let Some(key) = before.ready {
-                self.ready.remove(&key);
+            if let Some((lane, key)) = before.ready {
+                self.waiting -= usize::from(take_out(&mut self.ready, &lane, &key));
             }
-            if let Some(key) = after.ready {
-                self.ready.insert(key);
+            if let Some((lane, key)) = after.ready {
+                self.waiting += usize::from(self.ready.entry(lane).or_default().insert(key));
             }
         }
         self.replace_deadline(Deadline::Task(task), before.deadline, after.deadline);
@@ -79,15 +116,57 @@ impl Index {
             }
             (true, true) | (false, false) => {}
         }
-        self.outstanding = self.outstanding + u32::from(after.outstanding) - u32::from(before.outstanding);
+        if before.slot != after.slot {
+            if let Some((flow, pool)) = before.slot {
+                self.outstanding -= 1;
+                count_down(&mut self.outstanding_of, &flow);
+                pool.iter().for_each(|pool| count_down(&mut self.in_pool, pool));
+            }
+            if let Some((flow, pool)) = after.slot {
+                self.outstanding += 1;
+                count_up(&mut self.outstanding_of, flow);
+                pool.into_iter().for_each(|pool| count_up(&mut self.in_pool, pool));
+            }
+        }
     }
 
-    pub(crate) fn replace_deadline(
-        &mut self,
-        about: Deadline,
-        before: Option<Timestamp>,
-        after: Option<Timestamp>,
-    ) {
+    pub(crate) fn replace_run(&mut self, run: RunId, before: RunKeys, after: RunKeys) {
+        self.replace_deadline(Deadline::Run(run), before.deadline, after.deadline);
+        if before.queued != after.queued {
+            if let Some((lane, key)) = before.queued {
+                self.queued_runs -= usize::from(take_out(&mut self.queued, &lane, &key));
+            }
+            if let Some((lane, key)) = after.queued {
+                self.queued_runs += usize::from(self.queued.entry(lane).or_default().insert(key));
+            }
+        }
+        if before.at_work != after.at_work {
+            if let Some((flow, labels)) = before.at_work {
+                self.at_work -= 1;
+                count_down(&mut self.at_work_of, &flow);
+                labels.into_iter().for_each(|label| count_down(&mut self.at_work_with, &label));
+            }
+            if let Some((flow, labels)) = after.at_work {
+                self.at_work += 1;
+                count_up(&mut self.at_work_of, flow);
+                labels.into_iter().for_each(|label| count_up(&mut self.at_work_with, label));
+            }
+        }
+    }
+
+    pub(crate) fn replace_due(&mut self, about: Due, before: Option<Timestamp>, after: Option<Timestamp>) {
+        if before == after {
+            return;
+        }
+        if let Some(at) = before {
+            self.due.remove(&(at, about));
+        }
+        if let Some(at) = after {
+            self.due.insert((at, about));
+        }
+    }
+
+    fn replace_deadline(&mut self, about: Deadline, before: Option<Timestamp>, after: Option<Timestamp>) {
         if before == after {
             return;
         }
@@ -98,24 +177,78 @@ impl Index {
             self.deadlines.insert((at, about));
         }
     }
+
+    /// The indexes over these runs, from nothing.
+    pub(crate) fn of<'a>(runs: impl Iterator<Item = &'a Run>, settings: &Settings, pauses: &Pauses) -> Self {
+        let mut index = Self::default();
+        for run in runs {
+            for task in 0..run.tasks.len() as u32 {
+                let keys = keys_of(run, task, settings, pauses);
+                index.replace(TaskRef { run: run.id, task }, NO_KEYS, keys);
+            }
+            index.replace_run(run.id, NO_RUN_KEYS, run_keys_of(run, settings));
+        }
+        index
+    }
+}
+
+/// Takes a key out of its lane, and the lane away when it is empty; whether it was there.
+fn take_out<L: Ord, K: Ord>(lanes: &mut BTreeMap<L, BTreeSet<K>>, lane: &L, key: &K) -> bool {
+    let Some(keys) = lanes.get_mut(lane) else { return false };
+    let was_there = keys.remove(key);
+    if keys.is_empty() {
+        lanes.remove(lane);
+    }
+    was_there
+}
+
+fn count_up<K: Ord>(counts: &mut BTreeMap<K, u32>, key: K) {
+    *counts.entry(key).or_default() += 1;
+}
+
+fn count_down<K: Ord>(counts: &mut BTreeMap<K, u32>, key: &K) {
+    if let Some(count) = counts.get_mut(key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(key);
+        }
+    }
 }
 
 /// The keys of a task that does not exist.
-pub(crate) const NO_KEYS: Keys = Keys { ready: None, deadline: None, unarmed: false, outstanding: false };
+pub(crate) const NO_KEYS: Keys = Keys { ready: None, deadline: None, unarmed: false, slot: None };
 
-pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings) -> Keys {
+/// The keys of a run that does not exist.
+pub(crate) const NO_RUN_KEYS: RunKeys = RunKeys { queued: None, at_work: None, deadline: None };
+
+pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings, pauses: &Pauses) -> Keys {
     let task = &run.tasks[position as usize];
     let at = TaskRef { run: run.id, task: position };
     let open = task.has_open_attempt();
+    let holds = open || task.state == TaskState::Cancelled && planted::has(Mistake::SlotLeakedOnCancel);
     Keys {
-        ready: (task.state == TaskState::Ready && !open).then_some(ReadyKey {
-            run_priority: Reverse(run.priority),
-            requested: run.requested,
-            task_priority: Reverse(task.options.priority),
-            task: at,
-        }),
+        ready: (task.state == TaskState::Ready && !open)
+            .then(|| (TaskLane::of(run, task, pauses), ReadyKey::of(run, task, at))),
         deadline: task.deadline(settings).map(|(due, _)| due),
         unarmed: task.state == TaskState::RetryWait && task.timer.is_none(),
-        outstanding: open || task.state == TaskState::Cancelled && planted::has(Mistake::SlotLeakedOnCancel),
+        slot: holds.then(|| (Flow::of(&run.source), task.options.pool.clone())),
+    }
+}
+
+pub(crate) fn run_keys_of(run: &Run, settings: &Settings) -> RunKeys {
+    let is_at_work = match run.state {
+        RunState::Running | RunState::Cancelling => run.started_at.is_some(),
+        RunState::Pending
+        | RunState::Queued
+        | RunState::Cancelled
+        | RunState::TimedOut
+        | RunState::Failed
+        | RunState::Succeeded => false,
+    };
+    RunKeys {
+        queued: (run.state == RunState::Queued)
+            .then(|| (RunLane::of(run, settings), (std::cmp::Reverse(run.priority), run.requested, run.id))),
+        at_work: is_at_work.then(|| (Flow::of(&run.source), run.labels.clone())),
+        deadline: run.deadline(settings),
     }
 }

@@ -94,7 +94,7 @@ pub struct Run {
     pub deployment: u64,
     /// Whether some task ran other code than was planned.
     pub code_changed: bool,
-    /// Failed checks of severity error and above, of all its attempts.
+    /// Failed checks of severity error and above, and checks that raised, of all its attempts.
     pub checks_failed: u32,
     /// Where it is.
     pub state: RunState,

@@ -1,14 +1,13 @@
 //! A run as rows of `runs`, `tasks`, `dep_satisfaction`, `dispatch_outbox` and `timers`, and back.
 
-use std::sync::Arc;
-
 use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
-use super::{Cancel, Counts, RestoreError, Run, Task};
+use super::{Cancel, Counts, Execution, RestoreError, Run, Task};
 use crate::event::{Progress, TimerKind};
-use crate::lifecycle::{Resolution, RunTransitionReason};
+use crate::failure::ErrorCategory;
+use crate::lifecycle::{Resolution, RunTransitionReason, TaskState};
 use crate::provenance::Provenance;
 use crate::rows::{Delta, EdgeRow, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 
@@ -56,6 +55,9 @@ pub(super) fn run_row(run: &Run) -> RunRow {
 
 pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
     let task = &run.tasks[position as usize];
+    let execution = task.execution.as_ref();
+    let progress = execution.and_then(|it| it.progress.as_ref());
+    let category = task.error.as_ref().map(|error| error.code.category());
     TaskRow {
         run_id: run.id,
         requested_event_id: run.requested,
@@ -78,16 +80,18 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         provenance: (*task.provenance != Provenance::default()).then(|| Json(task.provenance.clone())),
         inputs_as_of: task.inputs_as_of,
         dispatched_at: task.dispatched_at,
-        started_at: task.started_at,
-        last_heartbeat_at: task.heartbeat_at,
+        started_at: task.started_at(),
+        last_heartbeat_at: execution.map(|it| it.heartbeat_at),
         finished_at: task.finished_at,
         retry_at: task.retry_at,
-        worker_id: task.worker.as_ref().map(ToString::to_string),
-        progress_ppm: task.progress.as_ref().map(|p| p.ppm),
-        progress_message: task.progress.as_ref().map(|p| p.message.clone()),
+        worker_id: task.worker().map(ToString::to_string),
+        progress_ppm: progress.map(|p| p.ppm),
+        progress_message: progress.map(|p| p.message.clone()),
         caused_by: task.caused_by.map(|i| run.tasks[i as usize].key.clone()),
         error: task.error.clone().map(Json),
         error_code: task.error.as_ref().map(|error| Name(error.code)),
+        error_category: category.map(Name),
+        error_retriable: category.map(ErrorCategory::retried_by_default),
         late_outcome: task.late_outcome.map(Name),
         materialization_id: task.materialization,
         outputs: (!task.outputs.is_empty()).then(|| Json(task.outputs.clone())),
@@ -104,7 +108,7 @@ pub(super) fn edge_row(run: &Run, position: usize) -> EdgeRow {
         requested_event_id: run.requested,
         upstream_task_key: run.tasks[edge.upstream as usize].key.clone(),
         downstream_task_key: run.tasks[edge.downstream as usize].key.clone(),
-        satisfied: edge.resolution == Some(Resolution::Success),
+        satisfied: matches!(edge.resolution, Some(Resolution::Success | Resolution::Previous)),
         resolution: edge.resolution,
         satisfied_at: edge.at,
         satisfying_attempt: edge.attempt,
@@ -256,8 +260,26 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
     })
 }
 
-pub(super) fn restore_task(row: TaskRow) -> Task {
-    Task {
+pub(super) fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
+    let misfit = |problem: &str| RestoreError {
+        table: "tasks",
+        key: format!("{}, {}", row.run_id, row.task_key),
+        problem: problem.to_owned(),
+    };
+    let execution = match (row.started_at, row.worker_id) {
+        (Some(started_at), Some(worker)) => Some(Execution {
+            worker: worker.into(),
+            started_at,
+            heartbeat_at: row.last_heartbeat_at.unwrap_or(started_at),
+            progress: row
+                .progress_ppm
+                .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
+        }),
+        (None, None) if row.state == TaskState::Running => return Err(misfit("it runs without a worker")),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => return Err(misfit("it has a worker or a start, not both")),
+    };
+    Ok(Task {
         options: row.options.0,
         state: row.state,
         reason: row.transition_reason,
@@ -273,14 +295,9 @@ pub(super) fn restore_task(row: TaskRow) -> Task {
         provenance: row.provenance.map(|json| json.0).unwrap_or_default(),
         inputs_as_of: row.inputs_as_of,
         dispatched_at: row.dispatched_at,
-        started_at: row.started_at,
-        heartbeat_at: row.last_heartbeat_at,
+        execution,
         finished_at: row.finished_at,
         retry_at: row.retry_at,
-        worker: row.worker_id.as_deref().map(Arc::from),
-        progress: row
-            .progress_ppm
-            .map(|ppm| Progress { ppm, message: row.progress_message.unwrap_or_default() }),
         caused_by: None,
         error: row.error.map(|error| error.0),
         late_outcome: row.late_outcome.map(|outcome| outcome.0),
@@ -292,5 +309,5 @@ pub(super) fn restore_task(row: TaskRow) -> Task {
         timer: None,
         version: row.row_version,
         key: row.task_key,
-    }
+    })
 }

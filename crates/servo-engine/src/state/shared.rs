@@ -88,6 +88,13 @@ impl<T: Clone> SharedVec<T> {
     }
 }
 
+impl<T: Clone> SharedVec<T> {
+    /// The items; copies those that somebody else shares.
+    pub(crate) fn into_vec(self) -> Vec<T> {
+        self.chunks.into_iter().flat_map(Arc::unwrap_or_clone).collect()
+    }
+}
+
 impl<T> Default for SharedVec<T> {
     fn default() -> Self {
         Self { chunks: Vec::new() }

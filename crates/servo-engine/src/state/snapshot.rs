@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use servo_core::planted::{self, Mistake};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 
 use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, task_row, timer_row};
 use super::task::Outbox;
 use super::{
-    Deadline, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Quarantine, RetryTimer, Run, RunKeyIndex,
-    State, Statuses, Task, TaskRef, index, run_rows,
+    AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
+    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, run_rows,
 };
-use crate::rows::{Delta, EndedRows, HotRows, RemovedKeys};
-use crate::settings::Settings;
+use crate::event::RunSource;
+use crate::rows::{AppendedRows, Delta, EndedRows, HotRows, KeyRetention, RemovedKeys};
 
 /// Why rows are not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,10 +44,18 @@ impl State {
             deployments: self.definitions.deployment_row().into_iter().collect(),
             dynamic_partitions: self.dynamic.rows(),
             partition_sets: self.dynamic.set_rows(),
+            asset_states: self.asset_states.rows(),
             partition_status: self.statuses.rows(),
             quarantine: self.quarantine.rows().cloned().collect(),
+            settings: self.changed_settings.rows().cloned().collect(),
+            pauses: self.pauses.rows().cloned().collect(),
+            schedule_definitions: self.schedules.definition_rows(),
+            schedule_state: self.schedules.state_rows(),
+            schedule_ticks: self.schedules.tick_rows(),
             run_keys: self.run_keys.entries(),
+            run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
+            answers: self.answers.entries(),
         };
         for run in self.runs.values() {
             rows.runs.push(run_row(run));
@@ -63,12 +72,7 @@ impl State {
     }
 
     /// Restores the state that [`State::rows`] was taken from.
-    pub fn from_rows(
-        tenant: TenantId,
-        workspace: WorkspaceId,
-        settings: Settings,
-        rows: HotRows,
-    ) -> Result<State, RestoreError> {
+    pub fn from_rows(tenant: TenantId, workspace: WorkspaceId, rows: HotRows) -> Result<State, RestoreError> {
         let HotRows {
             head,
             runs: run_rows,
@@ -78,21 +82,37 @@ impl State {
             timers,
             outbox,
             asset_definitions,
+            asset_states,
             partition_status,
             quarantine,
             dynamic_partitions,
             partition_sets,
+            settings,
+            pauses,
+            schedule_definitions,
+            schedule_state,
+            schedule_ticks,
             run_keys,
+            run_keys_evicted,
             idempotency,
+            answers,
         } = rows;
-        let mut state = State::new(tenant, workspace, settings);
+        let mut state = State::new(tenant, workspace);
+        state.changed_settings = Arc::new(ChangedSettings::restore(settings));
+        state.settings = Arc::new(state.changed_settings.settings());
+        state.pauses = Arc::new(Pauses::restore(pauses));
         state.head = head;
         state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
         state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
-        state.run_keys = RunKeyIndex::restore(run_keys);
+        state.run_keys = RunKeyIndex::restore(run_keys, run_keys_evicted);
         state.idempotency = IdempotencyIndex::restore(idempotency);
+        if !planted::has(Mistake::AnswerLostAtRestart) {
+            state.answers = AnswerIndex::restore(answers);
+        }
+        state.asset_states = AssetStates::restore(asset_states);
         state.statuses = Statuses::restore(partition_status)?;
         state.quarantine = Quarantine::restore(quarantine);
+        state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -106,7 +126,7 @@ impl State {
                 causes.push((row.run_id, row.task_key.clone(), cause.clone()));
             }
             let run = owner(&mut runs, "tasks", row.run_id, row.task_key.as_str())?.id;
-            run_tasks.entry(run).or_default().push(restore_task(row));
+            run_tasks.entry(run).or_default().push(restore_task(row)?);
         }
         for (run, mut tasks) in run_tasks {
             tasks.sort_by(|a, b| a.key.cmp(&b.key));
@@ -145,14 +165,14 @@ impl State {
                 state.recent.insert((ended, id), ());
                 state.recent_tasks += run.tasks.len();
             }
-            for position in 0..run.tasks.len() as u32 {
-                let keys = index::keys_of(&run, position, &state.settings);
-                state.index.replace(TaskRef { run: id, task: position }, index::NO_KEYS, keys);
+            if let (RunSource::Schedule { id: schedule, .. }, false) = (&run.source, run.state.is_terminal())
+                && let Some(schedule) = schedule.parse().ok().and_then(|id| state.schedules.get_mut(id))
+            {
+                schedule.active.insert(id);
             }
-            let due = run.deadline(&state.settings);
-            state.index.replace_deadline(Deadline::Run(id), None, due);
             state.runs.insert(id, Arc::new(run));
         }
+        state.rebuild_index();
         Ok(state)
     }
 }
@@ -165,8 +185,15 @@ pub(super) fn take(state: &mut State) -> Delta {
     let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
     let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
     let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
+    let settings = changes.settings.iter().filter_map(|name| state.changed_settings.row(name));
+    let pauses = changes.pauses.iter().filter_map(|scope| state.pauses.row(scope));
+    let asset_states = changes.asset_states.iter().filter_map(|asset| state.asset_states.row(asset));
     let statuses = changes.statuses.iter();
     let statuses = statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref()));
+    let schedules = changes.schedules.iter().filter_map(|id| state.schedules.get(*id));
+    let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
+    let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
+    let ticks = ticks.map(|row| row.as_ref().clone());
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -177,18 +204,35 @@ pub(super) fn take(state: &mut State) -> Delta {
         timers: Vec::new(),
         outbox: Vec::new(),
         asset_definitions: definitions.collect(),
+        asset_states: asset_states.collect(),
         partition_status: statuses.collect(),
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
+        settings: settings.cloned().collect(),
+        pauses: pauses.cloned().collect(),
+        request_keys: KeyRetention::of(&state.settings, state.run_keys.len()),
+        schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
+        schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
+        schedule_ticks: ticks.collect(),
         gone: RemovedKeys {
+            schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
             ..RemovedKeys::default()
         },
-        ended: EndedRows { deployments: changes.ended_deployments, ..EndedRows::default() },
-        appended: changes.appended,
+        ended: EndedRows {
+            deployments: changes.ended_deployments,
+            schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
+            ..EndedRows::default()
+        },
+        appended: AppendedRows {
+            run_key_conflicts: changes.conflicts.iter().cloned().collect(),
+            audit: changes.audit.into_vec(),
+            materialization_inputs: changes.inputs.into_vec(),
+            ..changes.appended
+        },
     };
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {

@@ -106,24 +106,33 @@ impl Statuses {
 
     pub(crate) fn restore(rows: Vec<PartitionStatusRow>) -> Result<Self, RestoreError> {
         let mut code_versions = CodeVersions::default();
-        let mut assets =
-            BTreeMap::<AssetKey, (Vec<(Box<str>, u32)>, Vec<PartitionStatus>, PartitionCounts)>::new();
-        for row in rows {
-            if !assets.contains_key(&row.asset_key) {
-                assets.insert(row.asset_key.clone(), Default::default());
+        let mut assets = BTreeMap::<AssetKey, Restored>::new();
+        // Rows come by asset, so that one is looked up only when it changes.
+        let mut rest = rows.into_iter().peekable();
+        while let Some(first) = rest.peek() {
+            let key = first.asset_key.clone();
+            let Restored { index, statuses, counts } = assets.entry(key.clone()).or_default();
+            while let Some(row) = rest.next_if(|row| row.asset_key == key) {
+                let status = restore(&row, &mut code_versions)?;
+                *counts.of(status.status()) += 1;
+                index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
+                statuses.push(status);
             }
-            let Some((index, statuses, counts)) = assets.get_mut(&row.asset_key) else { continue };
-            let status = restore(&row, &mut code_versions)?;
-            *counts.of(status.status()) += 1;
-            index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
-            statuses.push(status);
         }
-        let asset = |(key, (index, statuses, counts)): (AssetKey, (Vec<_>, Vec<_>, _))| {
+        let asset = |(key, Restored { index, statuses, counts }): (AssetKey, Restored)| {
             let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
             (key, Arc::new(AssetPartitions { index, statuses, counts }))
         };
         Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
     }
+}
+
+/// The partitions of one asset while they are restored.
+#[derive(Default)]
+struct Restored {
+    index: Vec<(Box<str>, u32)>,
+    statuses: Vec<PartitionStatus>,
+    counts: PartitionCounts,
 }
 
 impl AssetPartitions {

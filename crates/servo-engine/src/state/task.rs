@@ -33,6 +33,19 @@ pub(crate) struct Outbox {
     pub(crate) created_at: Timestamp,
 }
 
+/// The execution of an attempt by a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Execution {
+    /// The worker that runs it.
+    pub worker: Arc<str>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// The time of the last heartbeat; the start counts as one.
+    pub heartbeat_at: Timestamp,
+    /// How far it is.
+    pub progress: Option<Progress>,
+}
+
 /// An attempt that ended without ending its task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PastAttempt {
@@ -93,18 +106,12 @@ pub struct Task {
     pub inputs_as_of: Option<EventId>,
     /// When the queue took the newest attempt.
     pub dispatched_at: Option<Timestamp>,
-    /// When a worker began the newest attempt.
-    pub started_at: Option<Timestamp>,
-    /// The time of the last heartbeat.
-    pub heartbeat_at: Option<Timestamp>,
+    /// The newest attempt as a worker executes it; none before one began it.
+    pub execution: Option<Execution>,
     /// When it ended for good.
     pub finished_at: Option<Timestamp>,
     /// Start time of the next attempt.
     pub retry_at: Option<Timestamp>,
-    /// The worker that runs the newest attempt.
-    pub worker: Option<Arc<str>>,
-    /// How far the newest attempt is.
-    pub progress: Option<Progress>,
     /// Position of the task whose failure this one was skipped for.
     pub caused_by: Option<u32>,
     /// The last error.
@@ -151,12 +158,9 @@ impl Task {
             provenance: Arc::default(),
             inputs_as_of: None,
             dispatched_at: None,
-            started_at: None,
-            heartbeat_at: None,
+            execution: None,
             finished_at: None,
             retry_at: None,
-            worker: None,
-            progress: None,
             caused_by: None,
             error: None,
             late_outcome: None,
@@ -238,8 +242,8 @@ impl Task {
                 self.outbox.filter(|o| o.status == OutboxStatus::Pending).map(|o| o.created_at)
             }
             TaskState::Dispatched => Some(self.dispatched_at.unwrap_or(self.transition_at)),
-            TaskState::Running if planted::has(Mistake::TimerWithoutWatermark) => self.started_at,
-            TaskState::Running => Some(self.heartbeat_at.or(self.started_at).unwrap_or(self.transition_at)),
+            TaskState::Running if planted::has(Mistake::TimerWithoutWatermark) => self.started_at(),
+            TaskState::Running => self.execution.as_ref().map(|execution| execution.heartbeat_at),
             TaskState::RetryWait
             | TaskState::Planned
             | TaskState::Blocked
@@ -255,7 +259,29 @@ impl Task {
         self.options.heartbeat_timeout_ms.unwrap_or(settings.heartbeat_timeout)
     }
 
-    pub(crate) fn enter(&mut self, state: TaskState, reason: TransitionReason, at: Timestamp) {
+    /// When a worker began the newest attempt.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.execution.as_ref().map(|execution| execution.started_at)
+    }
+
+    /// The worker of the newest attempt.
+    pub fn worker(&self) -> Option<&Arc<str>> {
+        self.execution.as_ref().map(|execution| &execution.worker)
+    }
+
+    /// A worker begins the newest attempt: the one way to be running.
+    pub(crate) fn start(&mut self, worker: Arc<str>, at: Timestamp) {
+        self.set_outbox(OutboxStatus::Acked);
+        self.execution = Some(Execution { worker, started_at: at, heartbeat_at: at, progress: None });
+        self.transition(TaskState::Running, TransitionReason::ExecutionStarted, at);
+    }
+
+    /// Leaves whatever it was doing for a state in which no worker is at it.
+    pub(crate) fn enter(&mut self, state: Rest, reason: TransitionReason, at: Timestamp) {
+        self.transition(state.into(), reason, at);
+    }
+
+    fn transition(&mut self, state: TaskState, reason: TransitionReason, at: Timestamp) {
         self.state = state;
         self.reason = reason;
         self.transition_at = at;
@@ -270,8 +296,8 @@ impl Task {
         }
     }
 
-    /// Keeps what is known of the newest attempt, which has ended and did not end the task.
-    pub(crate) fn remember_attempt(&mut self, ended_at: Timestamp) {
+    /// Keeps what is known of the newest attempt, which has ended for this reason and did not end the task.
+    pub(crate) fn remember_attempt(&mut self, ended_at: Timestamp, reason: TransitionReason) {
         let Some(attempt_id) = self.attempt_id else { return };
         if self.past_attempts.len() >= MAX_PAST_ATTEMPTS {
             self.past_attempts.remove(0);
@@ -279,10 +305,10 @@ impl Task {
         self.past_attempts.push(PastAttempt {
             attempt: self.attempt,
             attempt_id,
-            reason: self.reason,
-            started_at: self.started_at,
+            reason,
+            started_at: self.started_at(),
             ended_at,
-            worker_id: self.worker.clone(),
+            worker_id: self.worker().cloned(),
             error: self.error.clone().filter(|_| self.state == TaskState::RetryWait),
             usage: self.usage.take(),
         });
@@ -312,6 +338,34 @@ impl Task {
         SideRows {
             outbox: self.outbox.map(|_| self.attempt),
             timer: self.timer.map(|t| (self.attempt, t.fire_at)),
+        }
+    }
+}
+
+/// A state in which no worker is at the task. [`Task::start`] alone makes one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    Blocked,
+    Ready,
+    Dispatched,
+    RetryWait,
+    Skipped,
+    Cancelled,
+    Failed,
+    Succeeded,
+}
+
+impl From<Rest> for TaskState {
+    fn from(rest: Rest) -> Self {
+        match rest {
+            Rest::Blocked => Self::Blocked,
+            Rest::Ready => Self::Ready,
+            Rest::Dispatched => Self::Dispatched,
+            Rest::RetryWait => Self::RetryWait,
+            Rest::Skipped => Self::Skipped,
+            Rest::Cancelled => Self::Cancelled,
+            Rest::Failed => Self::Failed,
+            Rest::Succeeded => Self::Succeeded,
         }
     }
 }

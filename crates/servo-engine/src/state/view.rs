@@ -8,7 +8,7 @@ use super::{IdempotencyIndex, Index, RunKeyIndex, State};
 pub struct Snapshot(State);
 
 impl Snapshot {
-    /// Runs, partitions, definitions and what waits for review. Indexes of controllers, keys of requests and changes
+    /// Runs, partitions, definitions, answers and what waits for review. Indexes of controllers, keys of requests and changes
     /// for the tables are not part of it: they are the engine's own, so nothing is due and nothing is ready here.
     pub fn state(&self) -> &State {
         &self.0
@@ -22,18 +22,29 @@ impl State {
             tenant: self.tenant.clone(),
             workspace: self.workspace.clone(),
             settings: self.settings.clone(),
+            changed_settings: self.changed_settings.clone(),
+            pauses: self.pauses.clone(),
             head: self.head,
             runs: self.runs.clone(),
             recent: self.recent.clone(),
             recent_tasks: self.recent_tasks,
             definitions: self.definitions.clone(),
             dynamic: self.dynamic.clone(),
+            asset_states: self.asset_states.clone(),
             statuses: self.statuses.clone(),
             quarantine: self.quarantine.clone(),
+            schedules: self.schedules.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
-            index: Index { outstanding: self.index.outstanding, ..Index::default() },
+            answers: self.answers.clone(),
+            index: Index {
+                outstanding: self.index.outstanding,
+                waiting: self.index.waiting,
+                queued_runs: self.index.queued_runs,
+                ..Index::default()
+            },
             changes: self.changes.for_readers(),
+            newer_event: self.newer_event.clone(),
         })
     }
 }

@@ -23,7 +23,8 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
             &task.pieces(dep, &task.upstream(dep)),
             named,
         );
-        named -= input.as_ref().map_or(0, InputRead::named);
+        // Inputs without partitions are always named, however many there are.
+        named = named.saturating_sub(input.as_ref().map_or(0, InputRead::named));
         inputs.extend(input);
     }
     let version = |asset: &Asset| asset.def.code_version.as_deref().map(Arc::from);
@@ -64,6 +65,9 @@ pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) ->
     let inputs = task.deps().into_iter().filter_map(|dep| {
         let mut input = task.input(dep)?;
         repeat(&mut input, provenance);
+        if dep.available {
+            leave_out_missing(&mut input);
+        }
         Some(input)
     });
     Some(Work {
@@ -73,6 +77,7 @@ pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) ->
         config: task.task.options.config.clone(),
         secrets: task.asset().def.secrets.clone(),
         isolation: task.asset().def.isolation,
+        compute: task.asset().def.compute.clone(),
         partition: task.partition.clone().map(|key| WorkPartition { key, window: task.window }),
     })
 }
@@ -113,6 +118,13 @@ fn repeat(input: &mut WorkInput, provenance: &Provenance) {
             piece.materialization_id = read;
         }
     }
+}
+
+/// Leaves out what was not there when the attempt was first dispatched.
+fn leave_out_missing(input: &mut WorkInput) {
+    let count = input.pieces.len();
+    input.pieces.retain(|piece| piece.materialization_id.is_some());
+    input.missing = (count - input.pieces.len()) as u64;
 }
 
 /// A task with its definitions and the partitions that it is about.
@@ -180,6 +192,7 @@ impl<'a> Resolver<'a> {
             external: upstream.def.external,
             single,
             pieces: self.pieces(dep, &set),
+            missing: 0,
         })
     }
 

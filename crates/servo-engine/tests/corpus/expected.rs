@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, Fingerprint, MaterializationId, Millis, PartitionKey, PartitionsDef,
-    PlanId, RunId,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
+    PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, Location, Severity};
+use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
     AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
     DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    PlanCreated, RunCancelRequested, RunRequested, RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted,
-    TimerEnqueued, TimerFired, TimerKind, TimerRequested,
+    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
+    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
+    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
+    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Outcome, OutputState, PieceRead,
-    PiecesRead, Progress, Provenance, RetryPolicy, RunSource, TaskError, TaskOptions,
+    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
+    PieceRead, PiecesRead, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
+    TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -56,8 +59,10 @@ pub(crate) fn options() -> TaskOptions {
         timeout_ms: Some(Millis::from_minutes(10)),
         heartbeat_timeout_ms: Some(Millis::from_minutes(2)),
         worker_queue: Some("big".into()),
+        pool: None,
         compute: None,
         outputs: Vec::new(),
+        previous: Vec::new(),
         config: BTreeMap::new(),
     }
 }
@@ -79,6 +84,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 partitions: PartitionChoice::default(),
                 config: BTreeMap::new(),
                 priority: 0,
+                timeout_ms: None,
                 labels: BTreeMap::new(),
                 request_id: None,
             };
@@ -90,14 +96,45 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                     keys: vec!["2025-01-15".to_owned()],
                     ranges: vec!["2025-01-01..2025-01-07".to_owned()],
                     latest: true,
+                    ..PartitionChoice::default()
                 },
                 config: [("limit".to_owned(), "1.50".to_owned())].into(),
                 priority: -5,
+                timeout_ms: None,
                 labels,
                 request_id: Some("6f1c".into()),
                 ..bare.clone()
             };
             vec![EventData::RunRequested(bare), EventData::RunRequested(full)]
+        }
+        EventKind::RunKeyConflicted => {
+            let bare = RunKeyConflicted {
+                run_key: "daily:2025-01-15".into(),
+                run_id,
+                existing_fingerprint: fingerprint("a"),
+                conflicting_fingerprint: fingerprint("b"),
+                request_id: None,
+            };
+            let full = RunKeyConflicted { request_id: Some("6f1c".into()), ..bare.clone() };
+            vec![EventData::RunKeyConflicted(bare), EventData::RunKeyConflicted(full)]
+        }
+        EventKind::RequestAnswered => {
+            let bare = RequestAnswered {
+                request_id: "6f1c".into(),
+                request_fingerprint: fingerprint("a"),
+                run_id: None,
+                event_id: None,
+                added: 0,
+                removed: 0,
+            };
+            let full = RequestAnswered {
+                run_id: Some(run_id),
+                event_id: Some(EventId::from_parts(1_736_899_200_000, 5)),
+                added: 2,
+                removed: 1,
+                ..bare.clone()
+            };
+            vec![EventData::RequestAnswered(bare), EventData::RequestAnswered(full)]
         }
         EventKind::PlanCreated => {
             let plan = plan_of(vec![
@@ -168,6 +205,30 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         }
         EventKind::DispatchEnqueued => {
             vec![EventData::DispatchEnqueued(DispatchEnqueued { run_id, task_key, attempt: 2, attempt_id })]
+        }
+        EventKind::PauseChanged => {
+            let pause = |scope: &str, number, paused, reason: &str| {
+                let scope = scope.parse().expect("a scope");
+                EventData::PauseChanged(PauseChanged { scope, number, paused, reason: reason.to_owned() })
+            };
+            vec![
+                pause("all", 1, true, "the warehouse is down"),
+                pause("all", 2, false, ""),
+                pause("queue:gpu", 1, true, ""),
+                pause("asset:raw/flights", 1, true, ""),
+            ]
+        }
+        EventKind::SettingsChanged => {
+            let new = |value, origin| NewValue { value, origin };
+            let set = [
+                ("execution_timeout".to_owned(), new(Some(1_800_000), SettingOrigin::Cli)),
+                ("pool.warehouse".to_owned(), new(Some(4), SettingOrigin::Project)),
+            ];
+            let unset = [("execution_timeout".to_owned(), new(None, SettingOrigin::Default))];
+            vec![
+                EventData::SettingsChanged(SettingsChanged { number: 1, changes: set.into() }),
+                EventData::SettingsChanged(SettingsChanged { number: 2, changes: unset.into() }),
+            ]
         }
         EventKind::ClockStepped => {
             vec![EventData::ClockStepped(ClockStepped { expected: AT, by_ms: -86_400_000 })]
@@ -330,13 +391,116 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
             };
             vec![review(""), review("rows are missing")]
         }
+        EventKind::RequestRefused => {
+            let refused = |detail: &str, omitted: u64| {
+                EventData::RequestRefused(RequestRefused {
+                    action: "run.cancel".to_owned(),
+                    subject: "run_aaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
+                    detail: detail.to_owned(),
+                    code: "unknown_run".to_owned(),
+                    message: "there is no such run".to_owned(),
+                    omitted,
+                    refused_at: AT,
+                })
+            };
+            vec![refused("", 0), refused("wrong day", 3)]
+        }
         EventKind::MaterializationReleased => {
             vec![EventData::MaterializationReleased(MaterializationReleased {
                 asset_key: asset(),
                 materialization_id: materialization_of(attempt_id),
             })]
         }
+        EventKind::ScheduleDefined => {
+            let plain = schedule();
+            let full = ScheduleDef {
+                timezone: Some("Europe/Amsterdam".to_owned()),
+                function: Some("jobs:morning".to_owned()),
+                selection: None,
+                description: Some("Every \"morning\".".to_owned()),
+                tags: [("team".to_owned(), "zoë".to_owned())].into(),
+                enabled: false,
+                catch_up_on_resume: true,
+                config: [("limit".to_owned(), "100".to_owned())].into(),
+                priority: -3,
+                catchup_window_minutes: 60,
+                max_catchup_ticks: 100,
+                if_running: IfRunning::Queue,
+                timeout_ms: Some(Millis::from_minutes(2)),
+                ..schedule()
+            };
+            let defined = |origin, state_version, definition| {
+                EventData::ScheduleDefined(ScheduleDefined {
+                    schedule_id: schedule_id(),
+                    origin,
+                    state_version,
+                    definition: Arc::new(definition),
+                })
+            };
+            vec![defined(Origin::Code, 1, plain), defined(Origin::Api, 2, full)]
+        }
+        EventKind::SchedulePaused => {
+            vec![EventData::SchedulePaused(SchedulePaused { schedule_id: schedule_id(), state_version: 3 })]
+        }
+        EventKind::ScheduleResumed => {
+            vec![EventData::ScheduleResumed(ScheduleResumed { schedule_id: schedule_id(), state_version: 4 })]
+        }
+        EventKind::ScheduleRemoved => {
+            vec![EventData::ScheduleRemoved(ScheduleRemoved { schedule_id: schedule_id(), state_version: 5 })]
+        }
+        EventKind::ScheduleTicked => {
+            let (id, due) = (schedule_id(), Timestamp::from_millis(1_736_920_800_000));
+            let skipped = ScheduleTicked {
+                schedule_id: id,
+                tick_id: tick_id(id, due),
+                scheduled_for: due,
+                manual: false,
+                definition_version: EventId::from_parts(1_736_899_200_000, 4),
+                asset_selection: String::new(),
+                partition_selection: PartitionChoice::default(),
+                status: TickStatus::Skipped,
+                reason: Some("the schedule is paused".to_owned()),
+                runs: Vec::new(),
+            };
+            let run = RequestedRun {
+                run_key: format!("sched:{}", manual_tick_id(id, due)).into(),
+                run_id,
+                request_fingerprint: fingerprint("7"),
+            };
+            let triggered = ScheduleTicked {
+                tick_id: manual_tick_id(id, due),
+                manual: true,
+                asset_selection: "raw.*".to_owned(),
+                partition_selection: PartitionChoice { latest: true, ..PartitionChoice::default() },
+                status: TickStatus::Triggered,
+                reason: None,
+                runs: vec![run],
+                ..skipped.clone()
+            };
+            vec![EventData::ScheduleTicked(skipped), EventData::ScheduleTicked(triggered)]
+        }
+        EventKind::ScheduleEvaluationFailed => {
+            let due = Timestamp::from_millis(1_736_920_800_000);
+            vec![EventData::ScheduleEvaluationFailed(ScheduleEvaluationFailed {
+                schedule_id: schedule_id(),
+                scheduled_for: due,
+                attempt: 2,
+                error: "ValueError: größe".to_owned(),
+                retry_at: due.saturating_add(Millis::from_secs(2)),
+            })]
+        }
     }
+}
+
+fn schedule_id() -> ScheduleId {
+    ScheduleId::from_parts(1_736_899_200_000, 8)
+}
+
+fn schedule() -> ScheduleDef {
+    serde_json::from_str(
+        r#"{"name":"morning","location":{"file":"jobs.py","line":3},"cron":"0 6 * * *","selection":"raw.*"}"#,
+    )
+    .expect("a schedule")
 }
 
 fn asset() -> AssetKey {
@@ -356,6 +520,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             partitions: PartitionChoice::default(),
             config: BTreeMap::new(),
             priority: 0,
+            timeout_ms: None,
             labels: BTreeMap::new(),
             request_id: None,
         })
@@ -419,6 +584,7 @@ fn finished_with_outputs() -> Vec<EventData> {
                 blocking: (*severity == Severity::Info).then_some(true),
                 message: (*severity == Severity::Critical).then(|| "3 of 842 rows".to_owned()),
                 metadata: texts(&[("failed", "3")]),
+                error: None,
                 duration_ms: 12,
             })
             .collect(),

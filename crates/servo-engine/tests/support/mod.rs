@@ -5,16 +5,20 @@
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, MaterializationId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey, TenantId,
+    Timestamp, WorkspaceId,
 };
-use servo_engine::definitions::AssetDef;
+use servo_engine::definitions::{AssetDef, ScheduleDef};
 use servo_engine::event::{
     AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
+    SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked, tick_id,
 };
+use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, Plan,
-    Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
-    TaskOptions, TaskRequest, TaskState, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Origin, Outcome,
+    Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
+    TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -30,7 +34,7 @@ pub(crate) fn workspace() -> WorkspaceId {
 }
 
 pub(crate) fn empty_state(settings: &Settings) -> State {
-    State::new(tenant(), workspace(), settings.clone())
+    State::new(tenant(), workspace()).with_settings(settings)
 }
 
 /// `seconds` after the test began.
@@ -257,6 +261,25 @@ pub(crate) fn partitions_changed(number: u64) -> EventData {
     })
 }
 
+/// The change of settings with this number: fewer slots.
+pub(crate) fn settings_changed(number: u64) -> EventData {
+    let new = servo_engine::event::NewValue { value: Some(7), origin: servo_engine::SettingOrigin::Api };
+    EventData::SettingsChanged(servo_engine::event::SettingsChanged {
+        number,
+        changes: [("max_concurrent_tasks".to_owned(), new)].into(),
+    })
+}
+
+/// The pause of everything with this number.
+pub(crate) fn pause_changed(number: u64) -> EventData {
+    EventData::PauseChanged(servo_engine::event::PauseChanged {
+        scope: servo_engine::event::PauseScope::All,
+        number,
+        paused: true,
+        reason: "enough".to_owned(),
+    })
+}
+
 /// The review of a materialization that is not in quarantine.
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");
@@ -276,11 +299,47 @@ pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     }
 }
 
+/// A request that was refused.
+pub(crate) fn refused() -> EventData {
+    EventData::RequestRefused(RequestRefused {
+        action: "run.cancel".to_owned(),
+        subject: "run_aaaaaaaaaaaaaaaaaaaaaaaaaa".to_owned(),
+        detail: String::new(),
+        code: "unknown_run".to_owned(),
+        message: "there is no such run".to_owned(),
+        omitted: 0,
+        refused_at: START,
+    })
+}
+
 /// The release of something that nobody put aside.
 pub(crate) fn released() -> EventData {
     EventData::MaterializationReleased(MaterializationReleased {
         asset_key: AssetKey::new("t", "a").expect("an asset"),
         materialization_id: MaterializationId::from_parts(1, 1),
+    })
+}
+
+/// A request that reused the key of a run.
+pub(crate) fn conflicted(run_id: RunId) -> EventData {
+    EventData::RunKeyConflicted(RunKeyConflicted {
+        run_key: "k".into(),
+        run_id,
+        existing_fingerprint: Fingerprint::from_digest([1; 32]),
+        conflicting_fingerprint: Fingerprint::from_digest([2; 32]),
+        request_id: None,
+    })
+}
+
+/// The answer to a request that changed nothing.
+pub(crate) fn answered() -> EventData {
+    EventData::RequestAnswered(RequestAnswered {
+        request_id: "6f1c".into(),
+        request_fingerprint: Fingerprint::from_digest([3; 32]),
+        run_id: None,
+        event_id: None,
+        added: 0,
+        removed: 0,
     })
 }
 
@@ -305,4 +364,47 @@ pub(crate) fn deployed(number: u64) -> EventData {
         upsert: vec![DeployedAsset::new(id, definition("a", "1")).expect("a valid key")],
         removed: vec![],
     })
+}
+
+/// Every event about a schedule, of which only its definition finds one.
+pub(crate) fn schedule_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
+    let schedule_id = ScheduleId::from_parts(1, 1);
+    let definition: ScheduleDef = serde_json::from_str(
+        r#"{"name":"tens","location":{"file":"jobs.py","line":3},"cron":"*/10 * * * *","selection":"t.a"}"#,
+    )
+    .expect("a schedule");
+    let defined = ScheduleDefined {
+        schedule_id,
+        origin: Origin::Code,
+        state_version: 1,
+        definition: Arc::new(definition),
+    };
+    let ticked = ScheduleTicked {
+        schedule_id,
+        tick_id: tick_id(schedule_id, now),
+        scheduled_for: now,
+        manual: false,
+        definition_version: EventId::NIL,
+        asset_selection: String::new(),
+        partition_selection: PartitionChoice::default(),
+        status: TickStatus::Skipped,
+        reason: None,
+        runs: Vec::new(),
+    };
+    let failed = ScheduleEvaluationFailed {
+        schedule_id,
+        scheduled_for: now,
+        attempt: 1,
+        error: "boom".to_owned(),
+        retry_at: now,
+    };
+    let state_version = 2;
+    vec![
+        ("ScheduleDefined", EventData::ScheduleDefined(defined)),
+        ("SchedulePaused", EventData::SchedulePaused(SchedulePaused { schedule_id, state_version })),
+        ("ScheduleResumed", EventData::ScheduleResumed(ScheduleResumed { schedule_id, state_version })),
+        ("ScheduleRemoved", EventData::ScheduleRemoved(ScheduleRemoved { schedule_id, state_version })),
+        ("ScheduleTicked", EventData::ScheduleTicked(ticked)),
+        ("ScheduleEvaluationFailed", EventData::ScheduleEvaluationFailed(failed)),
+    ]
 }

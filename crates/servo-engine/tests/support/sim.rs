@@ -12,12 +12,13 @@ use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Change, ChangePartitions, DataFormat, Deploy, Effect, Engine, ErrorCode,
-    Event, EventData, Input, Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply,
-    RunRequest, Settings, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
+    Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSettings, DataFormat, Deploy, Effect, Engine,
+    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, Reply, Report, RetryPolicy,
+    Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith, State,
+    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 
-use crate::support::{SECRET, START, definition, empty_state, key, plan_of};
+use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
 
 /// A random graph: for each task a mask of the earlier tasks it waits for, and a pick of options.
 pub(crate) type Graph = Vec<(u16, u8)>;
@@ -67,9 +68,11 @@ pub(crate) fn plan_for(graph: &Graph) -> Plan {
             compute: None,
             heartbeat_timeout_ms: (pick % 7 == 0).then_some(Millis::from_secs(20)),
             worker_queue: (pick % 5 == 0).then(|| Arc::from("big")),
+            pool: (pick % 4 == 1).then(|| Arc::from("warehouse")),
             outputs: (0..pick % 3)
                 .map(|n| AssetKey::new("t", &format!("also_{n}")).expect("a key"))
                 .collect(),
+            previous: Vec::new(),
             config: BTreeMap::new(),
         },
     });
@@ -104,17 +107,20 @@ impl Sim {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 3,
+            max_queued_runs: u32::from(story.slots.is_multiple_of(3)),
+            pools: (story.slots.is_multiple_of(3)).then(|| ("warehouse".to_owned(), 1)).into_iter().collect(),
+            runs_per: (story.recent_runs % 4 == 3).then(|| ("customer".to_owned(), 1)).into_iter().collect(),
             max_interruptions: 3,
-            force_cancel_after: Millis::from_secs(30),
+            force_cancel_after: Millis::from_secs(10),
             recent_runs: story.recent_runs,
             max_run_duration: Millis::from_hours(4),
             max_partition_changes: 6,
             max_dynamic_partitions: 3,
             ..Settings::default()
         };
-        Self {
-            engine: Engine::new(empty_state(&settings), SECRET),
-            before: empty_state(&settings),
+        let mut sim = Self {
+            engine: Engine::new(State::new(tenant(), workspace()), SECRET),
+            before: State::new(tenant(), workspace()),
             now: START,
             plans: story.graphs.iter().map(plan_for).collect(),
             runs: Vec::new(),
@@ -126,7 +132,10 @@ impl Sim {
             deltas: Vec::new(),
             effects: Vec::new(),
             seen: BTreeSet::new(),
-        }
+        };
+        sim.waiting.push(Input::StartWith(StartWith::differing(&settings, SettingOrigin::Flag)));
+        sim.flush();
+        sim
     }
 
     /// Plays the history, then continues without faults until nothing is left to do.
@@ -137,10 +146,6 @@ impl Sim {
         }
         sim.flush();
         sim
-    }
-
-    pub(crate) fn settings(&self) -> Settings {
-        self.engine.state().settings().clone()
     }
 
     fn act(&mut self, (what, whom, how): Action) {
@@ -206,6 +211,8 @@ impl Sim {
                 self.now = Timestamp::from_millis(expected.as_millis() + by_ms);
                 Some(Input::ClockStepped { expected, by_ms })
             }
+            31 if how % 32 == 2 => Some(Input::ChangeSettings(new_settings(whom))),
+            31 if how % 32 == 3 => Some(Input::Pause(new_pause(whom))),
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -227,10 +234,18 @@ impl Sim {
         // Now and then the same key with another priority: a conflict, unless it comes first.
         let priority = i32::from(how.is_multiple_of(4));
         let timeout = (i % 2 == 1).then_some(Millis::from_minutes(90));
+        let backfill = RunSource::Backfill { id: "b".into(), chunk: format!("b:{i}").into() };
         Input::Trigger(TriggerRun::of_tasks(
             format!("key-{i}"),
             self.plans[i].clone(),
-            RunRequest { priority, timeout, caller: Caller::user("me"), ..RunRequest::default() },
+            RunRequest {
+                priority,
+                timeout,
+                labels: [("customer".to_owned(), format!("c{}", i % 2))].into(),
+                source: if i % 3 == 2 { backfill } else { RunSource::Manual },
+                caller: Caller::user("me"),
+                ..RunRequest::default()
+            },
         ))
     }
 
@@ -286,6 +301,7 @@ impl Sim {
                     severity: Severity::Error,
                     blocking: None,
                     message: None,
+                    error: None,
                     metadata: BTreeMap::new(),
                     duration_ms: u64::from(pick),
                 };
@@ -389,6 +405,17 @@ impl Sim {
 
     /// Faults are over: queues hold what they should, workers answer, time passes. Everything must end.
     pub(crate) fn run_to_rest(&mut self) {
+        // What is paused or limited to nothing would wait for ever.
+        for scope in 0..5 {
+            self.waiting.push(Input::Pause(new_pause(2 * scope + 1)));
+        }
+        self.waiting.push(Input::ChangeSettings(ChangeSettings {
+            set: BTreeMap::new(),
+            unset: vec!["pool.warehouse".to_owned(), "runs_per.customer".to_owned()],
+            origin: SettingOrigin::Api,
+            caller: Caller::user("me"),
+        }));
+        self.flush();
         for _ in 0..600 {
             if self.engine.state().active_runs() == 0 {
                 self.flush();
@@ -428,6 +455,7 @@ fn deploy(whom: u16) -> Input {
     }
     let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
     Input::Deploy(Deploy {
+        schedules: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),
@@ -445,10 +473,51 @@ fn change_partitions(whom: u16, how: u8) -> Input {
         remove: keys(how >> 4),
         caller: Caller::user("me"),
     };
+    // Some are carried out once.
+    if whom % 4 == 2 {
+        change.caller.request_id = Some(format!("{}", whom % 8).into());
+        change.caller.request_fingerprint = Some(servo_core::Fingerprint::from_digest([how; 32]));
+    }
     match whom % 16 {
         0 => change.add.push(String::new()),
         1..=8 => change.remove.retain(|key| !change.add.contains(key)),
         _ => {}
     }
     Input::ChangePartitions(change)
+}
+
+/// Another value for one setting, or its default again.
+fn new_settings(whom: u16) -> ChangeSettings {
+    let (name, values): (&str, [u64; 3]) = [
+        ("max_concurrent_tasks", [1, 2, 5]),
+        ("max_concurrent_runs", [1, 2, 4]),
+        ("max_queued_runs", [0, 1, 5]),
+        ("pool.warehouse", [0, 1, 2]),
+        ("runs_per.customer", [0, 1, 2]),
+        ("recent_runs", [0, 1, 3]),
+        ("recent_tasks", [0, 5, 50_000]),
+        ("heartbeat_timeout", [5_000, 40_000, 90_000]),
+        ("max_run_duration", [60_000, 3_600_000, 14_400_000]),
+        ("max_interruptions", [0, 1, 3]),
+        ("outbox_retry_after", [1_000, 60_000, 300_000]),
+    ][usize::from(whom / 4) % 11];
+    let value = values.get(usize::from(whom) % 4);
+    ChangeSettings {
+        set: value.map(|value| (name.to_owned(), SettingValue::Number(*value))).into_iter().collect(),
+        unset: if value.is_none() { vec![name.to_owned()] } else { Vec::new() },
+        origin: SettingOrigin::Api,
+        caller: Caller::user("me"),
+    }
+}
+
+/// Pauses or resumes everything, a queue or an asset.
+fn new_pause(whom: u16) -> Pause {
+    let scope =
+        ["all", "queue:big", "queue:default", "asset:t/n20", "asset:t/also_0"][usize::from(whom / 2) % 5];
+    Pause {
+        scope: scope.parse().expect("a scope"),
+        paused: whom.is_multiple_of(2),
+        reason: String::new(),
+        caller: Caller::user("me"),
+    }
 }

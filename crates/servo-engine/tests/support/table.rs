@@ -32,6 +32,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::NotDue => "not due",
                 Ignored::UnknownRun => "no run",
                 Ignored::UnknownTask => "no task",
+                Ignored::UnknownSchedule => "no schedule",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",
             };
@@ -50,6 +51,7 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
         Ok(Reply::Change(Change::Accepted { .. }) | Reply::Finish(Finish::Accepted { .. })) => {
             "accepted".to_owned()
         }
+        Ok(Reply::Partitions(reply)) => reply_word(&Ok(Reply::Change(reply.change))),
         Ok(Reply::Change(Change::Duplicate) | Reply::Finish(Finish::Duplicate)) => "duplicate".to_owned(),
         Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: false })) => "go on".to_owned(),
         Ok(Reply::Heartbeat(HeartbeatReply { should_cancel: true })) => "should cancel".to_owned(),
@@ -61,6 +63,8 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::UnknownTask { .. } => "no task",
                 Refusal::StalePlan(_) => "stale plan",
                 Refusal::RunKeyConflict { .. } => "key conflict",
+                Refusal::RequestIdReused { .. } => "request id reused",
+                Refusal::StaleRunKey { .. } => "stale key",
                 Refusal::RunEnded { .. } => "run ended",
                 Refusal::ForceTooSoon { .. } => "too soon",
                 Refusal::StaleAttempt { .. } => "stale",
@@ -74,6 +78,15 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::TooManyPartitionChanges { .. } => "too many changes",
                 Refusal::TooManyPartitions { .. } => "too many partitions",
                 Refusal::NotInQuarantine { .. } => "not in quarantine",
+                Refusal::BadSetting(_) => "bad setting",
+                Refusal::LongReason { .. } => "long reason",
+                Refusal::UnknownSchedule { .. } => "no schedule",
+                Refusal::BadDefinition { .. } => "bad definition",
+                Refusal::NameTaken { .. } => "name taken",
+                Refusal::DefinedByCode { .. } => "defined by code",
+                Refusal::StateVersion { .. } => "version conflict",
+                Refusal::NothingToTrigger { .. } => "nothing to trigger",
+                Refusal::CannotTrigger { .. } => "cannot trigger",
                 Refusal::Quota { .. } => "quota",
             };
             format!("{:?}: {what}", refusal.kind())

@@ -1,17 +1,19 @@
 //! Comparing rows with what they should be.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Write};
 
 use servo_core::{EventId, Timestamp};
-use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row};
+use servo_engine::rows::{AppendedRow, HistoryRow, HotRow, Row, RunKeyRow};
 use servo_engine::{Delta, HotRows, for_each_append_only_table, for_each_history_table, for_each_hot_table};
 use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::files::Files;
 use crate::immutable::{Cursor, history_key};
+use crate::key_file::StoredKey;
 use crate::manifest::Manifest;
+use crate::run_keys::stored_keys;
 use crate::table::StoredRow;
 
 /// Differing keys shown per table.
@@ -51,7 +53,7 @@ impl TableCheck {
 
 /// Digests of the rows that tables should have in history, by table and by what identifies them.
 #[derive(Default)]
-pub(crate) struct Digests(BTreeMap<&'static str, HashMap<u128, (u128, EventId)>>);
+pub(crate) struct Digests(BTreeMap<&'static str, BTreeMap<u128, (u128, EventId)>>);
 
 impl Digests {
     /// Adds what a delta puts into history, except what has expired.
@@ -100,7 +102,7 @@ impl Digests {
             ..TableCheck::default()
         };
         // What has been found stays, without its sort key: a second copy is no surprise.
-        let mut rows: HashMap<u128, (u128, Option<EventId>)> =
+        let mut rows: BTreeMap<u128, (u128, Option<EventId>)> =
             expected.into_iter().map(|(id, (row, sort_key))| (id, (row, Some(sort_key)))).collect();
         for file in manifest.immutable(R::TABLE) {
             let mut cursor = Cursor::<R>::open(files, file).await?;
@@ -146,8 +148,12 @@ pub(crate) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck
     for_each_hot_table!(R => tables.push(compare_rows(R::hot(expected), R::hot(found))));
     for (table, same) in [
         ("watermarks", expected.head == found.head),
-        ("run_key_index (hot)", expected.run_keys == found.run_keys),
+        (
+            "run_key_index (hot)",
+            (&expected.run_keys, expected.run_keys_evicted) == (&found.run_keys, found.run_keys_evicted),
+        ),
         ("idempotency_keys (hot)", expected.idempotency == found.idempotency),
+        ("request_answers (hot)", expected.answers == found.answers),
     ] {
         let mut check = TableCheck { table: table.to_owned(), ..TableCheck::default() };
         if !same {
@@ -157,6 +163,38 @@ pub(crate) fn compare_hot(expected: &HotRows, found: &HotRows) -> Vec<TableCheck
         tables.push(check);
     }
     tables
+}
+
+/// The files of run keys, with the table of them.
+pub(crate) async fn compare_run_keys(files: &Files, manifest: &Manifest) -> Result<TableCheck, Error> {
+    let found = stored_keys(files, manifest).await?;
+    let mut expected = Vec::with_capacity(found.len());
+    for file in manifest.immutable(RunKeyRow::TABLE) {
+        let mut cursor = Cursor::<RunKeyRow>::open(files, file).await?;
+        while let Some(row) = cursor.next().await? {
+            expected.push(StoredKey { run: row.run_id, digest: row.request_fingerprint.digest() });
+        }
+    }
+    expected.sort_unstable();
+    expected.dedup();
+    let mut check = TableCheck {
+        table: "run_key_index (files of run keys)".to_owned(),
+        expected: expected.len() as u64,
+        found: found.len() as u64,
+        ..TableCheck::default()
+    };
+    for (left, right, is_missing) in [(&expected, &found, true), (&found, &expected, false)] {
+        for key in left.iter().filter(|key| right.binary_search(key).is_err()) {
+            let (count, what) = if is_missing {
+                (&mut check.missing, "missing")
+            } else {
+                (&mut check.unexpected, "unexpected")
+            };
+            *count += 1;
+            check.sample(|| format!("{what} {}", key.run));
+        }
+    }
+    Ok(check)
 }
 
 /// Both lists are sorted by key.

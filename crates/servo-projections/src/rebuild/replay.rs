@@ -45,13 +45,12 @@ impl<'a> Shadow<'a> {
         let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
         if let Some(saved) = checkpoint.filter(|_| options.resume) {
             let rows = view(&writer, &saved.shadow).hot_rows().await?;
-            let state =
-                State::from_rows(tenant, workspace, context.settings.clone(), rows).map_err(|error| {
-                    refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
-                })?;
+            let state = State::from_rows(tenant, workspace, rows).map_err(|error| {
+                refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
+            })?;
             return Ok(Self { context, writer, state, last: saved.through, saved });
         }
-        let state = State::new(tenant, workspace, context.settings.clone());
+        let state = State::new(tenant, workspace);
         let mut shadow = writer.draft(None, context.now());
         // Files carry the first revision that may name them.
         shadow.revision = old_revision + 1;
@@ -105,6 +104,11 @@ impl<'a> Shadow<'a> {
                     )));
                 }
             }
+        }
+        if let Some(newer) = self.state.newer_event() {
+            return Err(refused(format!(
+                "the log has {newer}, which this version does not know; use a newer servo"
+            )));
         }
         if self.state.head().seq > self.saved.through {
             self.save().await?;
@@ -169,6 +173,7 @@ impl<'a> Shadow<'a> {
             return Err(error);
         }
         count(&mut self.saved.counts, &delta);
+        self.state.run_keys_published(delta.head.last_event);
         self.saved.through = delta.head.seq;
         let before = std::mem::replace(&mut self.saved.shadow, shadow);
         self.saved.write(&*self.context.blobs).await?;
@@ -215,6 +220,8 @@ impl<'a> Shadow<'a> {
             base_snapshot: shadow.base_snapshot.clone(),
             l0_deltas: shadow.l0_deltas.clone(),
             history: shadow.history.clone(),
+            run_keys: shadow.run_keys.clone(),
+            dedup: shadow.dedup,
             ..next
         }
     }

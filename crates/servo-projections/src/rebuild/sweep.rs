@@ -76,6 +76,6 @@ pub(super) async fn orphans(context: &RebuildContext) -> Result<Vec<String>, Err
 
 /// The revision in the name of one of our files.
 fn revision_of(path: &str) -> Option<u64> {
-    let name = path.rsplit('/').next()?.strip_suffix(".parquet")?;
+    let (name, _) = path.rsplit('/').next()?.rsplit_once('.')?;
     name.split('-').nth(1).filter(|digits| digits.len() == 20)?.parse().ok()
 }

@@ -5,7 +5,7 @@ use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
 use servo_store::Log;
 
-use super::compare::{Digests, TableCheck, compare_hot};
+use super::compare::{Digests, TableCheck, compare_hot, compare_run_keys};
 use super::{RebuildContext, sweep::orphans, whole_log};
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
@@ -67,6 +67,7 @@ pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyRep
         let found = Projection { files: files.clone(), manifest: manifest.clone().into() }.hot_rows().await?;
         report.tables = compare_hot(&hot, &found);
         report.tables.extend(history.compare(&files, &manifest, oldest_kept(&manifest)).await?);
+        report.tables.push(compare_run_keys(&files, &manifest).await?);
     }
     Ok(report)
 }
@@ -79,7 +80,7 @@ async fn replay(
     report: &mut VerifyReport,
 ) -> Result<(HotRows, Digests), Error> {
     let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
-    let mut state = State::new(tenant, workspace, context.settings.clone());
+    let mut state = State::new(tenant, workspace);
     let oldest = oldest_kept(manifest);
     let mut history = Digests::default();
     let mut batches = log.read(1);
@@ -94,6 +95,8 @@ async fn replay(
         }
         if record.seq.is_multiple_of(1_000) {
             history.add(&state.take_delta(), oldest);
+            // What is compared is what was written, so memory need not hold it.
+            state.run_keys_published(state.head().last_event);
         }
     }
     history.add(&state.take_delta(), oldest);

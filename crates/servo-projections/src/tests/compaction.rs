@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use servo_core::{Millis, RunId};
 use servo_engine::rows::{
-    Delta, DynamicPartitionRow, IdempotencyRow, PartitionSetRow, Row, RunKeyRow, RunRow,
+    AnswerRow, Delta, DynamicPartitionRow, IdempotencyRow, KeyRetention, PartitionSetRow, Row, RunRow,
 };
 
 use super::generate::Generator;
@@ -153,31 +153,27 @@ async fn the_newest_version_of_a_row_wins_even_from_an_older_delta() {
 #[tokio::test]
 async fn request_keys_older_than_the_window_are_forgotten_with_their_files() {
     let blobs = memory();
-    let limits = Limits { dedup_window: Millis::from_hours(1), dedup_entries: 3, ..Limits::default() };
-    let mut compactor = open(&blobs, 1, 1, limits).await;
+    let mut compactor = open(&blobs, 1, 1, Limits::default()).await;
     let generator = Generator::new(1);
     for seq in 1..=6_u64 {
-        let created_at = now().saturating_add(Millis::from_minutes(25 * seq));
+        let elapsed_ms = Millis::from_hours(10 * seq);
         let mut delta = empty_delta(seq);
-        delta.appended.run_keys = vec![RunKeyRow {
-            run_id: RunId::from_u128(u128::from(seq)),
-            key_hash: u128::from(seq),
-            created_at,
-            ..generator.row()
-        }];
+        delta.request_keys =
+            KeyRetention { window: Millis::from_hours(25), entries: 3, ..KeyRetention::default() };
         delta.appended.idempotency = (0..2)
-            .map(|n| IdempotencyRow { key_hash: u128::from(seq * 10 + n), created_at, ..generator.row() })
+            .map(|n| IdempotencyRow { key_hash: u128::from(seq * 10 + n), elapsed_ms, ..generator.row() })
             .collect();
+        delta.appended.answers = vec![AnswerRow { key_hash: u128::from(seq), elapsed_ms, ..generator.row() }];
         compactor.flush(delta, now()).await.unwrap();
     }
     let projection = latest(&blobs).await;
     let rows = projection.hot_rows().await.unwrap();
-    let ids: Vec<u128> = rows.run_keys.iter().map(|entry| entry.run_id.to_u128()).collect();
-    assert_eq!(ids, [4, 5, 6], "those of the last hour");
     let hashes: Vec<u128> = rows.idempotency.iter().map(|entry| entry.key_hash).collect();
     assert_eq!(hashes, [51, 60, 61], "at most three");
-    assert_eq!(projection.manifest().immutable(RunKeyRow::TABLE).len(), 3);
+    let hashes: Vec<u128> = rows.answers.iter().map(|entry| entry.key_hash).collect();
+    assert_eq!(hashes, [4, 5, 6], "those of a day");
     assert_eq!(projection.manifest().immutable(IdempotencyRow::TABLE).len(), 3);
+    assert_eq!(projection.manifest().immutable(AnswerRow::TABLE).len(), 3);
 }
 
 #[tokio::test]

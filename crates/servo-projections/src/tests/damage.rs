@@ -22,7 +22,7 @@ fn delta(seq: u64) -> Delta {
             ..generator.row()
         })
         .collect();
-    let run_keys = vec![RunKeyRow { created_at: now(), ..generator.row() }];
+    let run_keys = vec![RunKeyRow { run_id: id, row_version: event(seq), ..generator.row() }];
     let ended = EndedRows { runs: ended, ..EndedRows::default() };
     let appended = AppendedRows { run_keys, ..AppendedRows::default() };
     Delta { runs: vec![run], ended, appended, ..empty_delta(seq) }
@@ -97,6 +97,25 @@ async fn every_flipped_byte_of_a_file_read_in_parts_is_noticed() {
         assert_eq!(file, name);
         assert!(problem.contains("checksum"), "{problem}");
     }
+}
+
+#[tokio::test]
+async fn every_flipped_byte_of_a_file_of_run_keys_is_noticed_when_it_is_read() {
+    let directory = workspace().await;
+    let manifest = latest(&directory.blobs).await.manifest().clone();
+    let name = manifest.run_keys[1].path.clone();
+    let bytes = fs::read(directory.path(&name)).unwrap();
+    for at in 0..bytes.len() {
+        let mut bad = bytes.clone();
+        bad[at] ^= 0x10;
+        fs::write(directory.path(&name), bad).unwrap();
+        let (file, problem) = damaged(latest(&directory.blobs).await.run_key(RunId::from_u128(2)).await);
+        assert_eq!(file, name);
+        assert!(problem.contains("checksum"), "{problem}");
+    }
+    fs::write(directory.path(&name), &bytes[..bytes.len() - 1]).unwrap();
+    let (file, problem) = damaged(latest(&directory.blobs).await.run_key(RunId::from_u128(2)).await);
+    assert!(file == name && problem.contains("cut off"), "{problem}");
 }
 
 #[tokio::test]

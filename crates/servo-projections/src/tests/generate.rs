@@ -8,17 +8,18 @@ use std::sync::Arc;
 
 use servo_core::{
     AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, TaskKey, Timestamp,
+    RunId, ScheduleId, TaskKey, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, Severity};
-use servo_engine::event::TimerKind;
+use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
+use servo_engine::event::{RequestedRun, TimerKind};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
-    AttemptOutcome, DataFormat, DataStatus, ErrorCode, ExpectedCheck, GatingDecision, OutboxStatus, Outcome,
-    OutputState, PastAttempt, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
-    RunTransitionReason, TaskError, TaskOptions, TaskState, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, ErrorCategory, ErrorCode,
+    ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, Principal,
+    Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason, SettingOrigin, TaskError,
+    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
 };
 
 use super::support::event;
@@ -131,6 +132,7 @@ macro_rules! picked {
 
 picked!(
     RunState,
+    SettingOrigin,
     RunTransitionReason,
     TaskState,
     TransitionReason,
@@ -141,7 +143,11 @@ picked!(
     DataStatus,
     DataFormat,
     GatingDecision,
-    OutputState
+    OutputState,
+    AuditOutcome,
+    AutomationStatus,
+    Origin,
+    TickStatus
 );
 
 made! {
@@ -178,6 +184,7 @@ made! {
     PlanId: |from| PlanId::from_u128(from.wide());
     AttemptId: |from| AttemptId::from_u128(from.wide());
     MaterializationId: |from| MaterializationId::from_u128(from.wide());
+    ScheduleId: |from| ScheduleId::from_u128(from.wide());
     AssetId: |from| AssetId::from_parts(from.below(1 << 48), from.wide());
     TaskKey: |from| {
         let partition = match from.below(4) {
@@ -204,6 +211,7 @@ made! {
         from.pick(&[Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled, Outcome::TimedOut])
     };
     ErrorCode: |from| from.pick(&[ErrorCode::NetworkError, ErrorCode::OutOfMemory, ErrorCode::CheckFailed]);
+    ErrorCategory: |from| ErrorCode::make(from).category();
     CheckKind: |from| from.pick(&[CheckKind::RowCount, CheckKind::NotNull, CheckKind::Sql]);
     Severity: |from| {
         from.pick(&[Severity::Info, Severity::Warning, Severity::Error, Severity::Critical])
@@ -219,7 +227,12 @@ made! {
         1 => Principal::user("zoë@example.org"),
         _ => Principal::parse(&String::make(from)),
     };
-    PartitionChoice: |from| PartitionChoice { keys: from.make(), ranges: from.make(), latest: from.make() };
+    PartitionChoice: |from| PartitionChoice {
+        keys: from.make(),
+        ranges: from.make(),
+        latest: from.make(),
+        missing: from.make(),
+    };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
     TaskOptions: |from| TaskOptions {
@@ -235,7 +248,10 @@ made! {
         code: from.make(),
         message: from.make(),
         error_type: from.make(),
+        error_bases: from.make(),
         traceback: from.make(),
+        suggested_action: Option::<String>::make(from).map(Box::from),
+        details: from.make(),
     };
     Usage: |from| Usage {
         cpu_ms: from.make(),
@@ -250,6 +266,7 @@ made! {
         severity: from.make(),
         blocking: from.make(),
         message: from.make(),
+        error: from.make(),
         metadata: from.make(),
         duration_ms: from.make(),
     };
@@ -282,6 +299,29 @@ made! {
         definition_changed: from.make(),
         checks: from.make(),
         ..Provenance::default()
+    };
+    RequestedRun: |from| RequestedRun {
+        run_key: String::make(from).into(),
+        run_id: from.make(),
+        request_fingerprint: from.make(),
+    };
+    ScheduleDef: |from| ScheduleDef {
+        name: from.make(),
+        location: Location::default(),
+        cron: from.make(),
+        timezone: from.make(),
+        function: from.make(),
+        selection: from.make(),
+        description: from.make(),
+        tags: from.make(),
+        enabled: from.make(),
+        catch_up_on_resume: from.make(),
+        config: from.make(),
+        priority: from.make(),
+        catchup_window_minutes: from.make(),
+        max_catchup_ticks: from.make(),
+        if_running: from.pick(&[IfRunning::Allow, IfRunning::Skip, IfRunning::Queue]),
+        timeout_ms: from.make(),
     };
     AssetDef: |from| AssetDef {
         key: from.make(),

@@ -9,7 +9,7 @@ use servo_engine::rows::{CheckResultRow, MaterializationRow, Row, RunRow, TaskRo
 use servo_store::{Blobs, CountingPutIds, Layout, Log};
 
 use super::support::{layout, memory, now};
-use super::workload::{Workload, settings};
+use super::workload::Workload;
 use crate::rebuild::checkpoint::NAME as CHECKPOINT;
 use crate::rebuild::{Mode, Phase, RebuildContext, RebuildOptions, list, rebuild, sweep, verify};
 use crate::{Compactor, Error, Limits, Projection, RunFilter, TABLES};
@@ -18,14 +18,13 @@ fn rebuild_context(blobs: &Arc<dyn Blobs>, writer: u64) -> RebuildContext {
     RebuildContext {
         blobs: Arc::clone(blobs),
         layout: layout(),
-        settings: settings(),
         put_ids: Arc::new(CountingPutIds::new(writer)),
         clock: Arc::new(ManualClock::new(now())),
     }
 }
 
 async fn compactor(blobs: &Arc<dyn Blobs>, writer: u64) -> Compactor {
-    let limits = Limits { l0_max_count: 3, tier_fanout: 3, ..Limits::for_settings(&settings()) };
+    let limits = Limits { l0_max_count: 3, tier_fanout: 3, ..Limits::default() };
     let ids = Arc::new(CountingPutIds::new(writer));
     Compactor::open(Arc::clone(blobs), layout(), 1, limits, ids).await.unwrap()
 }
@@ -42,7 +41,7 @@ async fn workspace(runs: u64) -> (Workload, Arc<dyn Blobs>, Compactor) {
 }
 
 pub(super) async fn workspace_in(blobs: &Arc<dyn Blobs>, runs: u64) -> (Workload, Compactor) {
-    let mut work = Workload::new();
+    let mut work = Workload::new().await;
     let mut compactor = compactor(blobs, 1).await;
     for n in 1..=runs {
         work.run(n).await;
@@ -67,7 +66,7 @@ async fn recovery_gives_the_state_that_was_flushed() {
     assert!(!rows.quarantine.is_empty(), "something waits for review");
     assert_eq!(rows, work.engine.state().rows());
     let (tenant, workspace) = (layout().tenant().clone(), layout().workspace().clone());
-    let state = State::from_rows(tenant, workspace, settings(), rows).unwrap();
+    let state = State::from_rows(tenant, workspace, rows).unwrap();
     assert_eq!(state.rows(), work.engine.state().rows());
     assert!(verify(&*work.log, &rebuild_context(&blobs, 9)).await.unwrap().is_ok());
 }

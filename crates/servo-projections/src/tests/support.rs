@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{EventId, Millis, RunId, Timestamp};
 use servo_engine::rows::{
-    AppendedRow, Delta, Head, HistoryRow, HotRow, HotRows, IdempotencyEntry, ReadFrom, RunKeyEntry,
+    AnswerEntry, AppendedRow, Delta, Head, HistoryRow, HotRow, HotRows, IdempotencyEntry, ReadFrom,
+    RunKeyEntry,
 };
 use servo_engine::testing::tables;
 use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_hot_table};
@@ -76,7 +77,13 @@ pub(super) fn empty_delta(seq: u64) -> Delta {
 }
 
 pub(super) fn head(seq: u64) -> Head {
-    Head { seq, last_event: event(seq * 1_000), last_event_at: now(), unknown_events: 0 }
+    Head {
+        seq,
+        last_event: event(seq * 1_000),
+        last_event_at: now(),
+        elapsed: Millis::new(seq),
+        unknown_events: 0,
+    }
 }
 
 /// The expected contents of the tables.
@@ -93,18 +100,27 @@ impl Model {
         tables::apply(&mut self.0, delta);
         self.0.run_keys.extend(delta.appended.run_keys.iter().map(|row| RunKeyEntry {
             run_id: row.run_id,
-            fingerprint: row.fingerprint_digest,
-            created_at: row.created_at,
+            fingerprint: row.request_fingerprint.digest(),
+            requested: row.row_version,
         }));
-        self.0.run_keys.sort_by_key(|entry| (entry.created_at, entry.run_id));
         self.0.idempotency.extend(
             delta
                 .appended
                 .idempotency
                 .iter()
-                .map(|row| IdempotencyEntry { key_hash: row.key_hash, created_at: row.created_at }),
+                .map(|row| IdempotencyEntry { key_hash: row.key_hash, elapsed: row.elapsed_ms }),
         );
-        self.0.idempotency.sort_by_key(|entry| (entry.created_at, entry.key_hash));
+        self.0.idempotency.sort_by_key(|entry| (entry.elapsed, entry.key_hash));
+        self.0.answers.extend(delta.appended.answers.iter().map(|row| AnswerEntry {
+            key_hash: row.key_hash,
+            request_digest: row.request_digest,
+            elapsed: row.elapsed_ms,
+            run_id: row.run_id,
+            event_id: row.event_id,
+            added: row.added,
+            removed: row.removed,
+        }));
+        self.0.answers.sort_by_key(|entry| (entry.elapsed, entry.key_hash));
     }
 }
 
@@ -118,16 +134,18 @@ pub(super) fn random_delta(generator: &Generator, seq: u64, model: &Model) -> De
     for_each_append_only_table!(R => {
         R::appended_mut(&mut delta).extend(generator.rows(generator.below(4) as usize));
     });
-    // Request keys are remembered for a while, each once.
-    let soon = || Timestamp::from_millis(now().as_millis() + generator.below(1_000) as i64);
-    for row in &mut delta.appended.run_keys {
-        row.key_hash = u128::from(generator.number());
-        row.run_id = RunId::from_u128(row.key_hash);
-        row.created_at = soon();
+    // Keys are there once, in the order of their events; those of requests are remembered for a while.
+    for (number, row) in (0..).zip(&mut delta.appended.run_keys) {
+        row.run_id = RunId::from_u128(u128::from(generator.number()) << 64 | u128::from(generator.number()));
+        row.row_version = event(seq * 1_000 + number);
     }
     for row in &mut delta.appended.idempotency {
         row.key_hash = u128::from(generator.number());
-        row.created_at = soon();
+        row.elapsed_ms = Millis::new(generator.below(1_000));
+    }
+    for row in &mut delta.appended.answers {
+        row.key_hash = u128::from(generator.number());
+        row.elapsed_ms = Millis::new(generator.below(1_000));
     }
     delta
 }

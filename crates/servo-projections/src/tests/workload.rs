@@ -9,16 +9,21 @@ use servo_engine::event::encode_batch;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::{
     Attempt, Caller, ChangePartitions, DataFormat, Deploy, Dispatch, Effect, Engine, ErrorCode, Input,
-    OutputState, Plan, Report, RetryPolicy, Review, Settings, State, TaskError, TaskOptions, TaskRequest,
-    TimerState, TriggerRun, Verdict,
+    OutputState, Plan, Report, RetryPolicy, Review, SettingOrigin, Settings, StartWith, State, TaskError,
+    TaskOptions, TaskRequest, TimerState, TriggerRun, Verdict,
 };
 use servo_store::{CountingPutIds, Log, MemoryLog, PutIds, Record};
 
 use super::support::{layout, now};
 
 /// Few runs stay in memory, so that history fills quickly.
-pub(super) fn settings() -> Settings {
-    Settings { recent_runs: 3, dedup_window: Millis::from_minutes(10), ..Settings::default() }
+fn settings() -> Settings {
+    Settings {
+        recent_runs: 3,
+        recent_run_keys: 4,
+        dedup_window: Millis::from_minutes(10),
+        ..Settings::default()
+    }
 }
 
 pub(super) struct Workload {
@@ -30,15 +35,17 @@ pub(super) struct Workload {
 }
 
 impl Workload {
-    pub(super) fn new() -> Self {
-        let state = State::new(layout().tenant().clone(), layout().workspace().clone(), settings());
-        Self {
+    pub(super) async fn new() -> Self {
+        let state = State::new(layout().tenant().clone(), layout().workspace().clone());
+        let mut workload = Self {
             engine: Engine::new(state, *b"secret"),
             log: Arc::new(MemoryLog::new()),
             put_ids: CountingPutIds::new(77),
             clock: now(),
             released: Vec::new(),
-        }
+        };
+        workload.step(&[Input::StartWith(StartWith::differing(&settings(), SettingOrigin::Flag))]).await;
+        workload
     }
 
     pub(super) async fn append(&self, payload: Vec<u8>) {
@@ -112,6 +119,7 @@ impl Workload {
         };
         let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| !(n + at).is_multiple_of(4));
         let deploy = Input::Deploy(Deploy {
+            schedules: Vec::new(),
             time_zones: "2026e".into(),
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),
@@ -186,6 +194,7 @@ fn outputs(attempt: &Attempt, state: OutputState) -> Arc<[OutputReport]> {
         blocking: None,
         message: Some("böse".to_owned()),
         metadata: [("rows".to_owned(), "3".to_owned())].into(),
+        error: None,
         duration_ms: 5,
     };
     let own = OutputReport {

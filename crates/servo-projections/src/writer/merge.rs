@@ -29,6 +29,7 @@ impl Writer {
         }
         for_each_history_table!(R => merged |= self.merge_history::<R>(draft).await?);
         for_each_append_only_table!(R => merged |= self.merge_immutable::<R>(draft).await?);
+        merged |= self.merge_run_keys(draft).await?;
         Ok(merged)
     }
 
@@ -129,7 +130,7 @@ impl Writer {
         let mut merged = false;
         while let Some(range) = next_merge(draft.immutable(R::TABLE), &self.limits) {
             let rows = ChainCursor::<R>::open(&self.files, &draft.immutable(R::TABLE)[range.clone()]);
-            self.replace::<R>(draft, range, rows, Grouping::Large).await?;
+            self.replace::<R>(draft, range, rows, Grouping::of_appended::<R>()).await?;
             merged = true;
         }
         Ok(merged)

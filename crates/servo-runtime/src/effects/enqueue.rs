@@ -23,7 +23,7 @@ pub(crate) struct Enqueuer {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) layout: Layout,
     pub(crate) heartbeat_interval: Millis,
-    pub(crate) token_lifetime: Millis,
+    pub(crate) envelope_lifetime: Millis,
     pub(crate) spawner: Arc<dyn Spawner>,
     pub(crate) engine: flume::WeakSender<EngineMessage>,
 }
@@ -79,16 +79,16 @@ impl Enqueuer {
         futures::join!(feed, lanes.run(waiting, taken));
     }
 
-    /// Messages expire with the token of their envelope.
+    /// Messages expire with their envelope.
     fn options(&self) -> EnqueueOptions {
-        let deadline = Some(Duration::from_millis(self.token_lifetime.get()));
+        let deadline = Some(Duration::from_millis(self.envelope_lifetime.get()));
         EnqueueOptions { deadline, ..EnqueueOptions::default() }
     }
 
     fn message(&self, dispatch: &Dispatch) -> QueueMessage {
         let attempt = &dispatch.attempt;
         let now = self.clock.now();
-        let expires_at = now.saturating_add(self.token_lifetime);
+        let expires_at = now.saturating_add(self.envelope_lifetime);
         let claims = TaskClaims {
             tenant: self.layout.tenant().clone(),
             workspace: self.layout.workspace().clone(),
@@ -113,7 +113,7 @@ impl Enqueuer {
                 attempt_id: attempt.attempt_id,
                 dispatch_id,
                 work: dispatch.work.clone(),
-                timeout_ms: dispatch.timeout,
+                timeout_ms: Some(dispatch.timeout),
                 heartbeat_interval_ms: self.heartbeat_interval,
                 expires_at,
                 nonce: attempt.attempt_id.to_string(),

@@ -1,5 +1,5 @@
 //! A harness for tests: a workspace, its queue, and an executor whose tasks do as they are told.
-
+#![allow(clippy::disallowed_methods, reason = "tests wait in real time")]
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +15,8 @@ use servo_core::{
 };
 use servo_engine::event::{Event, decode_batch};
 use servo_engine::{
-    ErrorCode, HotRows, Plan, Progress, Report, RetryPolicy, Settings, State, TaskError, TaskOptions,
-    TaskRequest, TriggerRun,
+    ErrorCode, HotRows, Plan, Progress, Report, RetryPolicy, State, TaskError, TaskOptions, TaskRequest,
+    TriggerRun,
 };
 use servo_projections::rebuild::{RebuildContext, VerifyReport, verify};
 use servo_queue::{
@@ -237,7 +237,6 @@ pub fn config(queue: &Arc<LocalQueue>) -> Config {
 pub struct Harness {
     pub workspace: Workspace,
     pub stores: Stores,
-    pub settings: Settings,
     pub queue: Arc<LocalQueue>,
     pub script: Arc<Script>,
     pub acknowledged: Arc<Acknowledged>,
@@ -284,7 +283,6 @@ impl Harness {
         slots: usize,
         config: &Config,
     ) -> Self {
-        let settings = config.settings.clone();
         let worker = format!("{}worker", config.local_workers);
         let clock = config.clock.clone();
         let acknowledged: Arc<Acknowledged> = Arc::default();
@@ -299,7 +297,7 @@ impl Harness {
             function: Arc::new(Actor(script.clone())),
         };
         let slots = executor.start();
-        Self { workspace, stores, settings, queue, script, acknowledged, slots }
+        Self { workspace, stores, queue, script, acknowledged, slots }
     }
 
     pub async fn trigger(&self, key: &str, plan: Plan) -> RunId {
@@ -344,7 +342,7 @@ impl Harness {
     /// The state in memory equals the fold of the log, byte for byte.
     pub async fn assert_replay_is_live(&self) {
         let live = self.rows().await;
-        let replayed = replay(self.stores.log.as_ref(), &self.settings, live.head.seq).await;
+        let replayed = replay(self.stores.log.as_ref(), live.head.seq).await;
         assert_same_rows(&live, &replayed.rows());
     }
 
@@ -472,8 +470,8 @@ pub async fn events(log: &dyn Log) -> Vec<Event> {
 }
 
 /// The fold of the log up to batch `through`.
-pub async fn replay(log: &dyn Log, settings: &Settings, through: u64) -> State {
-    let mut state = State::new(tenant(), workspace_id(), settings.clone());
+pub async fn replay(log: &dyn Log, through: u64) -> State {
+    let mut state = State::new(tenant(), workspace_id());
     for record in records(log).await.into_iter().take_while(|record| record.seq <= through) {
         state.apply_batch(record.seq, &decode_batch(&record.payload).unwrap());
     }
@@ -498,19 +496,18 @@ pub fn assert_same_rows(left: &HotRows, right: &HotRows) {
     assert_eq!(format!("{left:?}").into_bytes(), format!("{right:?}").into_bytes());
 }
 
-pub fn rebuild_context(stores: &Stores, settings: &Settings) -> RebuildContext {
+pub fn rebuild_context(stores: &Stores) -> RebuildContext {
     RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
-        settings: settings.clone(),
         put_ids: Arc::new(SystemPutIds::default()),
         clock: Arc::new(SystemClock),
     }
 }
 
 /// The tables are what the log says, row by row.
-pub async fn assert_tables_verify(stores: &Stores, settings: &Settings) -> VerifyReport {
-    let report = verify(stores.log.as_ref(), &rebuild_context(stores, settings)).await.unwrap();
+pub async fn assert_tables_verify(stores: &Stores) -> VerifyReport {
+    let report = verify(stores.log.as_ref(), &rebuild_context(stores)).await.unwrap();
     assert!(report.is_ok(), "{report:#?}");
     assert!(report.undecodable.is_empty(), "{report:#?}");
     report

@@ -78,6 +78,12 @@ impl Model {
             )
         });
         found.same_keys("materializations", &materialized.collect(), &promoted.collect());
+        let acts = tables.audit.iter().map(|row| {
+            let outcome = row.outcome.name().to_owned();
+            (row.event_id, [row.principal.to_string(), row.action.clone(), row.subject.clone(), outcome])
+        });
+        let expected = self.acts.iter().map(|(event, act)| (*event, act.clone()));
+        found.same_keys("audit", &acts.collect(), &expected.collect());
         found.0
     }
 
@@ -92,12 +98,25 @@ impl Model {
         self.compare_runs(&mut found, rows);
         self.compare_data(&mut found, rows);
         self.compare_definitions(&mut found, rows);
+        found.compare(&head, "elapsed time", rows.head.elapsed, self.elapsed);
+        let known = rows.settings.iter();
+        let known = known.map(|row| (row.name.clone(), (row.value, row.origin.to_string()))).collect();
+        found.compare(&|| "the settings".to_owned(), "their values", known, self.settings.clone());
+        let known = rows.pauses.iter();
+        let known = known.map(|row| (row.scope.clone(), (row.change_number, row.paused))).collect();
+        found.compare(&|| "the pauses".to_owned(), "their numbers", known, self.pauses.clone());
         let known = rows.run_keys.iter().map(|row| format!("{:032x}", row.run_id.to_u128()));
-        let expected = self.memory.runs.all().map(str::to_owned);
+        let expected = self.memory.order.iter().rev().take(self.rules.recent_run_keys).cloned();
         found.same_keys("known runs", &known.collect(), &expected.collect());
         let known = rows.idempotency.iter().map(|row| format!("{:032x}", row.key_hash));
-        let expected = self.memory.requests.all().map(str::to_owned);
+        let expected = self.memory.requests.all().map(|(key, _)| key.to_owned());
         found.same_keys("known requests", &known.collect(), &expected.collect());
+        let known = rows.answers.iter().map(|row| {
+            let answer = [text(row.run_id), text(row.event_id)].map(serde_json::Value::from);
+            (format!("{:032x}", row.key_hash), serde_json::Value::from(answer.to_vec()).to_string())
+        });
+        let expected = self.memory.answers.all().map(|(key, answer)| (key.to_owned(), answer.to_owned()));
+        found.same_keys("known answers", &known.collect(), &expected.collect());
         found.0
     }
 

@@ -71,7 +71,7 @@ impl Model {
     /// Everything that is counted from a time moves along.
     pub(super) fn clock_stepped(&mut self, event: &Event) -> Judged {
         only_if(!self.memory.knows(&event.key), "duplicate")?;
-        self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+        self.memory.remember(&event.key, self.elapsed, &self.rules);
         let by = event.payload.get("by_ms").and_then(Value::as_i64);
         let by = by.ok_or_else(|| Rejection::Unreadable("by_ms is no number".to_owned()))?;
         let moved = |time: Timestamp| Timestamp::from_millis(time.as_millis().saturating_add(by));

@@ -1,5 +1,7 @@
 //! Applies events to the model, one after the other.
 
+use servo_core::Millis;
+
 use super::log::{number, text, texts};
 use super::{Deployed, Event, Model, Verdict};
 
@@ -34,8 +36,12 @@ impl Model {
     /// Applies the next event of the log.
     pub fn follow(&mut self, event: &Event) -> Result<Verdict, String> {
         self.last_event = self.last_event.max(event.id);
+        let gap = event.at.since(self.last_event_at).min(Millis::from_hours(1));
+        self.elapsed = self.elapsed.saturating_add(gap);
         self.last_event_at = self.last_event_at.max(event.at);
-        let verdict = match self.judge(event) {
+        let judged = self.judge(event);
+        self.note_act(event, &judged)?;
+        let verdict = match judged {
             Ok(()) => Verdict::Accepted,
             Err(Rejection::Late) => Verdict::Late,
             Err(Rejection::Ignored(why)) => Verdict::Ignored(why),
@@ -54,6 +60,8 @@ impl Model {
             "PlanCreated" => self.plan_created(event),
             "RunTriggered" => self.run_triggered(event),
             "RunCancelRequested" => self.cancel_requested(event),
+            "RunKeyConflicted" => self.run_key_conflicted(event),
+            "RequestAnswered" => self.request_answered(event),
             "DispatchRequested" => self.dispatch_requested(event),
             "DispatchEnqueued" => self.dispatch_enqueued(event),
             "TimerRequested" => self.timer_requested(event),
@@ -65,6 +73,9 @@ impl Model {
             "TaskFinished" => self.task_finished(event),
             "AssetsDeployed" => self.assets_deployed(event),
             "DynamicPartitionsChanged" => self.partitions_changed(event),
+            "SettingsChanged" => self.settings_changed(event),
+            "PauseChanged" => self.pause_changed(event),
+            "RequestRefused" => self.request_refused(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
             "MaterializationReleased" => self.data.released(event),
@@ -73,6 +84,15 @@ impl Model {
                 Err(Rejection::Ignored("unknown event"))
             }
         }
+    }
+
+    /// A request is answered once: the same id of the same caller gets that answer again.
+    fn request_answered(&mut self, event: &Event) -> Judged {
+        let id = text(&event.payload, "request_id")?;
+        let key = format!("{}\0{id}", event.principal.as_deref().unwrap_or("system"));
+        let answer = ["run_id", "event_id"].map(|name| event.payload.get(name).cloned().unwrap_or_default());
+        let answer = serde_json::Value::from(answer.to_vec()).to_string();
+        only_if(self.memory.answer(&key, &answer, self.elapsed, &self.rules), "a second answer")
     }
 
     fn assets_deployed(&mut self, event: &Event) -> Judged {
@@ -97,6 +117,32 @@ impl Model {
             deployed.definitions.remove(key);
         }
         self.deployed = Some(deployed);
+        Ok(())
+    }
+
+    fn settings_changed(&mut self, event: &Event) -> Judged {
+        let change = number(&event.payload, "number")?;
+        only_if(change > self.settings_number, "duplicate")?;
+        self.settings_number = change;
+        let changes = event.payload.get("changes").and_then(serde_json::Value::as_object);
+        for (name, new) in changes.into_iter().flatten() {
+            let value = new.get("value").and_then(serde_json::Value::as_u64);
+            self.settings.insert(name.clone(), (value, text(new, "origin")?.to_owned()));
+            self.rules.change(name, value);
+        }
+        for gone in self.memory.forget(&self.rules) {
+            self.runs[gone].is_in_memory = false;
+        }
+        self.memory.evict(self.elapsed, &self.rules);
+        Ok(())
+    }
+
+    fn pause_changed(&mut self, event: &Event) -> Judged {
+        let change = number(&event.payload, "number")?;
+        let known = self.pauses.entry(text(&event.payload, "scope")?.to_owned()).or_default();
+        only_if(change > known.0, "duplicate")?;
+        let paused = event.payload.get("paused").and_then(serde_json::Value::as_bool);
+        *known = (change, paused.ok_or_else(|| "paused is no boolean".to_owned())?);
         Ok(())
     }
 

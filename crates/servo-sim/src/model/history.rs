@@ -31,6 +31,7 @@ pub fn follow(batches: &[Batch], expected: Expected<'_>) -> Result<(Model, Vec<S
         problems: Vec::new(),
         effects: BTreeMap::new(),
         run_of_key: BTreeMap::new(),
+        asked: BTreeSet::new(),
         made: BTreeSet::new(),
         first_of_batch: EventId::NIL,
     };
@@ -55,6 +56,8 @@ struct Checks<'a> {
     /// The run that each idempotency key had its effect in, by the event that asked for it.
     effects: BTreeMap<&'a str, EventId>,
     run_of_key: BTreeMap<String, String>,
+    /// Who asked for runs, and with which request.
+    asked: BTreeSet<(Option<String>, String)>,
     /// Materialized partitions: request of the run, asset, partition.
     made: BTreeSet<(EventId, String, Option<String>)>,
     first_of_batch: EventId,
@@ -84,11 +87,28 @@ impl<'a> Checks<'a> {
         }
     }
 
-    /// Open attempts stay within the limit.
+    /// Nothing is dispatched beyond the limit. More may be open only because the limit was lowered.
     fn slots(&mut self, batch: &Batch) {
-        let (open, limit) = (self.model.open_attempts(), self.expected.rules.max_concurrent_tasks);
-        if open > limit {
+        let (open, limit) = (self.model.open_attempts(), self.model.slots());
+        let dispatches = batch.events.iter().any(|event| event.kind == "DispatchRequested");
+        self.places(batch);
+        if open > limit && dispatches {
             self.problems.push(format!("after batch {} {open} attempts are open, {limit} may be", batch.seq));
+        }
+    }
+
+    /// No run starts beyond the limit, and none waits while there is a place.
+    fn places(&mut self, batch: &Batch) {
+        let ((at_work, queued), limit) = (self.model.runs_at_work(), self.model.places());
+        let starts = batch.events.iter().any(|event| event.kind == "RunTriggered");
+        if at_work > limit && starts {
+            self.problems
+                .push(format!("after batch {} {at_work} runs are at work, {limit} may be", batch.seq));
+        }
+        if queued > 0 && at_work < limit && !self.model.is_paused() {
+            let free = limit - at_work;
+            self.problems
+                .push(format!("after batch {} {queued} runs wait with {free} places free", batch.seq));
         }
     }
 
@@ -145,11 +165,19 @@ impl<'a> Checks<'a> {
     fn effect(&mut self, event: &'a Event) {
         let run = self.run_of(event).map(|run| (run.requested, run.stopped.map(|(by, _)| by)));
         let (requested, stopped) = run.unwrap_or((EventId::NIL, None));
-        if self.effects.insert(&event.key, requested) == Some(requested) {
+        // A refusal changes nothing but the audit, where the same one may stand twice.
+        let is_record = event.kind == "RequestRefused";
+        if self.effects.insert(&event.key, requested) == Some(requested) && !is_record {
             self.report(event, format_args!("{} has a second effect", event.key));
         }
         if event.kind == "TaskStarted" && stopped.is_some() {
             self.report(event, "it begins in a run that was stopped");
+        }
+        if event.kind == "RunRequested"
+            && let Ok(id) = text(&event.payload, "request_id")
+            && !self.asked.insert((event.principal.clone(), id.to_owned()))
+        {
+            self.report(event, format_args!("request {id} has a second run"));
         }
         if event.kind == "RunRequested"
             && let (Ok(key), Ok(id)) = (text(&event.payload, "run_key"), text(&event.payload, "run_id"))
@@ -165,6 +193,9 @@ impl<'a> Checks<'a> {
             "PlanCreated" | "RunTriggered" => {
                 self.report(event, format_args!("a second run was begun: {why}"))
             }
+            "RunRequested" => self.report(event, format_args!("a run id is used twice: {why}")),
+            "RequestAnswered" => self.report(event, format_args!("a request was carried out twice: {why}")),
+            "RunKeyConflicted" if why == "no such conflict" => self.report(event, why),
             "DispatchRequested" => {
                 let stopped = self.run_of(event).and_then(|run| run.stopped);
                 if stopped.is_none_or(|(by, _)| by < self.first_of_batch) {

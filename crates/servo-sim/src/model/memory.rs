@@ -2,36 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use servo_core::{RunId, Timestamp, sha256_hex};
+use servo_core::{Millis, RunId, sha256_hex};
 
 use super::Rules;
+
+/// How long an answer is kept.
+const DAY: Millis = Millis::from_hours(24);
 
 /// Keys, evicted by age and by number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Keys {
-    known: BTreeMap<String, (Timestamp, String)>,
-    order: BTreeSet<(Timestamp, String)>,
+    known: BTreeMap<String, (Millis, String)>,
+    order: BTreeSet<(Millis, String)>,
 }
 
 impl Keys {
-    /// The note kept with a key.
-    pub(super) fn note(&self, key: &str) -> Option<&str> {
-        self.known.get(key).map(|(_, note)| note.as_str())
+    fn has(&self, key: &str) -> bool {
+        self.known.contains_key(key)
     }
 
-    pub(super) fn insert(&mut self, key: &str, at: Timestamp, note: &str) {
+    fn insert(&mut self, key: &str, at: Millis, note: &str) {
         self.known.insert(key.to_owned(), (at, note.to_owned()));
         self.order.insert((at, key.to_owned()));
     }
 
-    /// All keys, in order.
-    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        self.known.keys().map(String::as_str)
+    /// All keys, in order, with their notes.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.known.iter().map(|(key, (_, note))| (key.as_str(), note.as_str()))
     }
 
-    fn evict(&mut self, before: Timestamp, most: usize) {
+    fn evict(&mut self, elapsed: Millis, window: Millis, most: usize) {
         while let Some((at, _)) = self.order.first()
-            && (*at < before || self.order.len() > most)
+            && (at.saturating_add(window) < elapsed || self.order.len() > most)
         {
             let Some((_, key)) = self.order.pop_first() else { return };
             self.known.remove(&key);
@@ -42,10 +44,14 @@ impl Keys {
 /// Everything remembered for deduplication.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
-    /// Bits of run ids, with the fingerprints that they were asked for with.
-    pub(super) runs: Keys,
+    /// The fingerprint that each run was asked for with, by the bits of its id: for ever.
+    pub(super) runs: BTreeMap<String, String>,
+    /// Bits of run ids in the order in which they were asked for.
+    pub(super) order: Vec<String>,
     /// Hashes of idempotency keys.
     pub(super) requests: Keys,
+    /// Hashes of who asked and with which key, with what they were answered.
+    pub(super) answers: Keys,
     /// Ended runs that are still held, oldest first: where they are, and how many tasks they have.
     pub(super) ended: VecDeque<(usize, usize)>,
 }
@@ -65,26 +71,40 @@ impl Memory {
     }
 
     pub(super) fn knows(&self, key: &str) -> bool {
-        self.requests.note(&Self::hash(key)).is_some()
+        self.requests.has(&Self::hash(key))
     }
 
     /// Remembers a request, if it is news.
-    pub(super) fn remember(&mut self, key: &str, at: Timestamp, newest: Timestamp, rules: &Rules) {
+    pub(super) fn remember(&mut self, key: &str, elapsed: Millis, rules: &Rules) {
         if !self.knows(key) {
-            self.requests.insert(&Self::hash(key), at, "");
-            self.evict(newest, rules);
+            self.requests.insert(&Self::hash(key), elapsed, "");
+            self.evict(elapsed, rules);
         }
     }
 
-    pub(super) fn evict(&mut self, newest: Timestamp, rules: &Rules) {
-        let before = newest.saturating_sub(rules.dedup_window);
-        self.runs.evict(before, rules.dedup_entries);
-        self.requests.evict(before, rules.dedup_entries);
+    /// Keeps an answer for a day. False if there is one.
+    pub(super) fn answer(&mut self, key: &str, answer: &str, elapsed: Millis, rules: &Rules) -> bool {
+        self.evict(elapsed, rules);
+        if self.answers.has(&Self::hash(key)) {
+            return false;
+        }
+        self.answers.insert(&Self::hash(key), elapsed, answer);
+        true
+    }
+
+    pub(super) fn evict(&mut self, elapsed: Millis, rules: &Rules) {
+        self.requests.evict(elapsed, rules.dedup_window, rules.dedup_entries);
+        self.answers.evict(elapsed, DAY, rules.dedup_entries);
     }
 
     /// A run has ended; gives those that leave memory for it. The newest always stays.
     pub(super) fn run_ended(&mut self, index: usize, tasks: usize, rules: &Rules) -> Vec<usize> {
         self.ended.push_back((index, tasks));
+        self.forget(rules)
+    }
+
+    /// Ended runs that are too many leave memory; the newest always stays.
+    pub(super) fn forget(&mut self, rules: &Rules) -> Vec<usize> {
         let mut gone = Vec::new();
         while self.ended.len() > 1 {
             let tasks: usize = self.ended.iter().map(|(_, tasks)| tasks).sum();

@@ -20,22 +20,30 @@ const SOFT: [&str; 11] = [
     "INTERNAL_ERROR",
 ];
 
-/// A failure: its code, and the type of the exception.
+/// A failure: its code, and the error that a worker reported, if one did.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Failure<'a> {
     pub(super) code: &'a str,
-    pub(super) exception: Option<&'a str>,
+    error: Option<&'a Value>,
 }
 
 impl<'a> Failure<'a> {
     pub(super) fn code(code: &'a str) -> Self {
-        Self { code, exception: None }
+        Self { code, error: None }
     }
 
     /// The failure a worker reports; without an error it counts as a failure of the user's code.
     pub(super) fn reported(error: Option<&'a Value>) -> Self {
-        let field = |name| error.and_then(|error| error.get(name)).and_then(Value::as_str);
-        Self { code: field("code").unwrap_or("USER_CODE_EXCEPTION"), exception: field("error_type") }
+        let code = error.and_then(|error| error.get("code")).and_then(Value::as_str);
+        Self { code: code.unwrap_or("USER_CODE_EXCEPTION"), error }
+    }
+
+    /// Whether the exception is of a type, or of one that is based on it.
+    fn is_of_type(self, name: &str) -> bool {
+        self.error.is_some_and(|error| {
+            error.get("error_type").and_then(Value::as_str) == Some(name)
+                || texts(error, "error_bases").any(|base| base == name)
+        })
     }
 }
 
@@ -51,7 +59,7 @@ pub(super) fn wait(
     };
     let is_soft = SOFT.contains(&failure.code);
     let is_named = |name: &str| {
-        policy.is_some_and(|policy| texts(policy, name).any(|listed| Some(listed) == failure.exception))
+        policy.is_some_and(|policy| texts(policy, name).any(|listed| failure.is_of_type(listed)))
     };
     let is_narrowed = policy.is_some_and(|policy| texts(policy, "retry_on").next().is_some());
     let is_wanted = match policy {

@@ -3,11 +3,12 @@
 use servo_core::Millis;
 use servo_engine::Settings;
 
-/// Settings of an engine that its log does not contain.
+/// Settings of an engine, as its log changes them.
 #[derive(Debug, Clone)]
 #[allow(missing_docs)]
 pub struct Rules {
     pub max_concurrent_tasks: usize,
+    pub max_concurrent_runs: usize,
     pub dispatch_ack_timeout: Millis,
     pub heartbeat_timeout: Millis,
     pub heartbeat_grace: Millis,
@@ -17,6 +18,7 @@ pub struct Rules {
     pub max_interruptions: u64,
     pub recent_runs: usize,
     pub recent_tasks: usize,
+    pub recent_run_keys: usize,
     pub dedup_window: Millis,
     pub dedup_entries: usize,
 }
@@ -26,6 +28,7 @@ impl Rules {
     pub fn of(settings: &Settings) -> Self {
         Self {
             max_concurrent_tasks: settings.max_concurrent_tasks as usize,
+            max_concurrent_runs: settings.max_concurrent_runs as usize,
             dispatch_ack_timeout: settings.dispatch_ack_timeout,
             heartbeat_timeout: settings.heartbeat_timeout,
             heartbeat_grace: settings.heartbeat_grace,
@@ -35,8 +38,39 @@ impl Rules {
             max_interruptions: u64::from(settings.max_interruptions),
             recent_runs: settings.recent_runs,
             recent_tasks: settings.recent_tasks,
+            recent_run_keys: settings.recent_run_keys,
             dedup_window: settings.dedup_window,
             dedup_entries: settings.dedup_entries,
         }
+    }
+
+    /// Gives a rule another value, or its default. Names that no rule is about change nothing.
+    pub(super) fn change(&mut self, name: &str, value: Option<u64>) {
+        let defaults = Self::default();
+        let count = |default: usize| value.map_or(default, |value| value as usize);
+        let length = |default: Millis| value.map_or(default, Millis::new);
+        match name {
+            "max_concurrent_tasks" => self.max_concurrent_tasks = count(defaults.max_concurrent_tasks),
+            "max_concurrent_runs" => self.max_concurrent_runs = count(defaults.max_concurrent_runs),
+            "dispatch_ack_timeout" => self.dispatch_ack_timeout = length(defaults.dispatch_ack_timeout),
+            "heartbeat_timeout" => self.heartbeat_timeout = length(defaults.heartbeat_timeout),
+            "heartbeat_grace" => self.heartbeat_grace = length(defaults.heartbeat_grace),
+            "outbox_retry_after" => self.outbox_retry_after = length(defaults.outbox_retry_after),
+            "max_run_duration" => self.max_run_duration = length(defaults.max_run_duration),
+            "force_cancel_after" => self.force_cancel_after = length(defaults.force_cancel_after),
+            "max_interruptions" => self.max_interruptions = value.unwrap_or(defaults.max_interruptions),
+            "recent_runs" => self.recent_runs = count(defaults.recent_runs),
+            "recent_tasks" => self.recent_tasks = count(defaults.recent_tasks),
+            "recent_run_keys" => self.recent_run_keys = count(defaults.recent_run_keys),
+            "dedup_window" => self.dedup_window = length(defaults.dedup_window),
+            "dedup_entries" => self.dedup_entries = count(defaults.dedup_entries),
+            _ => {}
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::of(&Settings::default())
     }
 }

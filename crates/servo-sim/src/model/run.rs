@@ -28,6 +28,7 @@ states! {
     /// The state of a run.
     RunIs {
         Pending = "PENDING",
+        Queued = "QUEUED",
         Running = "RUNNING",
         Cancelling = "CANCELLING",
         Cancelled = "CANCELLED",

@@ -21,13 +21,12 @@ impl Model {
             (text(&event.payload, "run_id")?, text(&event.payload, "request_fingerprint")?);
         let bits = Memory::bits(id)?;
         let held = self.run(id).filter(|run| run.is_in_memory).map(|run| run.fingerprint.as_str());
-        if let Some(known) = self.memory.runs.note(&bits).or(held) {
-            only_if(known != fingerprint && !self.memory.knows(&event.key), "duplicate")?;
-            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
-            return Err(Rejection::Ignored("run key conflict"));
+        if let Some(known) = self.memory.runs.get(&bits).map(String::as_str).or(held) {
+            only_if(known != fingerprint, "duplicate")?;
+            return self.run_key_conflicted(event);
         }
-        self.memory.runs.insert(&bits, event.at, fingerprint);
-        self.memory.evict(self.last_event_at, &self.rules);
+        self.memory.runs.insert(bits.clone(), fingerprint.to_owned());
+        self.memory.order.push(bits);
         self.newest.insert(id.to_owned(), self.runs.len());
         self.runs.push(Run {
             id: id.to_owned(),
@@ -41,12 +40,23 @@ impl Model {
             started_at: None,
             finished_at: None,
             ended_by: None,
-            timeout: None,
+            timeout: event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new),
             stopped: None,
             tasks: Vec::new(),
             is_in_memory: true,
         });
         Ok(())
+    }
+
+    /// The first request for a run stays the one that counts.
+    pub(super) fn run_key_conflicted(&mut self, event: &Event) -> Judged {
+        only_if(!self.memory.knows(&event.key), "duplicate")?;
+        self.memory.remember(&event.key, self.elapsed, &self.rules);
+        if let Ok(existing) = text(&event.payload, "existing_fingerprint") {
+            let bits = Memory::bits(text(&event.payload, "run_id")?)?;
+            only_if(self.memory.runs.get(&bits).is_some_and(|known| known == existing), "no such conflict")?;
+        }
+        Err(Rejection::Ignored("run key conflict"))
     }
 
     pub(super) fn plan_created(&mut self, event: &Event) -> Judged {
@@ -57,6 +67,7 @@ impl Model {
         let tasks = list(&event.payload, "tasks").iter().map(|spec| Task::planned(spec, event.at));
         run.tasks = tasks.collect::<Result<_, String>>()?;
         run.plan = Some(plan.to_owned());
+        run.is = RunIs::Queued;
         Ok(())
     }
 
@@ -64,7 +75,7 @@ impl Model {
         let (index, plan) = (self.held_run(&event.payload)?, text(&event.payload, "plan_id")?);
         let run = &mut self.runs[index];
         only_if(run.started_at.is_none(), "duplicate")?;
-        only_if(run.is == RunIs::Pending && run.plan.as_deref() == Some(plan), "not in that state")?;
+        only_if(run.is == RunIs::Queued && run.plan.as_deref() == Some(plan), "not in that state")?;
         run.is = RunIs::Running;
         run.started_at = Some(event.at);
         run.timeout = event.payload.get("timeout_ms").and_then(Value::as_u64).map(Millis::new);

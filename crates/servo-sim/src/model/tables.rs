@@ -1,7 +1,7 @@
 //! The tables as plain rows, all of them.
 
 use servo_engine::HotRows;
-use servo_engine::rows::{MaterializationRow, RunRow, TaskRow};
+use servo_engine::rows::{AuditRow, MaterializationRow, RunRow, TaskRow};
 use servo_projections::{Error, Projection, RunFilter};
 
 /// Runs read at once.
@@ -16,6 +16,8 @@ pub struct Tables {
     pub history: Vec<(RunRow, Vec<TaskRow>)>,
     /// All materializations that ever became current, oldest first.
     pub materializations: Vec<MaterializationRow>,
+    /// All acts.
+    pub audit: Vec<AuditRow>,
 }
 
 impl Tables {
@@ -38,6 +40,7 @@ impl Tables {
             hot: projection.hot_rows().await?,
             history,
             materializations: projection.materializations().await?,
+            audit: projection.audit().await?,
         })
     }
 }

@@ -147,7 +147,7 @@ impl Model {
         let is_stopping = self.runs[subject.0].stopped.is_some();
         let task = self.task(subject);
         if !task.is_newest(number, id) {
-            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+            self.memory.remember(&event.key, self.elapsed, &self.rules);
             return Err(Rejection::Ignored("stale attempt"));
         }
         if !task.is_open() {
@@ -179,7 +179,7 @@ impl Model {
         };
         self.end(subject, event, end);
         if !self.task(subject).is.has_ended() {
-            self.memory.remember(&event.key, event.at, self.last_event_at, &self.rules);
+            self.memory.remember(&event.key, self.elapsed, &self.rules);
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
     Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
-    Outcome, OutputState, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, Settings, State,
-    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
+    Outcome, OutputState, Pause, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest,
+    SettingOrigin, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
 };
 use servo_sim::model::Log;
 
@@ -40,9 +40,9 @@ pub(crate) fn owner() -> (TenantId, WorkspaceId) {
     (TenantId::parse("acme").expect("a tenant"), WorkspaceId::parse("prod").expect("a workspace"))
 }
 
-pub(crate) fn empty(settings: &Settings) -> State {
+pub(crate) fn empty() -> State {
     let (tenant, workspace) = owner();
-    State::new(tenant, workspace, settings.clone())
+    State::new(tenant, workspace)
 }
 
 /// A graph of up to eight tasks in the bits of a number; names run against its order.
@@ -82,6 +82,7 @@ impl World {
         let settings = Settings {
             max_concurrent_tasks: story.slots,
             max_concurrent_runs: 4,
+            max_queued_runs: 1,
             max_interruptions: 2,
             recent_runs: story.recent_runs,
             recent_tasks: 20,
@@ -90,7 +91,7 @@ impl World {
             ..Settings::default()
         };
         let mut world = Self {
-            engine: Engine::new(empty(&settings), *b"secret"),
+            engine: Engine::new(empty(), *b"secret"),
             log: Vec::new(),
             deltas: Vec::new(),
             now: Timestamp::from_millis(1_736_899_200_000),
@@ -98,16 +99,13 @@ impl World {
             attempts: Vec::new(),
             sent: Vec::new(),
         };
+        world.step(&[Input::StartWith(StartWith::differing(&settings, SettingOrigin::Flag))]);
         for act in &story.acts {
             let input = world.act(*act);
             world.sent.extend(input.clone());
             world.step(input.as_slice());
         }
         world
-    }
-
-    pub(crate) fn settings(&self) -> Settings {
-        self.engine.state().settings().clone()
     }
 
     /// The log as read from bytes.
@@ -166,6 +164,7 @@ impl World {
                 self.now = servo_core::Timestamp::from_millis(expected.as_millis() + by_ms);
                 Some(Input::ClockStepped { expected, by_ms })
             }
+            16 if how % 8 == 2 => Some(pause(whom)),
             16 => self.wait(u64::from(how % 64)),
             17 => Some(deploy(whom)),
             18 if how.is_multiple_of(2) => Some(partitions(whom)),
@@ -188,7 +187,7 @@ impl World {
         let (tenant, workspace) = owner();
         self.deltas.push(self.engine.state_mut().take_delta());
         let rows = self.engine.state().rows();
-        let restored = State::from_rows(tenant, workspace, self.settings(), rows).expect("its own rows fit");
+        let restored = State::from_rows(tenant, workspace, rows).expect("its own rows fit");
         self.engine = Engine::new(restored, *b"secret");
     }
 
@@ -266,6 +265,7 @@ fn deploy(whom: u16) -> Input {
     let assets = (0..4).filter(|i| whom >> i & 1 == 1).map(|i| Arc::new(asset(i))).collect();
     let digest = format!("sha256:{}", whom % 16).into();
     Input::Deploy(Deploy {
+        schedules: Vec::new(),
         time_zones: "2026e".into(),
         digest,
         project: "sim".to_owned(),
@@ -283,4 +283,11 @@ fn partitions(whom: u16) -> Input {
         remove,
         caller: Caller::user("me"),
     })
+}
+
+/// Pauses everything or a queue now and then, and resumes it more often.
+fn pause(whom: u16) -> Input {
+    let scope = ["all", "queue:default"][usize::from(whom / 4) % 2].parse().expect("a scope");
+    let (paused, caller) = (whom.is_multiple_of(4), Caller::user("me"));
+    Input::Pause(Pause { scope, paused, reason: String::new(), caller })
 }

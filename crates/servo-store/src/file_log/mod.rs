@@ -5,6 +5,7 @@
 //! history. Sealed segments are verified when they are read.
 
 mod boundary;
+mod reserve;
 mod segment;
 mod writer;
 
@@ -15,6 +16,7 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 
 pub(crate) use self::boundary::parse as parse_boundary;
+use self::reserve::Reserve;
 use self::segment::{Lines, Records, Snapshot, Tail};
 use self::writer::Writer;
 use crate::files::{FileLock, FileSystem, LockOutcome, OsFiles, create_dirs};
@@ -27,11 +29,13 @@ use crate::{AppendError, Damage, Layout, Log, OpenError, ReadError, Record, Seq,
 pub struct FileLogOptions {
     /// A segment that has grown this long is sealed and a new one begun.
     pub segment_bytes: u64,
+    /// Space that is kept for the log on a disk that others fill; none if 0.
+    pub reserve_bytes: u64,
 }
 
 impl Default for FileLogOptions {
     fn default() -> Self {
-        Self { segment_bytes: 32 << 20 }
+        Self { segment_bytes: 32 << 20, reserve_bytes: 16 << 20 }
     }
 }
 
@@ -48,6 +52,7 @@ pub struct FileLog {
     writer: Option<Mutex<Writer>>,
     /// The part that readers may see. Never locked during I/O, so that reading does not wait for an fsync.
     visible: Mutex<Visible>,
+    reserve: Reserve,
     _lock: Option<Box<dyn FileLock>>,
 }
 
@@ -98,6 +103,8 @@ impl FileLog {
             );
         }
         let visible = Visible { segments, last_end: writer.len(), next: writer.next(), boundary };
+        let reserve = Reserve::new(home.join(layout.ledger_reserve()), options.reserve_bytes);
+        reserve.keep(files.as_ref());
         let log = Self {
             files,
             dir,
@@ -105,6 +112,7 @@ impl FileLog {
             options,
             writer: Some(Mutex::new(writer)),
             visible: Mutex::new(visible),
+            reserve,
             _lock: Some(lock),
         };
         log.delete_below_boundary()?;
@@ -134,6 +142,7 @@ impl FileLog {
             options: FileLogOptions::default(),
             writer: None,
             visible: Mutex::new(Visible { segments: Vec::new(), last_end: 0, next: 1, boundary: 1 }),
+            reserve: Reserve::new(home.join(layout.ledger_reserve()), 0),
             _lock: None,
         };
         let segments = segment::list(log.files.as_ref(), &log.dir)?;
@@ -206,7 +215,25 @@ impl FileLog {
         resolve_append(record, existing.as_ref(), self.location())
     }
 
+    /// Appends a batch; on a full disk into the space that is kept for that.
     fn append_blocking(&self, record: &Record) -> Result<(), AppendError> {
+        match self.try_append(record) {
+            Err(AppendError::Full { .. }) if self.reserve.give_up(self.files.as_ref()) => {
+                tracing::warn!(
+                    location = self.location(),
+                    "the disk is full: the log goes on in the space that was kept for it; free some space"
+                );
+                self.try_append(record)
+            }
+            Ok(()) => {
+                self.reserve.appended(self.files.as_ref());
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn try_append(&self, record: &Record) -> Result<(), AppendError> {
         let mut writer = self.writer()?;
         let (seq, location) = (record.seq, || self.location());
         if let Some(reason) = line::refuse_payload(&record.payload) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::files::{DirEntry, FileSystem, LockOutcome, OpenFile};
+use crate::files::{DirEntry, FileSystem, LockOutcome, OpenFile, WholeFileSystem};
 
 /// A call that is about to change the disk.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +146,20 @@ impl OpenFile for FaultyFile {
     }
 }
 
+#[derive(Debug)]
+struct FaultyFileSystem {
+    inner: Box<dyn WholeFileSystem>,
+    path: PathBuf,
+    faults: Arc<Faults>,
+}
+
+impl WholeFileSystem for FaultyFileSystem {
+    fn sync(&self) -> io::Result<()> {
+        self.faults.check("sync_file_system", &self.path)?;
+        self.inner.sync()
+    }
+}
+
 impl FileSystem for FaultyFiles {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         self.faults.check("create_dir", dir)?;
@@ -184,6 +198,11 @@ impl FileSystem for FaultyFiles {
         self.inner.remove(path)
     }
 
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.faults.check("remove_dir_all", dir)?;
+        self.inner.remove_dir_all(dir)
+    }
+
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         self.inner.list_dir(dir)
     }
@@ -193,8 +212,17 @@ impl FileSystem for FaultyFiles {
         self.inner.sync_dir(dir)
     }
 
+    fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>> {
+        let inner = self.inner.open_file_system(dir)?;
+        Ok(Box::new(FaultyFileSystem { inner, path: dir.to_owned(), faults: Arc::clone(&self.faults) }))
+    }
+
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
         self.inner.try_lock(path, holder)
+    }
+
+    fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
+        self.inner.reserve(path, bytes)
     }
 
     fn unique(&self) -> u64 {

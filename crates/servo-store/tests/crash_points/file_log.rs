@@ -22,7 +22,7 @@ impl Client for Writer {
         let reader = FileLog::open_read_only_with(Arc::new(files.clone()), ROOT, &layout());
         reader.expect("it can be read whatever happened");
         let open = || {
-            let options = FileLogOptions { segment_bytes: SEGMENT_BYTES };
+            let options = FileLogOptions { segment_bytes: SEGMENT_BYTES, reserve_bytes: 0 };
             Ok(FileLog::open_with(Arc::new(files.clone()), ROOT, &layout(), options)?)
         };
         block_on(self.go_on(open))

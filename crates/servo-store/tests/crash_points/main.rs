@@ -7,4 +7,5 @@ mod crashes;
 mod file_log;
 mod leases;
 mod object_log;
+mod outputs;
 mod script;

@@ -34,7 +34,7 @@ impl Directory {
     }
 
     pub(crate) fn open_on(&self, files: Arc<dyn FileSystem>) -> Result<FileLog, OpenError> {
-        let options = FileLogOptions { segment_bytes: self.segment_bytes };
+        let options = FileLogOptions { segment_bytes: self.segment_bytes, reserve_bytes: 0 };
         FileLog::open_with(files, self.root.path(), &layout(), options)
     }
 

@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{LogLevel, LogLine, LogSink, LogStream, LogTarget};
+use super::excerpt::Excerpt;
+use super::{LogLevel, LogLine, LogSink, LogStream, LogTarget, bytes_of};
 
 /// How long lines are batched into one write.
 const GATHER: Duration = Duration::from_millis(10);
@@ -26,6 +27,7 @@ pub(crate) struct LogWriter {
     target: Arc<LogTarget>,
     clock: Arc<dyn Clock>,
     queue: Option<Queue>,
+    excerpt: Excerpt,
 }
 
 struct Queue {
@@ -36,16 +38,27 @@ struct Queue {
 }
 
 impl LogWriter {
-    pub(crate) fn new(sink: Arc<dyn LogSink>, target: LogTarget, clock: Arc<dyn Clock>) -> Self {
-        Self { sink, target: Arc::new(target), clock, queue: None }
+    /// The log of an attempt, of which so many bytes are kept.
+    pub(crate) fn new(
+        sink: Arc<dyn LogSink>,
+        target: LogTarget,
+        clock: Arc<dyn Clock>,
+        max_bytes: usize,
+    ) -> Self {
+        Self { sink, target: Arc::new(target), clock, queue: None, excerpt: Excerpt::new(max_bytes) }
     }
 
     /// Takes lines. If too much is buffered, returns what to wait for before the next ones are read.
     pub(crate) fn push(&mut self, lines: Vec<LogLine>) -> Option<watch::Receiver<usize>> {
+        let lines = self.excerpt.take(lines);
+        self.write(lines)
+    }
+
+    fn write(&mut self, lines: Vec<LogLine>) -> Option<watch::Receiver<usize>> {
         if lines.is_empty() {
             return None;
         }
-        let size = bytes_of(&lines);
+        let size = size_of(&lines);
         let queue = self.queue.get_or_insert_with(|| {
             let (sender, lines) = mpsc::unbounded_channel();
             let waiting = Arc::new(watch::channel(0).0);
@@ -64,7 +77,9 @@ impl LogWriter {
     }
 
     /// Flushes the buffer, and ends the log.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(mut self) {
+        let last = std::mem::replace(&mut self.excerpt, Excerpt::new(0)).end(self.clock.now());
+        let _room = self.write(last);
         if let Some(queue) = self.queue {
             drop(queue.lines);
             if timeout(PATIENCE, queue.task).await.is_err() {
@@ -95,13 +110,13 @@ struct Writing {
 impl Writing {
     async fn run(mut self, mut lines: mpsc::UnboundedReceiver<Vec<LogLine>>) {
         while let Some(first) = lines.recv().await {
-            let mut size = bytes_of(&first);
+            let mut size = size_of(&first);
             let mut batch = first;
             let until = Instant::now() + GATHER;
             while size < BATCH
                 && let Ok(Some(more)) = timeout_at(until, lines.recv()).await
             {
-                size += bytes_of(&more);
+                size += size_of(&more);
                 batch.extend(more);
             }
             self.write(batch).await;
@@ -139,6 +154,6 @@ impl Writing {
     }
 }
 
-fn bytes_of(lines: &[LogLine]) -> usize {
-    lines.iter().map(|line| line.text.len() + std::mem::size_of::<LogLine>()).sum()
+fn size_of(lines: &[LogLine]) -> usize {
+    lines.iter().map(bytes_of).sum()
 }

@@ -10,6 +10,7 @@ use servo_core::sha256_hex;
 use servo_engine::definitions::Manifest;
 
 use super::Project;
+use super::interpreter::CREDENTIALS;
 use super::start::StartError;
 
 /// The declarations of a project.
@@ -124,7 +125,11 @@ impl Project {
     pub fn scan(&self) -> Result<Scanned, ScanError> {
         let interpreter = self.interpreter().map_err(StartError::from)?;
         let python = interpreter.display().to_string();
-        let output = Command::new(&interpreter)
+        let mut command = Command::new(&interpreter);
+        for name in CREDENTIALS {
+            command.env_remove(name);
+        }
+        let output = command
             .args(["-m", "servo.scan", "--no-report", "--project"])
             .arg(self.root())
             .stdin(Stdio::null())

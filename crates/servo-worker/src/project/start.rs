@@ -19,7 +19,10 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// The interpreter has no SDK.
-    #[error("{python} has no servo package; install it there: {python} -m pip install servo-orchestrator")]
+    #[error(
+        "{python} has no servo package; activate the virtual environment that has it, name its interpreter with SERVO_PYTHON, \
+         or install it there: {python} -m pip install servo-orchestrator"
+    )]
     NoSdk {
         /// The interpreter.
         python: String,

@@ -305,7 +305,7 @@ mod tests {
         };
         let target = LogTarget { name, task_token: String::new() };
         let capture = Capture::new(clock.clone());
-        capture.begin(LogWriter::new(kept.clone(), target, clock), has_secrets);
+        capture.begin(LogWriter::new(kept.clone(), target, clock, 1 << 20), has_secrets);
         (kept, capture)
     }
 

@@ -14,6 +14,7 @@ use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
 use super::pipe::Pipe;
+use crate::project::CREDENTIALS;
 
 /// Numbers of the descriptors in the process.
 const SOCKET: i32 = 3;
@@ -61,6 +62,9 @@ impl Process {
             .map_err(io::Error::other)?;
         if let Some(path) = module_path() {
             command.env("PYTHONPATH", path);
+        }
+        for name in CREDENTIALS {
+            command.env_remove(name);
         }
         let mut child = command.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));

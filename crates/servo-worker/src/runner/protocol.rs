@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use servo_core::{AssetKey, MaterializationId, Timestamp};
-use servo_engine::definitions::{CheckDef, Isolation, SecretDef};
+use servo_engine::definitions::{CheckDef, Compute, Isolation, SecretDef};
 use servo_engine::outputs::{OutputReport, Usage};
 use servo_engine::{DataFormat, ErrorCode, OutputState, Progress};
 
@@ -35,6 +36,14 @@ pub(super) enum Request<'a> {
         /// Write a mark to both streams at the end.
         mark: bool,
     },
+    /// Run a task whose request is in a file, since it is too long for a frame.
+    #[serde(rename = "run")]
+    RunFile {
+        /// The file, with the JSON of `run`.
+        request: &'a Path,
+        attempt_id: &'a str,
+        mark: bool,
+    },
     /// Exit.
     Exit,
 }
@@ -54,6 +63,8 @@ pub(crate) struct RunTask {
     pub(crate) config: BTreeMap<String, Value>,
     pub(crate) secrets: Vec<SecretDef>,
     pub(crate) isolation: Isolation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) compute: Option<Compute>,
 }
 
 /// The partition of a task.
@@ -74,6 +85,8 @@ pub(crate) struct Input {
     /// Whether exactly one piece is expected.
     pub(crate) single: bool,
     pub(crate) pieces: Vec<Piece>,
+    /// How many partitions were left out because they were never made.
+    pub(crate) missing: u64,
 }
 
 /// The data of one partition.
@@ -128,6 +141,8 @@ pub(super) enum Reply {
     Log(LogMessage),
     /// The end of a task.
     Finished(Finished),
+    /// The runner should run no other task.
+    Worn(Worn),
     /// A message of a newer runner.
     Unknown,
 }
@@ -156,6 +171,12 @@ pub(super) struct LogMessage {
     pub(super) fields: Map<String, Value>,
 }
 
+/// What a task has left behind in its runner that cannot be undone.
+#[derive(Debug, Deserialize)]
+pub(super) struct Worn {
+    pub(super) reason: String,
+}
+
 /// How a task ended, as its runner reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Finished {
@@ -163,9 +184,43 @@ pub(crate) struct Finished {
     #[serde(default)]
     pub(crate) error: Option<Failure>,
     #[serde(default, deserialize_with = "outputs")]
-    pub(crate) outputs: Vec<OutputReport>,
+    pub(crate) outputs: Vec<FinishedOutput>,
     #[serde(default)]
     pub(crate) usage: Option<Usage>,
+}
+
+/// One output, as a runner hands it over.
+#[derive(Debug)]
+pub(crate) struct FinishedOutput {
+    pub(crate) report: OutputReport,
+    pub(crate) delivery: Delivery,
+}
+
+/// The files of an output that are to be committed.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Delivery {
+    /// Their names, without those in directories.
+    #[serde(default)]
+    pub(crate) files: Vec<String>,
+    #[serde(default)]
+    pub(crate) data: Option<DeliveredData>,
+    /// The first rows of a table, and how many values its columns lack.
+    #[serde(default)]
+    pub(crate) preview: Option<Value>,
+}
+
+/// Where the data of an output is.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DeliveredData {
+    /// Here: the text of its only file.
+    Text(String),
+    /// Here: the bytes of its only file, one character each.
+    Latin1(String),
+    /// In the staging directory.
+    Staged,
+    /// Where it belongs.
+    InPlace,
 }
 
 /// Whether the function succeeded.
@@ -183,23 +238,31 @@ pub(crate) struct Failure {
     pub(crate) message: String,
     #[serde(default, rename = "type")]
     pub(crate) error_type: Option<String>,
+    #[serde(default, rename = "bases")]
+    pub(crate) error_bases: Vec<String>,
     #[serde(default)]
     pub(crate) traceback: Option<String>,
+    #[serde(default)]
+    pub(crate) suggested_action: Option<Box<str>>,
+    #[serde(default)]
+    pub(crate) details: Map<String, Value>,
     /// How the process of the task ended, if it had one of its own and left no result.
     #[serde(default)]
     pub(crate) exit: Option<Exit>,
 }
 
 /// Drops outputs that the task did not get to: they have no state.
-fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<OutputReport>, D::Error> {
+fn outputs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FinishedOutput>, D::Error> {
     let outputs = Vec::<Map<String, Value>>::deserialize(deserializer)?.into_iter();
-    let read = |mut output: Map<String, Value>| {
+    let read = |mut output: Map<String, Value>| -> Result<FinishedOutput, serde_json::Error> {
         if output.get("state").is_none_or(Value::is_null) {
             output.insert("state".to_owned(), Value::from(OutputState::Discarded.name()));
         }
-        serde_json::from_value(Value::Object(output)).map_err(D::Error::custom)
+        let delivered = ["files", "data", "preview"].into_iter().filter_map(|name| output.remove_entry(name));
+        let delivery = serde_json::from_value(Value::Object(delivered.collect()))?;
+        Ok(FinishedOutput { report: serde_json::from_value(Value::Object(output))?, delivery })
     };
-    outputs.map(read).collect()
+    outputs.map(|output| read(output).map_err(D::Error::custom)).collect()
 }
 
 impl Reply {
@@ -222,6 +285,7 @@ impl Reply {
             "progress" => Self::Progress(body(frame)?),
             "log" => Self::Log(body(frame)?),
             "finished" => Self::Finished(body(frame)?),
+            "worn" => Self::Worn(body(frame)?),
             _ => Self::Unknown,
         })
     }

@@ -48,6 +48,10 @@ impl Pool {
         self.settings.grace
     }
 
+    pub(super) fn max_log_bytes(&self) -> usize {
+        self.settings.max_log_bytes
+    }
+
     /// A runner that is alive; waits for a slot, and starts a process if none is there.
     pub(super) async fn take(&self) -> Result<Lease, StartError> {
         let slot = self.slots.clone().acquire_owned().await.expect("slots are never closed");
@@ -77,6 +81,7 @@ impl Pool {
     pub(super) fn give_back(self: &Arc<Self>, mut lease: Lease) {
         let settings = &self.settings;
         let is_worn = lease.runner.tasks() >= settings.tasks_per_process
+            || lease.runner.is_worn()
             || !lease.runner.is_alive()
             || lease.runner.resident_bytes().is_some_and(|held| held > settings.max_resident_bytes);
         if is_worn {

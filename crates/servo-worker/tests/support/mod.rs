@@ -134,6 +134,7 @@ pub fn envelope(function: &str) -> Envelope {
         config: BTreeMap::new(),
         secrets: Vec::new(),
         isolation: Isolation::Shared,
+        compute: None,
     };
     Envelope {
         envelope_version: 1,
@@ -173,6 +174,7 @@ pub fn reading(envelope: Envelope, parameter: &str, made: Option<&Envelope>) -> 
         external: false,
         single: true,
         pieces: vec![piece],
+        missing: 0,
     };
     with_work(envelope, |work| work.inputs.push(input))
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from servo.parameters import resource_parameters
 from servo.results import CheckResult
 from servo.storage.converting import convert
 
@@ -28,17 +29,19 @@ def _arguments(function: Callable[..., object], value: object, ctx: object) -> d
 
     found: dict[str, Any] = {}
     has_value = False
+    resources = resource_parameters(function, getattr(ctx, "resources", {}))
     for name, parameter in inspect.signature(function).parameters.items():
         if name in _CONTEXT:
             found[name] = ctx
+        elif name in resources:
+            found[name] = ctx.resources[resources[name]]  # type: ignore[attr-defined]
         elif not has_value:
             annotation = None if parameter.annotation is parameter.empty else parameter.annotation
             found[name] = convert(value, annotation)
             has_value = True
         elif parameter.default is parameter.empty:
-            raise TypeError(
-                f"a check is given the value and ctx, and there is nothing for its parameter {name}"
-            )
+            given = "a check is given the value, ctx and resources"
+            raise TypeError(f"{given}, and there is nothing for its parameter {name}")
     return found
 
 

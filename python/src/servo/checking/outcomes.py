@@ -18,7 +18,17 @@ class CheckOutcome(Frozen):
     'error'
     """
 
-    __slots__ = ("blocking", "duration_ms", "message", "metadata", "name", "passed", "severity", "type")
+    __slots__ = (
+        "blocking",
+        "duration_ms",
+        "error",
+        "message",
+        "metadata",
+        "name",
+        "passed",
+        "severity",
+        "type",
+    )
     name: str
     type: str
     passed: bool
@@ -28,6 +38,8 @@ class CheckOutcome(Frozen):
     """Overrides what the severity says, unless None."""
     message: str | None
     """A sentence for people; checks that failed always have one."""
+    error: str | None
+    """Type of the exception that the check raised: it says nothing about the data."""
     metadata: dict[str, object]
     """JSON values by name."""
     duration_ms: int
@@ -41,6 +53,7 @@ class CheckOutcome(Frozen):
         severity: str = "error",
         blocking: bool | None = None,
         message: str | None = None,
+        error: str | None = None,
         metadata: Mapping[str, object] | None = None,
         duration_ms: int = 0,
     ) -> None:
@@ -52,6 +65,7 @@ class CheckOutcome(Frozen):
             severity=severity,
             blocking=blocking,
             message=message,
+            error=error,
             metadata=dict(metadata or {}),
             duration_ms=duration_ms,
         )
@@ -83,6 +97,8 @@ def gate(outcomes: Iterable[CheckOutcome]) -> Gate:
     | error | WARN | BLOCK | WARN |
     | warning, info | ALLOW | BLOCK | ALLOW |
 
+    A check that raises is one of severity error at least: nobody knows what it would have said.
+
     >>> gate([CheckOutcome("unique", "unique", passed=False, severity="critical")])
     <Gate.BLOCK: 'BLOCK'>
     >>> gate([CheckOutcome("unique", "unique", passed=False, severity="critical", blocking=False)])
@@ -103,7 +119,7 @@ def gate(outcomes: Iterable[CheckOutcome]) -> Gate:
 def _effect(outcome: CheckOutcome) -> Gate:
     if outcome.passed:
         return Gate.ALLOW
-    is_severe = outcome.severity in {"critical", "error"}
+    is_severe = outcome.severity in {"critical", "error"} or outcome.error is not None
     blocks = outcome.severity == "critical" if outcome.blocking is None else outcome.blocking
     if blocks:
         return Gate.BLOCK

@@ -109,10 +109,11 @@ class _Run:
 def _outcome(check: Mapping[str, Any], run: _Run) -> CheckOutcome:
     started = time.monotonic()
     timeout_ms = check.get("timeout_ms", _TIMEOUT_MS)
-    result = _within(timeout_ms / 1000, lambda: _tried(check, run))
-    if result is None:
+    tried = _within(timeout_ms / 1000, lambda: _tried(check, run))
+    if tried is None:
         message = f"not done after {timeout_ms / 1000:g} seconds, its timeout"
-        result = CheckResult(passed=False, metadata={"timeout": True}, message=message)
+        tried = CheckResult(passed=False, metadata={"timeout": True}, message=message), None
+    result, error = tried
     return CheckOutcome(
         check["name"],
         check["type"],
@@ -120,26 +121,31 @@ def _outcome(check: Mapping[str, Any], run: _Run) -> CheckOutcome:
         severity=check.get("severity", "error"),
         blocking=check.get("blocking"),
         message=result.message,
+        error=error,
         metadata=result.metadata,
         duration_ms=round((time.monotonic() - started) * 1000),
     )
 
 
-def _tried(check: Mapping[str, Any], run: _Run) -> CheckResult:
+_Tried = tuple[CheckResult, str | None]
+"""What a check says, and the type of what it raised instead."""
+
+
+def _tried(check: Mapping[str, Any], run: _Run) -> _Tried:
     try:
-        return run.result(check)
+        return run.result(check), None
     except builtin.EXPECTED as problem:
-        return CheckResult(passed=False, message=str(problem))
+        return CheckResult(passed=False, message=str(problem)), None
     except BaseException as problem:  # noqa: BLE001 - of the user's code, whatever it may be
         text = str(problem)
         kind = type(problem).__qualname__
         message = f"{kind}: {text}" if text else kind
-        return CheckResult(passed=False, metadata={"error": kind}, message=message)
+        return CheckResult(passed=False, message=message), kind
 
 
-def _within(seconds: float, work: Callable[[], CheckResult]) -> CheckResult | None:
+def _within(seconds: float, work: Callable[[], _Tried]) -> _Tried | None:
     """Do something in a thread, and give what it gave, or None if it is not done in time."""
-    results: list[CheckResult] = []
+    results: list[_Tried] = []
     context = copy_context()
     thread = threading.Thread(
         target=lambda: results.append(context.run(work)), name="servo-check", daemon=True

@@ -16,11 +16,29 @@ if TYPE_CHECKING:
 _EXAMPLES: Final = 5
 
 
+# A query reads the value that is checked, and nothing else: no file, no address, no variable of Python.
+_SEALED: Final = {
+    "enable_external_access": "false",
+    "python_enable_replacements": "false",
+    "lock_configuration": "true",
+}
+
+
 def sql(checked: Checked, spec: Mapping[str, Any]) -> CheckResult:
-    """Run a query over a value, and pass if it gives no rows."""
+    """Run a query over a value, and pass if it gives no rows.
+
+    Raises:
+        ValueError: It is more than one statement, or none that gives rows.
+    """
     duckdb = needed("duckdb", "runs checks in SQL")
     query = spec["query"].strip().rstrip(";")
-    relation = _relation(checked, duckdb).query("this", query)
+    connection = duckdb.connect(config=_SEALED)
+    connection.register("this", _table(checked, duckdb))
+    kinds = [str(each.type).rpartition(".")[2] for each in connection.extract_statements(query)]
+    if kinds != ["SELECT"]:
+        problem = f"the query of a check is one SELECT, and this is {', '.join(kinds) or 'nothing'}: {query}"
+        raise ValueError(problem)
+    relation = connection.sql(query)
     examples = rows_of(relation.limit(_EXAMPLES))
     if not examples:
         return CheckResult(passed=True)
@@ -29,16 +47,16 @@ def sql(checked: Checked, spec: Mapping[str, Any]) -> CheckResult:
     return CheckResult(passed=False, metadata={"rows": rows, "examples": examples}, message=message)
 
 
-def _relation(checked: Checked, duckdb: Any) -> Any:  # noqa: ANN401 - as the library has it
+def _table(checked: Checked, duckdb: Any) -> Any:  # noqa: ANN401 - as the library has it
     value: Any = checked.value
     if isinstance(value, duckdb.DuckDBPyRelation):
-        return value
-    connection = duckdb.connect()
+        # It belongs to a connection of the user's, which may do anything.
+        return value.to_arrow_table()
     if hasattr(value, "count_rows"):  # a dataset is not read before it must be
-        return connection.from_arrow(value)
+        return value
     from servo.storage.converting import to_arrow  # noqa: PLC0415 - only if it is needed
 
     try:
-        return connection.from_arrow(to_arrow(value))
+        return to_arrow(value)
     except UnsupportedType as error:
         raise NoRows(str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from servo.runner.configuration import ConfigError, config_object
-from servo.runner.errors import INVALID_DEFINITION, MISSING_INPUT, TaskError
+from servo.runner.errors import INVALID_DEFINITION, MISSING_INPUT, SCHEMA_VIOLATION, TaskError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +71,37 @@ def arguments(
             raise TaskError(MISSING_INPUT, f"the parameter {parameter} of {function.shown} is given no data")
         given[parameter] = None
     return Arguments(function, given)
+
+
+def as_annotated(value: object, annotation: object, what: str, parameter: str, function: Function) -> object:
+    """Make what was loaded into what a parameter is annotated with, or refuse it.
+
+    Args:
+        value: What was loaded.
+        annotation: Of the parameter: an object, a text that cannot be evaluated, or None if there is none.
+        what: The asset that it was loaded from, in messages.
+        parameter: The parameter.
+        function: The function that has it.
+    """
+    if annotation is None:
+        return value
+    from servo.typed import convert, of_text, problem  # noqa: PLC0415 - only for parameters that say it
+
+    if isinstance(annotation, str):
+        found = problem(value, of_text(annotation))
+        problems = [] if found is None else [f"{parameter} {found}"]
+        made = value
+    elif problem(value, annotation) is None:
+        return value
+    else:
+        problems = []
+        made = convert(value, annotation, parameter, problems)
+    if problems:
+        place = f"the parameter {parameter} of {function.shown}"
+        told = f"{what} holds something else than {place} is annotated with"
+        more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
+        raise TaskError(SCHEMA_VIOLATION, f"{told}: {'; '.join(problems[:3])}{more}")
+    return made
 
 
 def _defaults(plain: Any) -> dict[str, object]:  # noqa: ANN401 - FunctionType

@@ -6,34 +6,52 @@ from _signal import SIG_DFL, SIGTERM, signal  # type: ignore[import-not-found]
 from typing import TYPE_CHECKING, Any
 
 from servo.runner.errors import INTERNAL_ERROR, TaskError
+from servo.runner.limits import within
 from servo.runner.reporting import Reporter
 from servo.runner.requests import RunRequest
 from servo.runner.tasks import failed, run
 
 if TYPE_CHECKING:
+    from servo.runner.fork_server import ForkServer
     from servo.runner.frames import Channel
     from servo.runner.loaded import Loaded
 
 
-def attempt(frame: dict[str, Any], loaded: Loaded | None, channel: Channel) -> None:
-    """Run what a frame asks for, and send what becomes of it."""
+def attempt(
+    frame: dict[str, Any], loaded: Loaded | None, channel: Channel, server: ForkServer | None = None
+) -> str | None:
+    """Run what a frame asks for, and send what becomes of it.
+
+    Args:
+        frame: The request.
+        loaded: The project.
+        channel: Who is told.
+        server: The process that forks for isolated tasks; without one, this one forks.
+
+    Returns:
+        Why this process can run no other task, if it cannot.
+    """
     if loaded is None:
         refuse_without_project(channel)
-        return
+        return None
     # Modules and earlier tasks may have changed what it does; the supervisor relies on it to end the process.
     signal(SIGTERM, SIG_DFL)
     try:
         request = RunRequest(frame)
     except TaskError as error:
         Reporter(channel).finished(failed(error, loaded))
-        return
+        return None
     if not request.is_isolated:
-        _run(request, loaded, channel)
-        return
+        with within(request.compute):
+            _run(request, loaded, channel)
+        return None
+    if server is not None:
+        return server.run(frame, channel)
 
     def work(to_parent: Channel) -> None:
         try:
-            _run(request, loaded, to_parent)
+            with within(request.compute):
+                _run(request, loaded, to_parent)
         finally:
             loaded.resources.tear_down()
 
@@ -42,6 +60,7 @@ def attempt(frame: dict[str, Any], loaded: Loaded | None, channel: Channel) -> N
     last = run_in_child(work, channel)
     if last is not None:
         channel.send(last)
+    return None
 
 
 def _run(request: RunRequest, loaded: Loaded, channel: Channel) -> None:

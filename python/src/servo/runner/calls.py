@@ -178,8 +178,26 @@ class _Taker:
             metadata, value = {**value.metadata, **metadata}, value.value
         if key in self._taken:
             raise self._wrong(f"made {_shown([key])} twice")
+        self._check(key, value)
         self._taken.add(key)
         self._take(key, value, metadata)
+
+    def _check(self, key: str, value: object) -> None:
+        """Refuse a value that is not what the function says it returns."""
+        if not self._function.says_what_it_returns:
+            return
+        from servo.typed import problem  # noqa: PLC0415 - only for functions that say it
+
+        found = problem(value, self._function.returned(key))
+        if found is None:
+            return
+        said = self._function.returned_text
+        for_one = f" for {_shown([key])}" if self._function.is_multi else ""
+        if value is None:
+            advice = "return a value, or annotate it as optional, `… | None`"
+            raise self._wrong(f"returned None{for_one}, and is annotated `-> {said}`: {advice}")
+        found = f"it {found}" if found.startswith(("is ", "has ")) else found
+        raise self._wrong(f"returned something else{for_one} than its annotation `-> {said}` says: {found}")
 
     def _wrong(self, problem: str) -> TaskError:
         return TaskError(SCHEMA_VIOLATION, f"{self._function.shown} {problem}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from servo.annotations import Annotations
 from servo.config import is_field, is_pydantic
-from servo.runner.conversion import Refused, convert
+from servo.typed.conversion import Refused, convert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from servo.arguments import text, wrong
+from servo.metadata import Plot
 from servo.runner.json_values import json_value
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class TaskContext:
             progress: Who is told how much is done.
             log: Who is told level, message and fields of lines.
         """
-        self._assets = assets
+        self.assets = assets
+        """Canonical keys of what is to be made."""
         self.partition = partition
         self.run_id = run_id
         self.attempt = attempt
@@ -68,12 +70,12 @@ class TaskContext:
         """The asset that is made; of a function that makes several, the first that was asked for."""
         from servo.keys import AssetKey  # noqa: PLC0415 - slow to import, and few functions ask
 
-        return AssetKey.parse(self._assets[0])
+        return AssetKey.parse(self.assets[0])
 
     @property
     def selected_outputs(self) -> tuple[str, ...]:
         """The assets that are to be made, such as `split.early`, in the order of declaration."""
-        return tuple(asset.replace("/", ".", 1) for asset in self._assets)
+        return tuple(asset.replace("/", ".", 1) for asset in self.assets)
 
     @property
     def partition_range(self) -> PartitionRange | None:
@@ -99,9 +101,9 @@ class TaskContext:
         return self._logger
 
     def metadata(self, **values: object) -> None:
-        """Say something of what is made: JSON values by name, shown with the materialization."""
+        """Say something of what is made: JSON values by name, `servo.md`, `servo.table`, `servo.plot`."""
         for name, value in values.items():
-            self.metadata_values[name] = json_value(value)
+            self.metadata_values[name] = value if isinstance(value, Plot) else json_value(value)
 
     def progress(self, fraction: float, message: str = "") -> None:
         """Say how much is done, from 0 to 1. It may be called as often as one likes."""

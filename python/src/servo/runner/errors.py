@@ -12,6 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from servo.advice import missing_module, words
+from servo.exception_names import bases_of
 from servo.failures import is_machinery, type_name
 from servo.runner.texts import clean
 
@@ -37,6 +38,7 @@ INTERNAL_ERROR: Final = "INTERNAL_ERROR"
 _RETRIABLE: Final = frozenset({NETWORK_ERROR, OUT_OF_MEMORY, DISK_FULL, WORKER_CRASH, INTERNAL_ERROR})
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _DISK_FULL: Final = os.strerror(errno.ENOSPC)
+_MOST_BASES: Final = 64
 _ASYNCIO: Final = ("/asyncio/runners.py", "/asyncio/base_events.py")
 
 
@@ -53,8 +55,14 @@ class TaskError(Exception):
         super().__init__(message)
 
 
-def error_entry(
-    code: str, message: str, kind: str | None = None, traceback: str | None = None
+def error_entry(  # noqa: PLR0913 - all that is known of an error
+    code: str,
+    message: str,
+    cause: BaseException | None = None,
+    traceback: str | None = None,
+    *,
+    suggested_action: str | None = None,
+    details: dict[str, object] | None = None,
 ) -> dict[str, Any]:
     """Put together `error` of a frame.
 
@@ -64,9 +72,12 @@ def error_entry(
     return {
         "code": code,
         "message": message,
-        "type": kind,
+        "type": None if cause is None else type_name(cause),
+        "bases": [] if cause is None else [clean(name) for name in bases_of(type(cause))[:_MOST_BASES]],
         "traceback": traceback,
         "retriable": code in _RETRIABLE,
+        "suggested_action": suggested_action,
+        "details": details or {},
     }
 
 
@@ -74,17 +85,50 @@ def entry_of(error: BaseException, project: Project) -> dict[str, Any]:
     """Describe what ended a task: an error of Servo's, with its cause, or one of user code.
 
     >>> from servo.project import Project
-    >>> entry_of(SystemExit(3), Project("/me", "me", ("raw",), ("/me",)))["message"]
-    'the function ended the program (exit code 3): return from it instead, or raise an error if it failed'
+    >>> entry = entry_of(SystemExit(3), Project("/me", "me", ("raw",), ("/me",)))
+    >>> entry["message"], entry["suggested_action"]
+    ('the function ended the program (exit code 3)', 'return from it instead, or raise an error if it failed')
     """
     if isinstance(error, TaskError):
         cause = error.__cause__
         if cause is None:
             return error_entry(error.code, str(error))
         code = machine_fault(cause) or error.code
-        return error_entry(code, str(error), type_name(cause), shown_traceback(cause, project))
+        traceback = shown_traceback(cause, project)
+        return error_entry(code, str(error), cause, traceback, details=_details(cause))
     code = machine_fault(error) or USER_CODE_EXCEPTION
-    return error_entry(code, _explained(error, project), type_name(error), shown_traceback(error, project))
+    what, advice = _explained(error, project)
+    traceback = shown_traceback(error, project)
+    return error_entry(
+        code,
+        what,
+        error,
+        traceback,
+        suggested_action=advice or None,
+        details=_details(error),
+    )
+
+
+def _details(error: BaseException) -> dict[str, object]:
+    """Give what programs may want to know of an error: notes, and what the system says of it.
+
+    >>> _details(FileNotFoundError(2, "No such file", "flights.csv"))
+    {'errno': 2, 'filename': 'flights.csv'}
+    """
+    found: dict[str, object] = {}
+    try:
+        notes = [clean(str(note)) for note in getattr(error, "__notes__", [])]
+        if notes:
+            found["notes"] = notes
+        if isinstance(error, OSError) and isinstance(error.errno, int):
+            found["errno"] = error.errno
+            if isinstance(error.filename, str):
+                found["filename"] = clean(error.filename)
+        if isinstance(error, SystemExit) and isinstance(error.code, int):
+            found["exit_code"] = error.code
+    except BaseException:  # noqa: BLE001 - an error of the user may do anything, also when it is looked at
+        return {}
+    return found
 
 
 def machine_fault(error: BaseException) -> str | None:
@@ -114,7 +158,8 @@ def is_network_error(error: BaseException) -> bool:
     return any(isinstance(each, ConnectionError | TimeoutError) for each in (error, error.__cause__))
 
 
-def _explained(error: BaseException, project: Project) -> str:
+def _explained(error: BaseException, project: Project) -> tuple[str, str]:
+    """Say what happened, and what would help."""
     match error:
         case SystemExit():
             told = f"saying: {error.code}" if isinstance(error.code, str) else f"exit code {error.code or 0}"
@@ -133,7 +178,7 @@ def _explained(error: BaseException, project: Project) -> str:
             what, advice = words(error), missing_module(error.name, project)
         case _:
             what, advice = words(error), ""
-    return f"{what}: {advice}" if advice else what
+    return what, advice
 
 
 def shown_traceback(error: BaseException, project: Project) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from servo.annotations import ABSENT, Annotations, annotations_of
 from servo.functions import function_name
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from servo.dependencies import Dep
     from servo.functions import Declared
     from servo.registry import Registry
+
+
+_YIELDS: Final = 0x20 | 0x200
+"""Flags of the code of generators, plain and async."""
 
 
 class Function:
@@ -74,6 +78,30 @@ class Function:
         # Neither paths nor versions matter here.
         return ManifestContext(str, lambda _function: "", self._resources)
 
+    @cached_property
+    def says_what_it_returns(self) -> bool:
+        """Whether what it returns is annotated, and no decorator may make something else of it."""
+        plain = self.declared.plain
+        return "return" in annotations_of(plain) and self.declared.function is plain
+
+    @property
+    def returned_text(self) -> str:
+        """The text of the annotation of what it returns."""
+        return self._annotations.text(annotations_of(self.declared.plain)["return"])
+
+    def returned(self, asset: str) -> object:
+        """Give what its annotation says of the value of an asset."""
+        from servo.typed import of_output, of_text  # noqa: PLC0415 - only for functions that say it
+
+        plain = self.declared.plain
+        value = self._annotations.value(
+            annotations_of(plain)["return"], plain.__globals__, self.declared.nearer
+        )
+        if not _is_known(value):
+            return of_text(self.returned_text)
+        yields = bool(plain.__code__.co_flags & _YIELDS)
+        return of_output(value, asset, self.outputs, yields=yields, is_multi=self.is_multi)
+
     def annotation(self, parameter: str) -> object:
         """Give the annotation of a parameter: what it means, its text if that is not known, or None.
 
@@ -95,7 +123,7 @@ class Functions:
     def __init__(self, registry: Registry) -> None:
         """Take all that was declared."""
         self._registry = registry
-        self._resources = {each.name: type(each.instance) for each in registry.resources}
+        self._resources = {each.name: each.kind for each in registry.resources}
         self._found: dict[int, Function] = {}
         self._by_name: dict[str, list[Any]] = {}
         for definition in registry.assets:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any, Final
 
+from servo.metadata import Plot, Shown
 from servo.runner.texts import clean, cut
 
 _MAX_TEXT: Final = 64_000
@@ -27,6 +28,8 @@ def json_value(value: object, depth: int = 0) -> Any:  # noqa: ANN401, PLR0911 -
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else repr(float(value))
+    if isinstance(value, Shown | Plot):
+        return value.to_json()
     if depth < _MAX_DEPTH:
         if isinstance(value, dict):
             return {_text(name): json_value(each, depth + 1) for name, each in value.items()}

@@ -32,7 +32,7 @@ class Loaded:
         self.registry = registry
         self.failures = failures
         self.functions = Functions(registry)
-        self.resources = Pool({each.name: each.instance for each in registry.resources})
+        self.resources = Pool({each.name: each for each in registry.resources}, project.settings)
         self._sources = _sources(project)
 
     @classmethod
@@ -71,6 +71,12 @@ class Loaded:
         shown = ", ".join(asset.replace("/", ".", 1) for asset in assets)
         problem = f"no function {name} that makes {shown} is declared in the project at {self.project.root}"
         raise TaskError(INVALID_DEFINITION, f"{problem}: deploy it again, or restart the worker")
+
+    @property
+    def isolates(self) -> bool:
+        """Whether any function of the project wants a process of its own."""
+        specs = (getattr(asset, "spec", None) for asset in self.registry.assets)
+        return any(spec is not None and spec.isolation == "process" for spec in specs)
 
     @cached_property
     def code_versions(self) -> CodeVersions:

@@ -13,7 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from servo.runner.fork_server import ForkServer
     from servo.runner.loaded import Loaded
+    from servo.runner.surroundings import Surroundings
 
 PROTOCOL = 1
 EXIT_OK = 0
@@ -33,6 +35,8 @@ class Loop:
         self._directory: str | None = None
         self._is_prepared = False
         self._marks = Marks()
+        self._surroundings: Surroundings | None = None
+        self._server: ForkServer | None = None
 
     def run(self) -> int:
         """Greet, answer requests, and give the exit code."""
@@ -107,9 +111,37 @@ class Loop:
             _prepare()
         from servo.runner.attempts import attempt  # noqa: PLC0415 - imported by now
 
-        attempt(frame, self._loaded, self._channel)
+        if "request" in frame:
+            frame = {**frame, **_read(str(frame["request"]))}
+        if self._surroundings is None and self._loaded is not None:
+            self._begin(self._loaded)
+        worn = attempt(frame, self._loaded, self._channel, self._server)
+        self._marks.restore()
+        if self._surroundings is not None:
+            worn = self._surroundings.restore() or worn
+        if worn is not None:
+            self._channel.send({"type": "worn", "reason": worn})
         if frame.get("mark"):
             self._marks.write(str(frame.get("attempt_id", "")))
+
+    def _begin(self, loaded: Loaded) -> None:
+        """Get ready for the first task, before it can have changed anything."""
+        from servo.runner.surroundings import Surroundings  # noqa: PLC0415 - imported by now
+
+        self._surroundings = Surroundings()
+        if loaded.isolates:
+            from servo.runner.attempts import attempt  # noqa: PLC0415 - imported by now
+            from servo.runner.fork_server import ForkServer  # noqa: PLC0415 - only where tasks are isolated
+
+            self._server = ForkServer(lambda frame, channel: attempt(frame, loaded, channel))
+
+
+def _read(file: str) -> dict[str, Any]:
+    """Read a request that is too long for a frame."""
+    from servo.runner.frames import decoded  # noqa: PLC0415 - rarely needed
+
+    with open(file, "rb") as opened:
+        return decoded(b'{"type":"run",' + opened.read().lstrip()[1:])
 
 
 def hello() -> str:
@@ -147,7 +179,8 @@ def _prepare() -> None:
     """Get ready for tasks."""
     import gc  # noqa: PLC0415 - not needed before
 
-    import servo.runner.attempts  # noqa: F401, PLC0415 - so that the first task need not
+    import servo.runner.attempts  # noqa: PLC0415 - so that the first task need not
+    import servo.runner.surroundings  # noqa: F401, PLC0415 - as above
     from servo.storage import remember_libraries  # noqa: PLC0415 - as above
 
     remember_libraries()

@@ -16,6 +16,12 @@ class Marks:
         kept = [moved(os.dup(number)) for number in (1, 2)]
         self._streams = [(descriptor, identity(descriptor)) for descriptor in kept]
 
+    def restore(self) -> None:
+        """Put both back where user code has closed them, or put something else there."""
+        for number, (descriptor, known) in enumerate(self._streams, start=1):
+            if identity(number) != known and identity(descriptor) == known:
+                os.dup2(descriptor, number)
+
     def write(self, attempt_id: str) -> None:
         """Say that an attempt has ended. What it has printed is before it, also a line without an end."""
         flush()

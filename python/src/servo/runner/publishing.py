@@ -1,4 +1,4 @@
-"""Publishes a value: staged, checked, and committed, quarantined or discarded."""
+"""Publishes a value: staged, checked, and handed over to be committed or quarantined, or discarded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from servo import storage
 from servo.checking import Gate, gate
+from servo.metadata import Plot
 from servo.results import Materialization
 from servo.runner.errors import CHECK_FAILED, USER_CODE_EXCEPTION, TaskError
 from servo.runner.faults import storing
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 COMMITTED: Final = "COMMITTED"
 QUARANTINED: Final = "QUARANTINED"
 DISCARDED: Final = "DISCARDED"
-_SMALL: Final = 1024 * 1024
-"""Values of this many bytes go straight to where they are committed, without being staged."""
+_SMALL: Final = 64 * 1024
+"""Values of up to this many bytes are handed to the supervisor, without being staged."""
+_SMALL_TOGETHER: Final = 4 * 1024 * 1024
+"""So many bytes of all outputs of a task, at most: they have to fit into a frame."""
 
 
 class Publication:
@@ -52,6 +55,7 @@ class Publication:
         self._metadata: dict[str, object] = {}
         self._stored: Stored | None = None
         self._may_be_staged = False
+        self._data: dict[str, str] | str | None = None
         self._fate: str | None = None
         self._left: str | None = None
 
@@ -71,11 +75,18 @@ class Publication:
             metadata = {**value.metadata, **metadata}
             uri = None if value.uri is None else mask.text(value.uri)
             value = Materialization(uri, row_count=value.row_count)
+        plots = {name: each for name, each in metadata.items() if isinstance(each, Plot)}
         self._metadata = metadata
         with storing(request.shown, by_user=request.io is not None):
             masked = {mask.text(name): mask.json(json_value(each)) for name, each in metadata.items()}
             self._may_be_staged = True
-            self._stored = self._store(value, masked)
+            small = min(_SMALL, _SMALL_TOGETHER // len(self._task.outputs))
+            # What has pictures beside it needs a directory.
+            self._stored = self._store(value, masked, keep=0 if plots else small)
+            if self._stored.preview is not None and mask.forms:
+                self._stored = storage.with_preview(self._stored, mask.json(self._stored.preview))
+            if plots and self._stored.files:
+                self._keep_beside(plots)
             self._may_be_staged = self._stored.content is None
             self.byte_size = self._stored.byte_size
             checks = request.checks_of("post")
@@ -83,10 +94,24 @@ class Publication:
         if checks:
             self._check(checks, checked)
 
-    def _store(self, value: object, metadata: dict[str, object]) -> Stored:
+    def _keep_beside(self, plots: dict[str, Plot]) -> None:
+        """Write pictures beside the data, so that metadata only names them."""
+        place = storage.locate(self.request.staging)
+        for name, plot in plots.items():
+            file = plot.file_name(name)
+            with place.join(file).writer() as opened:
+                opened.write(plot.data)
+            self._metadata[name] = plot.in_file(file)
+        if self._stored is not None:
+            said = {**self._ctx.metadata_values, **self._metadata}
+            mask = self._reporter.mask
+            masked = {name: mask.json(json_value(each)) for name, each in said.items()}
+            self._stored = storage.with_metadata(self._stored, masked)
+
+    def _store(self, value: object, metadata: dict[str, object], keep: int) -> Stored:
         request, task = self.request, self._task
         if request.io is None:
-            return storage.store(value, request.staging, metadata=metadata, keep=_SMALL)
+            return storage.store(value, request.staging, metadata=metadata, keep=keep)
         from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
 
         resource = managers.manager(request.io, request.shown, self._ctx.resources)
@@ -94,31 +119,28 @@ class Publication:
             resource, value, request, task.partition, metadata=metadata, mask=self._reporter.mask
         )
 
-    def publish(self, unsynced: storage.Unsynced) -> None:
-        """Commit what is staged, or if a check blocks it, put it aside or throw it away.
+    def publish(self) -> None:
+        """Hand over what is staged, or if a check blocks it and nobody is to review it, throw it away.
 
-        It does not count before it is synced and `settle` is called.
+        The supervisor commits it, or puts it aside, when `settle` was called for all outputs of the task.
         """
         request, stored = self.request, self._stored
         if stored is None:
             return
+        if not self.is_blocked:
+            to, fate = request.final, COMMITTED
+        elif request.quarantines and request.quarantine_to is not None:
+            to, fate = request.quarantine_to, QUARANTINED
+        else:
+            self.discard()
+            return
         with storing(request.shown):
-            if not self.is_blocked:
-                # Of a function that returned nothing there is nothing to keep: what is known of it is told.
-                if stored.format != NONE:
-                    self._stored = storage.commit(
-                        stored, request.staging, request.final, self._record(), unsynced
-                    )
-                    self._left = request.final if self._stored is stored else None
-                self._fate = COMMITTED
-            elif request.quarantines and request.quarantine_to is not None:
-                storage.quarantine(stored, request.staging, request.quarantine_to, self._reason(), unsynced)
-                self._fate = QUARANTINED
-            else:
-                self.discard()
+            self._data = storage.handed_over(stored, request.staging, to)
+        self._left = to if self._data == "in_place" else None
+        self._fate = fate
 
     def settle(self) -> None:
-        """Let what was published count."""
+        """Let the supervisor have what was published."""
         self.state = self._fate or self.state
 
     def discard(self) -> None:
@@ -167,6 +189,10 @@ class Publication:
             found[part] = known.get(part)
         if known.get("uri") is not None:
             found["uri"] = known["uri"]
+        if stored is not None and self.state in {COMMITTED, QUARANTINED}:
+            found["files"] = list(stored.files)
+            found["data"] = self._data
+            found["preview"] = stored.preview
         said = {**self._ctx.metadata_values, **self._metadata}
         told = {} if stored is None else stored.metadata
         found["metadata"] = {**told, **{name: json_text(each) for name, each in said.items()}}
@@ -187,27 +213,6 @@ class Publication:
         """Give how many rows the materialization before has, which only some checks ask for."""
         uri = (self.request.previous or {}).get("uri")
         return None if uri is None else storage.committed_row_count(uri)
-
-    def _record(self) -> dict[str, object]:
-        """Say whose it is. It has no time, so that the same attempt always says the same."""
-        task = self._task
-        return {
-            "asset": self.request.asset,
-            "attempt": task.attempt,
-            "attempt_id": task.attempt_id,
-            "materialization_id": self.request.materialization_id,
-            "partition": None if task.partition is None else task.partition.canonical,
-            "run_id": task.run_id,
-            "task_key": task.task_key,
-        }
-
-    def _reason(self) -> dict[str, object]:
-        outcomes = [outcome.to_json() for outcome in self._outcomes]
-        for outcome in outcomes:
-            self._reporter.mask_check(outcome)
-            # How long they took differs from time to time.
-            del outcome["duration_ms"]
-        return {**self._record(), "checks": outcomes}
 
 
 def blocked(publications: list[Publication]) -> TaskError | None:

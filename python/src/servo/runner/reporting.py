@@ -89,6 +89,9 @@ class Reporter:
             error["message"] = self.text(error["message"], MAX_MESSAGE)
             if error.get("traceback") is not None:
                 error["traceback"] = self.text(error["traceback"], MAX_TRACEBACK)
+            if error.get("suggested_action") is not None:
+                error["suggested_action"] = self.text(error["suggested_action"], MAX_MESSAGE)
+            error["details"] = self.mask.json(error.get("details", {}))
         for output in frame["outputs"]:
             _mask_metadata(output, self.mask)
             for check in output["checks"]:

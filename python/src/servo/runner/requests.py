@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class InputRequest:
     """Data that a parameter is given."""
 
-    __slots__ = ("asset", "io", "parameter", "pieces", "single")
+    __slots__ = ("asset", "io", "missing", "parameter", "pieces", "single")
 
     def __init__(self, wire: dict[str, Any]) -> None:
         """Read an entry of `inputs`."""
@@ -22,6 +22,7 @@ class InputRequest:
         self.io: str | None = wire.get("io")
         self.single: bool = wire["single"]
         self.pieces: list[dict[str, Any]] = wire["pieces"]
+        self.missing: int = wire.get("missing", 0)
 
     @property
     def shown(self) -> str:
@@ -72,6 +73,7 @@ class RunRequest:
     __slots__ = (
         "attempt",
         "attempt_id",
+        "compute",
         "config",
         "function",
         "inputs",
@@ -100,6 +102,7 @@ class RunRequest:
             self.outputs = [OutputRequest(each) for each in wire["outputs"]]
             self.config: dict[str, Any] = wire.get("config") or {}
             self.secrets: list[dict[str, Any]] = wire.get("secrets") or []
+            self.compute: dict[str, Any] | None = wire.get("compute")
             self.is_isolated = wire.get("isolation") == "process"
             self.partition = _partition(wire.get("partition"))
         except KeyError as error:

@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 from servo import storage
 from servo.process import flush
-from servo.runner.arguments import arguments
+from servo.runner.arguments import arguments, as_annotated
 from servo.runner.calls import call
 from servo.runner.context import Progress, TaskContext
 from servo.runner.errors import INTERNAL_ERROR, USER_CODE_EXCEPTION, TaskError, entry_of, error_entry
-from servo.runner.faults import loading, storing
+from servo.runner.faults import loading
+from servo.runner.hooks import call_hooks
 from servo.runner.publishing import Publication, blocked
 from servo.runner.secrets import resolve
 from servo.runner.usage import Usage
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from servo.runner.functions import Function
     from servo.runner.loaded import Loaded
     from servo.runner.reporting import Reporter
     from servo.runner.requests import InputRequest, RunRequest
+    from servo.runner.secrets import Secrets
 
 
 def run(request: RunRequest, loaded: Loaded, reporter: Reporter) -> dict[str, Any]:
@@ -48,6 +52,7 @@ class Task:
         self._bytes_read = 0
         self._process = os.getpid()
         self._function: Function | None = None
+        self._ctx: TaskContext | None = None
 
     def run(self) -> dict[str, Any]:
         """Do it all."""
@@ -61,6 +66,9 @@ class Task:
             failure = error
             for publication in self._publications.values():
                 publication.discard()
+        if self._ctx is not None and self._function is not None:
+            call_hooks(self._function, self._ctx, failure)
+        self._loaded.resources.tear_down("task")
         entry = None if failure is None else _entry(failure, self._loaded)
         # An error refers to the frames it came through, and they to the data.
         failure = None
@@ -88,12 +96,15 @@ class Task:
         self._function = function
         _go_to(loaded.project.root)
         secrets = resolve(request.secrets, loaded.project.root)
-        self._reporter.hide(secrets.values())
+        self._hide(secrets)
         asked = {output.asset for output in request.outputs}
         selected = tuple(key for key in function.outputs if key in asked)
+        partition = request.partition
+        if partition is not None:
+            partition = request.partition = partition.within(_zone(function))
         ctx = TaskContext(
             assets=selected,
-            partition=request.partition,
+            partition=partition,
             run_id=request.run_id,
             attempt=request.attempt,
             config=request.config,
@@ -102,6 +113,7 @@ class Task:
             progress=self._progress,
             log=self._reporter.log,
         )
+        self._ctx = ctx
         for output in request.outputs:
             self._publications[output.asset] = Publication(
                 output, request, ctx, self._reporter, lambda name: loaded.functions.check(name, selected)
@@ -117,16 +129,16 @@ class Task:
             return
         del data
         self._call(function, given, selected, ctx)
-        unsynced = storage.Unsynced()
-        try:
-            for publication in publications:
-                publication.publish(unsynced)
-            with storing(", ".join(publication.request.shown for publication in publications)):
-                unsynced.sync()
-        finally:
-            unsynced.forget()
+        for publication in publications:
+            publication.publish()
         for publication in publications:
             publication.settle()
+
+    def _hide(self, secrets: Secrets) -> None:
+        """Keep secrets out of all that is said: of the task, and of resources as they are made."""
+        pool, reporter = self._loaded.resources, self._reporter
+        reporter.hide([*secrets.values(), *pool.secrets])
+        pool.hide = lambda more: reporter.hide([*secrets.values(), *more])
 
     def _call(self, function: Function, given: Any, selected: tuple[str, ...], ctx: TaskContext) -> None:  # noqa: ANN401 - Arguments
         def take(asset: str, value: object, metadata: dict[str, object]) -> None:
@@ -137,6 +149,12 @@ class Task:
         self._end_if_forked(0)
 
     def _load(self, wanted: InputRequest, function: Function) -> object:
+        if wanted.missing:
+            count = len(wanted.pieces) + wanted.missing
+            told = (
+                f"{wanted.missing} of {count} partitions of {wanted.shown} were never made, and are left out"
+            )
+            self._reporter.log("warning", told, {"asset": wanted.shown, "missing": wanted.missing})
         with loading(wanted.shown, wanted.parameter, by_user=wanted.io is not None):
             pieces = [_piece(each) for each in wanted.pieces]
             known = zip(wanted.pieces, pieces, strict=True)
@@ -146,9 +164,13 @@ class Task:
                 from servo.runner import managers  # noqa: PLC0415 - only for assets that have one
 
                 resource = managers.manager(wanted.io, wanted.shown, self._loaded.resources)
-                return managers.load(resource, wanted.asset, pieces, annotation, single=wanted.single)
-            partition = None if self._request.partition is None else str(self._request.partition)
-            return storage.load(pieces, annotation, wanted.single, asset=wanted.asset, partition=partition)
+                value = managers.load(resource, wanted.asset, pieces, annotation, single=wanted.single)
+            else:
+                partition = None if self._request.partition is None else str(self._request.partition)
+                value = storage.load(
+                    pieces, annotation, wanted.single, asset=wanted.asset, partition=partition
+                )
+        return as_annotated(value, annotation, wanted.shown, wanted.parameter, function)
 
     def _end_if_forked(self, code: int) -> None:
         """End a process that the function has forked and let return: its parent speaks for the task."""
@@ -185,6 +207,13 @@ def _size(wire: dict[str, Any], piece: storage.Piece) -> int:
             return sum(entry.stat().st_size for entry in entries if not entry.name.startswith("_"))
     except OSError:
         return 0
+
+
+def _zone(function: Function) -> dt.tzinfo:
+    """Give the zone of the dates of what a function makes."""
+    from servo.partition_text import zone_of_dates  # noqa: PLC0415 - slow to import, and not all assets have any
+
+    return zone_of_dates(function.definitions[0].spec.partitions)
 
 
 def _go_to(root: str) -> None:

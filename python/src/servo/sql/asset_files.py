@@ -82,9 +82,11 @@ def stored(asset: Asset) -> Found:
             return None
         return DataFile(made.shown, uri, uri if is_local else None)
 
-    found = [file(made) for made in asset.made] if is_local else all_at_once(file, asset.made)
-    there = [(made, each) for made, each in zip(asset.made, found, strict=True) if each is not None]
-    missing = [made for made, each in zip(asset.made, found, strict=True) if each is None]
+    # A table without columns adds nothing to those that have some.
+    wanted = [made for made in asset.made if not made.has_no_columns] or list(asset.made)
+    found = [file(made) for made in wanted] if is_local else all_at_once(file, wanted)
+    there = [(made, each) for made, each in zip(wanted, found, strict=True) if each is not None]
+    missing = [made for made, each in zip(wanted, found, strict=True) if each is None]
     if not there:
         raise StorageError(f"its data is gone: there is no {name} in {asset.directory(missing[0])}")
     schemas = {made.schema_hash for made, _ in there}

@@ -3,6 +3,7 @@
 | stored as | columns |
 |---|---|
 | Parquet, also elsewhere | those of all partitions; null where a partition lacks one |
+| Parquet without columns | `row`, which counts |
 | JSON: an object, or a list of objects | theirs, one row for each object |
 | JSON: anything else | `value`, one row |
 | bytes | `uri`, `byte_size` |
@@ -54,6 +55,8 @@ def create(connection: Any, asset: Asset) -> Created:  # noqa: ANN401 - of DuckD
         StorageError: Its data is gone, or cannot be read.
     """
     match asset.format:
+        case records.PARQUET if all(made.has_no_columns for made in asset.made):
+            return _counted(connection, asset)
         case records.PARQUET:
             return _parquet(connection, asset, asset_files.stored(asset))
         case records.JSON:
@@ -81,6 +84,19 @@ def _parquet(connection: Any, asset: Asset, found: Found) -> Created:  # noqa: A
     query = _with_partition(connection, asset, scan, found) if adds else f"select * from {scan}"
     _view(connection, asset, query)
     return Created(() if asset.format == records.PARQUET else tuple(found.paths), found.warning)
+
+
+def _counted(connection: Any, asset: Asset) -> Created:  # noqa: ANN401 - as above
+    """Make a view of tables without columns, of which there is only to know how many rows they have."""
+    rows = [made.row_count or 0 for made in asset.made]
+    _hidden(
+        connection,
+        asset,
+        {PARTITION: ("varchar", [made.shown for made in asset.made]), "rows": ("bigint", rows)},
+    )
+    partition = f"{PARTITION}, " if asset.has_partitions else ""
+    _view(connection, asset, f"select {partition}unnest(range(rows)) as row from {_table(asset)}")
+    return Created()
 
 
 def _json(connection: Any, asset: Asset, found: Found) -> Created:  # noqa: ANN401 - as above

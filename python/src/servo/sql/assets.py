@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from servo.partition import typed
 from servo.partition_key import PartitionKey
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _AT_ONCE: Final = 16
 _LONE_DATE: Final = re.compile(r"[a-z][a-z0-9_]*=d:([0-9]{4}-[0-9]{2}-[0-9]{2})")
 _QUERY: Final = """
 select s.partition_key, s.last_materialization_id, coalesce(m.format, s.last_materialization_format), m.uri,
-       m.byte_size, m.schema_hash, m.schema, m.metadata
+       m.byte_size, m.schema_hash, m.schema, m.metadata, m.row_count
 from partition_status s
 left join (from materializations where asset_key = $key) m on m.materialization_id = s.last_materialization_id
 where s.asset_key = $key and s.last_materialization_id is not null
@@ -41,6 +42,12 @@ class Made(NamedTuple):
     """JSON: the types of columns by name."""
     metadata: str | None
     """JSON: texts of JSON by name, from the user."""
+    row_count: int | None = None
+
+    @property
+    def has_no_columns(self) -> bool:
+        """Whether it is a table without columns, which Parquet can hold and DuckDB not read."""
+        return self.schema == "{}"
 
     @property
     def shown(self) -> str | None:
@@ -110,13 +117,13 @@ def _file_name(partition: str) -> str:
 
 
 def short(partition: str) -> str:
-    """Write the key of a partition as people do.
+    """Write the key of a partition as people type it.
 
-    >>> short("date=d:2013-01-15"), short("date=d:2013-01-15,region=s:ZXU")
-    ('2013-01-15', 'date=2013-01-15,region=eu')
+    >>> short("date=d:2013-01-15"), short("partition=s:ZXU"), short("date=d:2013-01-15,region=s:ZXU")
+    ('2013-01-15', 'eu', 'date=2013-01-15,region=eu')
     """
     date = _LONE_DATE.fullmatch(partition)
-    return str(PartitionKey(partition)) if date is None else date[1]
+    return typed(PartitionKey(partition)) if date is None else date[1]
 
 
 def all_at_once(do: Callable[[T], R], each: Iterable[T]) -> list[R]:

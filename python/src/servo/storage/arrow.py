@@ -13,6 +13,7 @@ from servo.canonical import canonical_json
 from servo.storage.digests import digest_of, digest_of_file, digested
 from servo.storage.errors import UnsupportedType
 from servo.storage.libraries import needed
+from servo.storage.previews import PreviewOfTable, of_file
 from servo.storage.records import PARQUET, Stored
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def is_used_up(value: object) -> bool:
 
 def write_table(table: Any, place: Location) -> Stored:  # noqa: ANN401 - as above
     """Write a table."""
-    slices = (table.slice(start, _ROW_GROUP) for start in range(0, table.num_rows, _ROW_GROUP))
+    starts = range(0, table.num_rows, _ROW_GROUP)
+    slices = (table.slice(start, min(_ROW_GROUP, table.num_rows - start)) for start in starts)
     return _write(slices, table.schema, place)
 
 
@@ -73,7 +75,7 @@ def described(path: str) -> Stored:
     except pa.ArrowInvalid as error:
         raise UnsupportedType(f"{path} is no Parquet file, as its name says: {error}") from None
     size, digest = digest_of_file(path)
-    return _stored(metadata.schema.to_arrow_schema(), metadata.num_rows, size, digest)
+    return _stored(metadata.schema.to_arrow_schema(), metadata.num_rows, size, digest, of_file(path))
 
 
 def schema_texts(schema: Any) -> dict[str, str]:  # noqa: ANN401 - as above
@@ -90,6 +92,7 @@ def _write(tables: Iterable[Any], schema: Any, place: Location) -> Stored:  # no
         twice = sorted({name for name in names if names.count(name) > 1})
         raise UnsupportedType(f"the table has more than one column {', '.join(twice)}: rename them")
     rows = 0
+    preview = PreviewOfTable()
     try:
         with (
             digested(place.join(FILE)) as file,
@@ -98,12 +101,13 @@ def _write(tables: Iterable[Any], schema: Any, place: Location) -> Stored:  # no
             for table in tables:
                 writer.write_table(table.combine_chunks(), row_group_size=_ROW_GROUP)
                 rows += table.num_rows
+                preview.add(table)
     except pa.ArrowNotImplementedError as error:
         raise UnsupportedType(f"the table cannot be written as Parquet: {error}") from error
-    return _stored(schema, rows, file.size, file.digest)
+    return _stored(schema, rows, file.size, file.digest, preview.made())
 
 
-def _stored(schema: Any, rows: int, size: int, digest: str) -> Stored:  # noqa: ANN401 - as above
+def _stored(schema: Any, rows: int, size: int, digest: str, preview: dict[str, object]) -> Stored:  # noqa: ANN401 - as above
     texts = schema_texts(schema)
     return Stored(
         PARQUET,
@@ -113,6 +117,7 @@ def _stored(schema: Any, rows: int, size: int, digest: str) -> Stored:  # noqa: 
         content_hash=digest,
         schema_hash=digest_of(canonical_json(texts).encode()),
         schema=texts,
+        preview=preview,
     )
 
 

@@ -4,9 +4,7 @@ Amazon's variables of the environment say how: `AWS_ENDPOINT_URL_S3` or `AWS_END
 for another service than Amazon's, `AWS_REGION` or `AWS_DEFAULT_REGION`, and credentials as everywhere.
 Google's are the default credentials of the machine; `STORAGE_EMULATOR_HOST` names another service.
 
-A file in a bucket is whole or absent by itself. pyarrow cannot say "write unless it is there", so who marks a
-directory looks first and then writes. That leaves a moment in which two writers could both write;
-materializations are named by an id that belongs to one attempt, so only that attempt could meet itself there.
+A file in a bucket is whole or absent by itself.
 """
 
 from __future__ import annotations
@@ -20,13 +18,10 @@ from typing import TYPE_CHECKING, Any, Final
 from servo.storage.errors import StorageError
 from servo.storage.libraries import needed
 from servo.storage.locations import Location
-from servo.storage.records import METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import BinaryIO
-
-    from servo.storage.unsynced import Unsynced
 
 _COPIED_BY_THE_STORE: Final = 5 * 1024**3
 """Larger objects than this S3 does not copy by itself."""
@@ -108,36 +103,23 @@ class BucketLocation(Location):
         with open(path, "rb") as file, self.writer() as stream:
             shutil.copyfileobj(file, stream, 8 * 1024**2)
 
-    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:  # noqa: ARG002 - for disks
-        """Write small objects, and last create one that says so."""
-        target = self._below(marker)
-        if not target.exists():
-            self.remove()
-            for name, content in files.items():
-                _write(self._below(name), content)
-            self._mark(target, data)
-        return target.read()
+    def move_to(self, to: Location) -> None:
+        """Move everything below to another prefix of the same store, in place of what is there.
 
-    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:  # noqa: ARG002 - as above
-        """Copy what is below to another prefix, and last create an object there that says so."""
+        It can fail at any point and be tried again, as long as anything is below.
+
+        Raises:
+            FileNotFoundError: There is nothing to move.
+        """
         if not isinstance(to, BucketLocation) or to.uri.partition("://")[0] != self.uri.partition("://")[0]:
             raise OSError(errno.EXDEV, f"what is in a bucket cannot be moved to {to.uri}", self.uri)
-        target = BucketLocation(f"{to.uri}/{marker}")
-        if not target.exists():
-            objects = self._objects()
-            if not objects:
-                raise FileNotFoundError(errno.ENOENT, "nothing is staged", self.uri)
-            to.remove()
-            for each in objects:
-                self._copy(each.path, each.size, to.key + str(each.path)[len(self.key) :])
-            self._mark(target, data)
-        return target.read()
-
-    def _mark(self, target: BucketLocation, data: bytes) -> None:
-        # A copy is there or not; what is written is there, if empty, even when something is interrupted.
-        metadata = BucketLocation(f"{target.uri.rpartition('/')[0]}/{METADATA}")
-        _write(metadata, data)
-        self._copy(metadata.key, len(data), target.key)
+        objects = self._objects()
+        if not objects:
+            raise FileNotFoundError(errno.ENOENT, "nothing is staged", self.uri)
+        to.remove()
+        for each in objects:
+            self._copy(each.path, each.size, to.key + str(each.path)[len(self.key) :])
+        self.remove()
 
     def _copy(self, source: str, size: int, to: str) -> None:
         files = self._files
@@ -175,11 +157,6 @@ class BucketLocation(Location):
             raise FileNotFoundError(errno.ENOENT, "it is not there", self.uri) from None
         except OSError as error:
             raise OSError(error.errno or errno.EIO, str(error), self.uri) from error
-
-
-def _write(place: BucketLocation, data: bytes) -> None:
-    with place.writer() as stream:
-        stream.write(data)
 
 
 @lru_cache(maxsize=8)

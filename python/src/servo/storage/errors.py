@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StorageError(Exception):
-    """Data could not be stored, committed or loaded."""
+    """Data could not be stored or loaded."""
 
 
 class UnsupportedType(StorageError, TypeError):
@@ -21,14 +21,6 @@ class UnreadableInput(StorageError):
 
 class IncompatiblePartitions(StorageError):
     """Partitions that are read together have a column with types that have nothing in common."""
-
-
-class CommitConflict(StorageError):
-    """Another attempt has committed what this one was about to commit."""
-
-
-class NothingStaged(StorageError):
-    """There is nothing to commit: neither staged nor half committed."""
 
 
 class UnsafeName(StorageError, ValueError):

@@ -6,6 +6,7 @@
 | pyarrow Table, RecordBatch, RecordBatchReader, Dataset, Scanner | `data.parquet` |
 | DuckDB relation, and whatever else gives a stream of Arrow batches | `data.parquet` |
 | dict, list, tuple, str, int, float, bool, also of rows | `data.json` |
+| dates and times, Decimal, UUID, Enum, dataclasses, pydantic models, numbers of numpy | `data.json` |
 | bytes, bytearray, memoryview | `data.bin` |
 | `pathlib.Path` of a file | copied: `data.parquet` if its name ends so, else `data.bin` |
 | None, `servo.Materialization` | none |
@@ -23,6 +24,7 @@ from servo.results import Materialization, Output, json_texts
 from servo.storage import plain
 from servo.storage.errors import UnsupportedType
 from servo.storage.locations import locate
+from servo.storage.ordinary import instead, is_ordinary
 from servo.storage.records import EXTERNAL, NONE, PARQUET, Piece, Stored
 
 if TYPE_CHECKING:
@@ -105,10 +107,10 @@ def write(value: object, directory: str, keep: int = 0) -> Stored:  # noqa: PLR0
         stored: Stored | None = module.store(value, locate(directory))
         if stored is not None:
             return stored
-    elif isinstance(value, plain.JSON_TYPES):
-        return plain.store_json(value, directory, keep)
-    elif isinstance(value, os.PathLike):
+    if isinstance(value, os.PathLike):
         return plain.store_file(value, locate(directory))
+    if is_ordinary(value):
+        return plain.store_json(value, directory, keep)
     raise _unsupported(value)
 
 
@@ -116,6 +118,12 @@ def with_metadata(stored: Stored, metadata: Mapping[str, object]) -> Stored:
     """Give what was stored with what the user has said of it."""
     facts: dict[str, Any] = stored.to_json()
     return Stored(**{**facts, "metadata": json_texts(metadata), "content": stored.content})
+
+
+def with_preview(stored: Stored, preview: object) -> Stored:
+    """Give what was stored with another preview."""
+    facts: dict[str, Any] = stored.to_json()
+    return Stored(**{**facts, "preview": preview, "content": stored.content})
 
 
 def _family(value: object) -> str | None:
@@ -129,6 +137,8 @@ def _family(value: object) -> str | None:
 def _unsupported(value: object) -> UnsupportedType:
     kind = type(value)
     name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    if (line := instead(value)) is not None:
+        return UnsupportedType(f"a {name} cannot be stored, {line}")
     return UnsupportedType(
         f"a {name} cannot be stored. Return a dataframe (pandas, polars, pyarrow, DuckDB), a JSON value "
         "(dict, list, text, number) or bytes; or give the asset io=, a resource with the methods of "

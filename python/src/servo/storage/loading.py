@@ -98,7 +98,7 @@ def _missing(asset: str, partition: str | None) -> str:
 def _one(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401, PLR0911 - as above; one for each kind
     if want.holder is not None and want.is_table:
         value = _one(piece, want.element)
-        return [value] if want.holder == "list" else {piece.partition or "": value}
+        return [value] if want.holder == "list" else {_name(piece): value}
     if want.is_table:
         return _table([piece], want)
     if want.holder is None and want.library == FILES:
@@ -108,7 +108,7 @@ def _one(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401, PLR0911 - as above
         return _nothing(piece, want)
     if format_ == records.PARQUET:
         if want.library == ANY:
-            return _table([piece], _natural_table())
+            return _table([piece], natural_table())
         if want.library == JSON and want.holder == "list":
             return _table([piece], Wanted("pyarrow", "Table")).to_pylist()
     if format_ == records.BIN and want.library == ANY:
@@ -121,7 +121,7 @@ def _one(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401, PLR0911 - as above
 def _many(pieces: Sequence[Piece], want: Wanted) -> Any:  # noqa: ANN401, PLR0911 - as above
     if want.holder == "dict":
         element = want.element if want.kind or want.is_table else Wanted(ANY)
-        return {piece.partition or "": _one(piece, element) for piece in pieces}
+        return {_name(piece): _one(piece, element) for piece in pieces}
     if want.holder == "list":
         if want.library == JSON:
             return _joined(pieces, want)
@@ -130,14 +130,27 @@ def _many(pieces: Sequence[Piece], want: Wanted) -> Any:  # noqa: ANN401, PLR091
         return _table(pieces, want)
     if want.library == ANY:
         if pieces and {_files(piece)[0] for piece in pieces} == {records.PARQUET}:
-            return _table(pieces, _natural_table())
-        return {piece.partition or "": _one(piece, want) for piece in pieces}
+            return _table(pieces, natural_table())
+        return {_name(piece): _one(piece, want) for piece in pieces}
     if len(pieces) == 1:
         return _one(pieces[0], want)
     raise UnsupportedType(
         f"{len(pieces)} partitions cannot be loaded as one {want.kind}: annotate the parameter with "
         f"dict[str, {want.kind}] to get them by partition"
     )
+
+
+def _name(piece: Piece) -> str:
+    """Give the key of the partition of a piece as people type it."""
+    if piece.partition is None:
+        return ""
+    from servo.partition import typed  # noqa: PLC0415 - only for those who ask by partition
+    from servo.partition_key import PartitionKey  # noqa: PLC0415 - as above
+
+    try:
+        return typed(PartitionKey(piece.partition))
+    except ValueError:
+        return piece.partition
 
 
 def _joined(pieces: Sequence[Piece], want: Wanted) -> list[Any]:
@@ -202,17 +215,30 @@ def _raw(piece: Piece, want: Wanted) -> Any:  # noqa: ANN401 - as above
 
 def _download(place: Location, piece: Piece) -> str:
     """Copy a file from a bucket, to where it stays until the process ends."""
+    path = f"{_new_directory()}/{place.uri.rpartition('/')[2]}"
+    with open(path, "wb") as file:
+        file.write(_read(place, piece))
+    return path
+
+
+def _new_directory() -> str:
+    """Make a directory that stays until the process ends."""
     global _downloads  # noqa: PLW0603 - one directory for the process
     import tempfile  # noqa: PLC0415 - rarely needed
 
     if _downloads is None:
         _downloads = tempfile.TemporaryDirectory(prefix="servo-")
         atexit.register(_downloads.cleanup)
-    directory = tempfile.mkdtemp(dir=_downloads.name)
-    path = f"{directory}/{place.uri.rpartition('/')[2]}"
-    with open(path, "wb") as file:
-        file.write(_read(place, piece))
-    return path
+    return tempfile.mkdtemp(dir=_downloads.name)
+
+
+def downloaded(place: Location) -> str:
+    """Copy the files of a directory in a bucket, to where they stay until the process ends."""
+    directory = _new_directory()
+    for name in place.names():
+        with open(f"{directory}/{name}", "wb") as file:
+            file.write(place.join(name).read())
+    return directory
 
 
 def _files(piece: Piece) -> tuple[str, list[Location]]:
@@ -278,7 +304,8 @@ def _compare(size: int, piece: Piece) -> None:
         )
 
 
-def _natural_table() -> Wanted:
+def natural_table() -> Wanted:
+    """Give the table that a parameter without an annotation receives."""
     if _natural == "pyarrow":
         needed("pyarrow", "reads Parquet")
         return Wanted("pyarrow", "Table")

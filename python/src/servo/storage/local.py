@@ -1,28 +1,20 @@
-"""Places on the local disk.
-
-What is published survives a loss of power once it is synced (see `unsynced`), and before that it does not
-count. In the visible file system the marker comes last: it is `_metadata.json` by another name.
-"""
+"""Places on the local disk. Nothing is synced: the supervisor does that before anything counts."""
 
 from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from servo.storage.locations import Location
-from servo.storage.records import METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import BinaryIO
-
-    from servo.storage.unsynced import Unsynced
 
 _MOST = 64 * 1024
 """The size of most files, at most."""
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS)
 
 
 class LocalLocation(Location):
@@ -90,57 +82,6 @@ class LocalLocation(Location):
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         shutil.copyfile(path, self.path)
 
-    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:
-        """Make this directory with small files, and last create one that says so."""
-        final = f"{self.path}/{marker}"
-        try:
-            unsynced.make_directory(self.path)
-        except FileExistsError:
-            if os.path.lexists(final):
-                # It may not have been synced.
-                _add(self.path, unsynced)
-                return _read(final)
-            # An earlier try has left it.
-            self.remove()
-            unsynced.make_directory(self.path)
-        try:
-            for name, content in files.items():
-                unsynced.write(f"{self.path}/{name}", content)
-            unsynced.write(f"{self.path}/{METADATA}", data)
-            is_first = _link(f"{self.path}/{METADATA}", final)
-            unsynced.add(self.path)
-        except OSError:
-            # A disk that is full need not hold what does not count.
-            unsynced.forget()
-            with suppress(OSError):
-                self.remove()
-            raise
-        return data if is_first else _read(final)
-
-    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:
-        """Rename this directory, and last create a file there that says so."""
-        if not isinstance(to, LocalLocation):
-            raise OSError(errno.EXDEV, f"what is on the local disk cannot be moved to {to.uri}", self.path)
-        final = f"{to.path}/{marker}"
-        is_first = False
-        if os.path.lexists(final):
-            pass
-        elif os.path.lexists(self.path):
-            with open(f"{self.path}/{METADATA}", "wb") as file:
-                file.write(data)
-            to.remove()
-            unsynced.make_parents(os.path.dirname(to.path))
-            _move(self.path, to.path)
-            is_first = _link(f"{to.path}/{METADATA}", final)
-        else:
-            found = _read_pending(f"{to.path}/{METADATA}", self.path)
-            if found != data:
-                return found
-            is_first = _link(f"{to.path}/{METADATA}", final)
-        # Whoever was first may not have synced it.
-        _add(to.path, unsynced)
-        return data if is_first else _read(final)
-
     def remove(self) -> None:
         """Remove a file, or a directory with all that is in it."""
         if not os.path.lexists(self.path):
@@ -161,11 +102,6 @@ class LocalLocation(Location):
         return self.path
 
 
-def _add(directory: str, unsynced: Unsynced) -> None:
-    unsynced.add_tree(directory)
-    unsynced.add(os.path.dirname(directory))
-
-
 def _read(path: str) -> bytes:
     """Read a file with as few calls as that takes: most are small, and there is one in every task."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -177,41 +113,3 @@ def _read(path: str) -> bytes:
             return data + file.read()
     finally:
         os.close(descriptor)
-
-
-def _link(existing: str, new: str) -> bool:
-    """Give a file another name unless something has it, and say whether it could be given."""
-    try:
-        os.link(existing, new)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        # This file system has no links: the nearest to it that it has.
-        if os.path.lexists(new):
-            return False
-        import shutil  # noqa: PLC0415 - rarely needed
-
-        shutil.copyfile(existing, new + ".copy")
-        os.replace(new + ".copy", new)
-    return True
-
-
-def _read_pending(path: str, staging: str) -> bytes:
-    """Read what is known of a directory that was renamed, but not yet marked."""
-    try:
-        return _read(path)
-    except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, "nothing is staged", staging) from None
-
-
-def _move(directory: str, to: str) -> None:
-    try:
-        os.rename(directory, to)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        import shutil  # noqa: PLC0415 - rarely needed
-
-        shutil.copytree(directory, to)

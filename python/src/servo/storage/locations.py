@@ -21,11 +21,8 @@ from servo.storage.errors import StorageError, UnsafeName
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
     from contextlib import AbstractContextManager
     from typing import Any, BinaryIO
-
-    from servo.storage.unsynced import Unsynced
 
 
 class Location(ABC):
@@ -71,43 +68,6 @@ class Location(ABC):
     @abstractmethod
     def add_file(self, path: str) -> None:
         """Copy a local file to this place."""
-
-    @abstractmethod
-    def fill(self, files: Mapping[str, bytes], marker: str, data: bytes, unsynced: Unsynced) -> bytes:
-        """Make this directory with small files, and last create one that says so.
-
-        Every step can fail and be tried again, as of `publish`.
-
-        Args:
-            files: What is in them, by name.
-            marker: The name of the file that is created last.
-            data: What it says, and `_metadata.json` says too.
-            unsynced: Is told what has to be synced.
-
-        Returns:
-            What the marker says afterwards, as of `publish`.
-        """
-
-    @abstractmethod
-    def publish(self, to: Location, marker: str, data: bytes, unsynced: Unsynced) -> bytes:
-        """Make this directory be another one, and last create a file there that says so.
-
-        Every step can fail and be tried again. What counts is the marker: a directory without one is what an
-        earlier try has left, and is replaced. If there is one already, nothing is changed. This directory may
-        remain, and can be removed once this returns.
-
-        Args:
-            to: The other directory, on the same store.
-            marker: The name of the file that is created last.
-            data: What it says, and `_metadata.json` says too.
-            unsynced: Is told what has to be synced.
-
-        Returns:
-            What the marker says afterwards, which is something else if somebody else was first.
-
-        Raises:
-            FileNotFoundError: There is nothing to publish.
-        """
 
     @abstractmethod
     def remove(self) -> None:

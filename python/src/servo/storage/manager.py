@@ -27,7 +27,9 @@ the id of the materialization, and read that.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from servo.frozen import Frozen
@@ -39,7 +41,9 @@ from servo.storage.locations import locate
 from servo.storage.records import IO, Piece, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from servo.storage.locations import Location
 
 
 class OutputContext(Frozen):
@@ -52,7 +56,8 @@ class OutputContext(Frozen):
     """The canonical key of the partition, if the asset has any."""
     materialization_id: str
     directory: str
-    """A staging directory. Files written there are committed with the materialization, or removed with it."""
+    """The path of a directory on this machine. Files written there are committed with the materialization, or
+    removed with it; in a bucket too, where they are copied to."""
 
     def __init__(self, asset: str, partition: str | None, materialization_id: str, directory: str) -> None:
         """Take all of it."""
@@ -79,6 +84,16 @@ class InputContext(Frozen):
     ) -> None:
         """Take all of it."""
         self._set(asset=asset, pieces=tuple(pieces), annotation=annotation, single=single)
+
+    def directory(self, piece: Piece) -> str:
+        """Give the path of a directory on this machine with the files that were stored for a piece."""
+        place = locate(piece.uri)
+        path = place.local_path()
+        if path is not None:
+            return path
+        from servo.storage.loading import downloaded  # noqa: PLC0415 - only for buckets
+
+        return downloaded(place)
 
     @property
     def partitions(self) -> tuple[str | None, ...]:
@@ -115,7 +130,8 @@ def store_with(
     """Let a resource store a value, and find out what it has written."""
     manager: Any = _manager(resource)
     place = locate(ctx.directory)
-    made = manager.store(ctx, value)
+    with _directory(place) as path:
+        made = manager.store(OutputContext(ctx.asset, ctx.partition, ctx.materialization_id, path), value)
     if not (made is None or isinstance(made, Materialization)):
         raise UnsupportedType(
             f"the store of {_shown(resource)} returned a {type(made).__qualname__}: return None or "
@@ -125,6 +141,27 @@ def store_with(
     stored = Stored(IO, files=place.names(), row_count=made.row_count, uri=made.uri)
     said = {**made.metadata, **(metadata or {})}
     return with_metadata(stored, said) if said else stored
+
+
+@contextmanager
+def _directory(place: Location) -> Iterator[str]:
+    """Make a directory to write to; what is written for a bucket is copied there."""
+    path = place.local_path()
+    if path is not None:
+        os.makedirs(path, exist_ok=True)
+        yield path
+        # Whoever stored it elsewhere has left it empty.
+        with suppress(OSError):
+            os.rmdir(path)
+        return
+    import tempfile  # noqa: PLC0415 - only for buckets
+
+    with tempfile.TemporaryDirectory(prefix="servo-") as path:
+        yield path
+        for directory, _, names in os.walk(path):
+            for name in names:
+                file = os.path.join(directory, name)
+                place.join(os.path.relpath(file, path).replace(os.sep, "/")).add_file(file)
 
 
 def load_with(resource: object, ctx: InputContext) -> object:

@@ -29,7 +29,8 @@ def to_arrow(value: Any) -> Any:  # noqa: ANN401 - as above
     if not isinstance(value, pd.DataFrame):
         return None
     try:
-        return pa.Table.from_pandas(value)
+        # An index that only counts is no column, unless there is no other: a table of no columns has no rows.
+        return pa.Table.from_pandas(value, preserve_index=True if len(value.columns) == 0 else None)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
         raise UnsupportedType(
             f"the dataframe cannot be stored as Parquet: {'; '.join(map(str, error.args))}. A column has "

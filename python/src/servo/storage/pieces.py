@@ -16,10 +16,11 @@ def committed_piece(partition: str | None, directory: str, materialization_id: s
         MissingInput: There is none in the directory.
         UnreadableInput: What it says of itself is damaged.
 
-    >>> import tempfile
-    >>> from servo.storage import commit, store
-    >>> lake = tempfile.mkdtemp()
-    >>> made = commit(store([3, 0], f"{lake}/staging"), f"{lake}/staging", f"{lake}/01J8", {})
+    >>> import json, pathlib, tempfile
+    >>> from servo.storage import store
+    >>> lake = pathlib.Path(tempfile.mkdtemp())
+    >>> record = store([3, 0], f"{lake}/01J8").to_json()
+    >>> written = (lake / "01J8/_commit.json").write_text(json.dumps(record))
     >>> piece = committed_piece(None, f"{lake}/01J8")
     >>> piece.format, piece.byte_size
     ('json', 5)

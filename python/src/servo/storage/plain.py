@@ -1,4 +1,4 @@
-"""Values that need no library: JSON, bytes and files."""
+"""Values that need no library of tables: JSON, bytes and files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import os
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from servo.storage import ordinary
 from servo.storage.digests import digest_of, digest_of_file
 from servo.storage.errors import UnsupportedType
 from servo.storage.locations import locate
+from servo.storage.previews import of_rows
 from servo.storage.records import BIN, DATA, JSON, Stored
 
 if TYPE_CHECKING:
@@ -20,23 +22,21 @@ JSON_TYPES: Final = (dict, list, tuple, str, int, float, bool)
 _JSON_TYPES: Final = frozenset({*JSON_TYPES, type(None)})
 _MAX_DEPTH: Final = 500
 _SCALARS: Final = frozenset({str, int, float, bool})
-_encode: Final = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-).encode
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def store_json(value: object, directory: str, keep: int = 0) -> Stored:
-    """Write `data.json`: in UTF-8, without whitespace, keys sorted, so that equal values have equal bytes.
+    """Write `data.json`: in UTF-8, without whitespace, keys in their order.
 
-    Tuples become lists. Anything that JSON has no word for is refused, with the place where it is:
+    Tuples become lists; dates, decimals, dataclasses and the like become what JSON has for them
+    (`servo.storage.ordinary`). Anything else is refused, with the place where it is:
 
     >>> store_json({"delays": [3, {4}]}, "/nowhere")
     Traceback (most recent call last):
-    servo.storage.errors.UnsupportedType: $.delays[1] is a set, which JSON has no word for: write it as a \
-text, a number, a list or a dict
+    servo.storage.errors.UnsupportedType: $.delays[1] is a set, which has no order: write sorted(…)
     """
     if type(value) not in _SCALARS and not _is_plain(value):
-        _refuse_others(value, "$")
+        value = ordinary.plain(value)
     try:
         data = _encode(value).encode()
     except UnicodeEncodeError as error:
@@ -49,7 +49,8 @@ text, a number, a list or a dict
         problem = "a number is not a number (nan) or infinite, which JSON has no word for: write None instead"
         raise UnsupportedType(problem) from None
     rows = len(value) if isinstance(value, list | tuple) else None
-    return _store(data, directory, JSON, keep, rows)
+    preview = of_rows(list(value)) if isinstance(value, list | tuple) else None
+    return _store(data, directory, JSON, keep, rows=rows, preview=preview)
 
 
 def store_bytes(value: bytes | bytearray | memoryview, directory: str, keep: int = 0) -> Stored:
@@ -86,13 +87,29 @@ def rows_are_dicts(value: object) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(row, dict) for row in value)
 
 
-def _store(data: bytes, directory: str, format_: str, keep: int, rows: int | None = None) -> Stored:
+def _store(  # noqa: PLR0913 - all that is known
+    data: bytes,
+    directory: str,
+    format_: str,
+    keep: int,
+    *,
+    rows: int | None = None,
+    preview: dict[str, object] | None = None,
+) -> Stored:
     name, size, digest = DATA[format_], len(data), digest_of(data)
     content = data if size <= keep else None
     if content is None:
         with locate(directory).join(name).writer() as file:
             file.write(data)
-    return Stored(format_, files=[name], row_count=rows, byte_size=size, content_hash=digest, content=content)
+    return Stored(
+        format_,
+        files=[name],
+        row_count=rows,
+        byte_size=size,
+        content_hash=digest,
+        preview=preview,
+        content=content,
+    )
 
 
 def _is_plain(value: object) -> bool:
@@ -112,20 +129,3 @@ def _is_plain(value: object) -> bool:
     raise UnsupportedType(
         f"the value is nested more than {_MAX_DEPTH} deep, or holds itself: JSON can hold neither"
     )
-
-
-def _refuse_others(value: object, path: str) -> None:
-    if isinstance(value, dict):
-        for key, member in value.items():
-            if not isinstance(key, str):
-                problem = f"{path} has the {type(key).__name__} {key!r} as a key, and keys are texts in JSON"
-                raise UnsupportedType(f"{problem}: write str(key)")
-            _refuse_others(member, f"{path}.{key}")
-    elif isinstance(value, list | tuple):
-        for index, element in enumerate(value):
-            _refuse_others(element, f"{path}[{index}]")
-    elif not (value is None or isinstance(value, JSON_TYPES)):
-        raise UnsupportedType(
-            f"{path} is a {type(value).__qualname__}, which JSON has no word for: write it as a text, "
-            "a number, a list or a dict"
-        )

@@ -18,8 +18,6 @@ EXTERNAL = "external"
 """The function stored its data itself; the URI is its own."""
 IO = "io"
 """An `IOManager` stored it, and is the one to load it."""
-METADATA = "_metadata.json"
-"""The name of the file that says what is known of a materialization."""
 DATA = {PARQUET: "data.parquet", JSON: "data.json", BIN: "data.bin"}
 """The name of the file with the data, where Servo has written it."""
 
@@ -38,6 +36,7 @@ class Stored(Frozen):
         "files",
         "format",
         "metadata",
+        "preview",
         "row_count",
         "schema",
         "schema_hash",
@@ -59,6 +58,8 @@ class Stored(Frozen):
     """Where the data is if not in the directory."""
     metadata: dict[str, str]
     """Texts of JSON by name, from the user."""
+    preview: dict[str, object] | None
+    """The first rows of a table, and how many values its columns lack."""
     content: bytes | None
     """The data itself, if it is small and not written yet."""
 
@@ -74,6 +75,7 @@ class Stored(Frozen):
         schema: Mapping[str, str] | None = None,
         uri: str | None = None,
         metadata: Mapping[str, str] | None = None,
+        preview: Mapping[str, object] | None = None,
         content: bytes | None = None,
     ) -> None:
         """Take what is known."""
@@ -87,11 +89,12 @@ class Stored(Frozen):
             schema=None if schema is None else dict(schema),
             uri=uri,
             metadata=dict(metadata or {}),
+            preview=None if preview is None else dict(preview),
             content=content,
         )
 
     def to_json(self) -> dict[str, object]:
-        """Give what `_metadata.json` says."""
+        """Give what its record says of it."""
         return {
             "format": self.format,
             "files": list(self.files),
@@ -102,6 +105,7 @@ class Stored(Frozen):
             "schema": self.schema,
             "uri": self.uri,
             "metadata": self.metadata,
+            "preview": self.preview,
         }
 
 

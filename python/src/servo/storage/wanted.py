@@ -119,11 +119,21 @@ def _wanted(annotation: object) -> Wanted:
         return Wanted(JSON, holder="dict")
     if list in annotation.__mro__ or tuple in annotation.__mro__:
         return Wanted(JSON, holder="list")
+    if _is_ordinary(annotation):
+        return Wanted(JSON, annotation.__name__)
     raise UnsupportedType(
         f"{text} cannot be loaded: annotate the parameter with a dataframe of pandas, polars, pyarrow or "
         "duckdb, with dict, list, str, int, float, bool, bytes or pathlib.Path, or with dict[str, …] of "
         "these to get them by partition"
     )
+
+
+def _is_ordinary(kind: type) -> bool:
+    """Say whether instances of a class are stored as JSON, and made of it again."""
+    if hasattr(kind, "__dataclass_fields__") or hasattr(kind, "model_validate"):
+        return True
+    homes = {base.__module__ for base in kind.__mro__}
+    return not homes.isdisjoint({"datetime", "decimal", "uuid", "enum"})
 
 
 def _read(text: str) -> Wanted | None:
@@ -167,6 +177,8 @@ def _held(holder: str, element: str) -> Wanted | None:
 def _choice(options: list[str]) -> Wanted | None:
     others = [option for option in options if option not in {"None", "NoneType"}]
     found = _read(others[0]) if len(others) == 1 else Wanted(ANY)
+    if found is None and len(others) < len(options):
+        return Wanted(ANY, is_optional=True)
     if found is None or len(others) == len(options):
         return found
     return Wanted(found.library, found.kind, found.holder, is_optional=True)

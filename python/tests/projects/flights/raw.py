@@ -36,7 +36,7 @@ class Download(servo.Config):
     partitions=days,
     secrets={
         "TOKEN": servo.SecretRef.env("FLIGHTS_TOKEN"),
-        "KEY": servo.SecretRef.vault("secret/data/flights#key"),
+        "KEY": servo.SecretRef.file("secrets/flights.key"),
     },
     retry=servo.Retry(max_attempts=5, delay="30s", retry_on=[ConnectionError, "requests.HTTPError"]),
     io=archive,

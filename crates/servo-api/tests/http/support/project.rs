@@ -34,3 +34,12 @@ pub fn project() -> Value {
         ],
     })
 }
+
+/// The same with an asset whose partitions are customers.
+pub fn project_with_customers() -> Value {
+    let mut manifest = project();
+    let customers = json!({ "kind": "dynamic", "name": "customers" });
+    let profiles = asset("crm/profiles", json!({ "partitions": customers }));
+    manifest["assets"].as_array_mut().unwrap().push(profiles);
+    manifest
+}

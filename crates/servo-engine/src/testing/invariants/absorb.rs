@@ -2,7 +2,7 @@
 
 use super::{Violation, ensure, same};
 use crate::lifecycle::RunState;
-use crate::state::{Run, State, Task};
+use crate::state::{ANSWER_WINDOW, Run, State, Task};
 
 /// Checks that `after` preserves the final facts of `before`, an earlier state of the same workspace.
 ///
@@ -79,22 +79,32 @@ fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
 
 fn remembers(before: &State, after: &State) -> Result<(), Violation> {
     let settings = after.settings();
-    let oldest = after.head().last_event_at.saturating_sub(settings.dedup_window);
-    let keys = after.run_keys.entries().len();
+    let oldest = after.head().elapsed.get().saturating_sub(settings.dedup_window.get());
     let is_full = |known: usize| known >= settings.dedup_entries;
     for entry in before.run_keys.entries() {
+        let is_known = after.run_keys.get(entry.run_id) == Some(entry.fingerprint());
         ensure(
-            entry.created_at < oldest || is_full(keys) || after.run_keys.get(entry.run_id).is_some(),
-            "the key of a run stays known",
-            || format!("{} of {}, window {}", entry.run_id, entry.created_at, settings.dedup_window),
+            is_known || entry.requested <= after.run_keys.in_files(),
+            "the key of a run stays known, in memory or in files",
+            || format!("{} of {}", entry.run_id, entry.requested),
+        )?;
+    }
+    for entry in before.answers.entries() {
+        let is_old = after.head().elapsed.get() > entry.elapsed.get() + ANSWER_WINDOW.get();
+        ensure(
+            is_old
+                || is_full(after.answers.entries().len())
+                || after.answers.get(entry.key_hash, after.head().elapsed) == Some(&entry),
+            "an answer is given again for a day",
+            || format!("{:x} of {}", entry.key_hash, entry.elapsed),
         )?;
     }
     let keys = after.idempotency.entries().len();
     for entry in before.idempotency.entries() {
         ensure(
-            entry.created_at < oldest || is_full(keys) || after.idempotency.contains(entry.key_hash),
+            entry.elapsed.get() < oldest || is_full(keys) || after.idempotency.contains(entry.key_hash),
             "a request stays known",
-            || format!("{:x} of {}, window {}", entry.key_hash, entry.created_at, settings.dedup_window),
+            || format!("{:x} of {}, window {}", entry.key_hash, entry.elapsed, settings.dedup_window),
         )?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! One run: its counts, its edges, and what each task owes to the tasks before it.
 
 use super::{Violation, ensure, same};
+use crate::fold::is_blocked;
 use crate::lifecycle::{Resolution, TaskState};
 use crate::state::{Counts, Run, Task};
 
@@ -18,9 +19,15 @@ pub(super) fn check(run: &Run) -> Result<(), Violation> {
         let (upstream, downstream) =
             (&run.tasks[edge.upstream as usize], &run.tasks[edge.downstream as usize]);
         let about = || format!("{} {} -> {}", run.id, upstream.key, downstream.key);
-        same("an edge is resolved as its upstream ended", about, edge.resolution, resolution(upstream))?;
+        same(
+            "an edge is resolved as its upstream ended",
+            about,
+            edge.resolution,
+            resolution(upstream, downstream),
+        )?;
         edges_in[edge.downstream as usize] += 1;
-        satisfied[edge.downstream as usize] += u32::from(upstream.state == TaskState::Succeeded);
+        let is_satisfied = matches!(edge.resolution, Some(Resolution::Success | Resolution::Previous));
+        satisfied[edge.downstream as usize] += u32::from(is_satisfied);
     }
     let causes = causes(run);
     for (position, task) in run.tasks.iter().enumerate() {
@@ -60,9 +67,11 @@ fn check_task(task: &Task, about: &impl Fn() -> String) -> Result<(), Violation>
     })
 }
 
-fn resolution(upstream: &Task) -> Option<Resolution> {
+fn resolution(upstream: &Task, downstream: &Task) -> Option<Resolution> {
+    let reads_before = upstream.assets().any(|asset| downstream.options.previous.contains(&asset));
     match upstream.state {
         TaskState::Succeeded => Some(Resolution::Success),
+        TaskState::Failed if reads_before && is_blocked(upstream) => Some(Resolution::Previous),
         TaskState::Failed => Some(Resolution::Failed),
         TaskState::Skipped => Some(Resolution::Skipped),
         TaskState::Cancelled => Some(Resolution::Cancelled),
@@ -85,7 +94,7 @@ fn causes(run: &Run) -> Vec<Option<u32>> {
             for edge in run.edges_out(next).map(|position| &run.edges[position]) {
                 // Failures come in order, so that whoever has a cause has the smallest.
                 let cause = &mut causes[edge.downstream as usize];
-                if cause.is_none() {
+                if cause.is_none() && edge.resolution != Some(Resolution::Previous) {
                     *cause = Some(failed);
                     todo.push(edge.downstream);
                 }

@@ -3,8 +3,8 @@
 use servo_core::{EventId, Millis, TaskKey, TenantId, Timestamp, WorkspaceId};
 
 use super::{absorbs, check, check_at_rest, check_totals};
-use crate::lifecycle::{Resolution, RunState, TaskState, TransitionReason};
-use crate::state::State;
+use crate::lifecycle::{Resolution, RunState, TransitionReason};
+use crate::state::{Rest, State};
 use crate::{
     Attempt, Engine, ErrorCode, Input, Plan, Report, Settings, TaskError, TaskOptions, TaskRequest,
     TriggerRun,
@@ -34,7 +34,7 @@ fn engine() -> Engine {
     ];
     let plan = Plan::build(&tenant, &workspace, tasks, 10).unwrap();
     let settings = Settings { max_concurrent_tasks: 2, ..Settings::default() };
-    let mut engine = Engine::new(State::new(tenant, workspace, settings), *b"secret");
+    let mut engine = Engine::new(State::new(tenant, workspace).with_settings(&settings), *b"secret");
     engine.step(&[Input::Trigger(TriggerRun::new("k", plan, "me"))], NOW);
     let boom = || Report::failed(TaskError::new(ErrorCode::UserCodeException, "boom"));
     for (name, report) in [("a", Report::succeeded()), ("c", boom())] {
@@ -56,6 +56,10 @@ fn attempt(state: &State, name: &str) -> Attempt {
     }
 }
 
+fn settings(state: &mut State) -> &mut Settings {
+    std::sync::Arc::make_mut(&mut state.settings)
+}
+
 fn first_run(state: &mut State) -> &mut crate::Run {
     let first = state.runs.keys().next().copied().unwrap();
     state.runs.get_mut(&first).map(std::sync::Arc::make_mut).unwrap()
@@ -65,11 +69,11 @@ fn first_run(state: &mut State) -> &mut crate::Run {
 fn a_broken_state_is_noticed() {
     type Break = fn(&mut State);
     let breaks: [(&str, Break); 12] = [
-        ("runs at work stay within the limit", |state| state.settings.max_concurrent_runs = 0),
+        ("runs at work stay within the limit", |state| settings(state).max_concurrent_runs = 0),
         ("a slot is held by an open attempt", |state| state.index.outstanding += 1),
-        ("open attempts stay within the limit", |state| state.settings.max_concurrent_tasks = 1),
-        ("no slot stays free", |state| state.settings.max_concurrent_tasks = 3),
-        ("what waits for a slot is ready", |state| state.index.ready.clear()),
+        ("open attempts stay within the limit", |state| settings(state).max_concurrent_tasks = 1),
+        ("no slot stays free", |state| settings(state).max_concurrent_tasks = 3),
+        ("what waits for a slot is ready", |state| state.index.waiting = 0),
         ("the next deadline is the first of all", |state| state.index.deadlines.clear()),
         ("a run ends when, and only when", |state| first_run(state).state = RunState::Failed),
         ("a task is counted once", |state| first_run(state).counts.failed += 6),
@@ -126,7 +130,7 @@ fn what_is_left_after_work_is_noticed() {
             state.recent_tasks += twin.tasks.len();
             state.recent.insert((twin.version, twin.id), ());
             state.runs.insert(twin.id, twin.into());
-            state.settings.recent_runs = 1;
+            settings(state).recent_runs = 1;
         }),
     ];
     for (invariant, break_it) in breaks {
@@ -141,7 +145,7 @@ fn what_is_left_after_work_is_noticed() {
 fn a_task_that_begins_before_its_dependencies_is_noticed() {
     let mut state = engine().state().clone();
     let run = first_run(&mut state);
-    run.tasks[3].enter(TaskState::Ready, TransitionReason::DependenciesSatisfied, NOW);
+    run.tasks[3].enter(Rest::Ready, TransitionReason::DependenciesSatisfied, NOW);
     run.tasks[3].caused_by = None;
     assert!(super::runs::check(run).is_err());
 }

@@ -1,21 +1,29 @@
 //! Checks the indexes of slots, waiting tasks and deadlines against the rows.
 
 use super::{Violation, ensure, same};
-use crate::lifecycle::TaskState;
+use crate::lifecycle::{RunState, TaskState};
 use crate::state::{Run, State};
 
 /// Slots and counts alone. Looks at the tasks of active runs, and once at each ended run; allocates nothing.
 pub fn check_totals(state: &State) -> Result<(), Violation> {
     let (mut outstanding, mut waiting, mut active) = (0, 0, 0);
+    // A limit that was lowered holds for what came after that.
+    let limited_by = |name: &str| state.changed_settings.row(name).map(|row| row.row_version);
+    let (tasks_limited_by, runs_limited_by) =
+        (limited_by("max_concurrent_tasks"), limited_by("max_concurrent_runs"));
+    let (mut new_attempts, mut new_runs, mut queued) = (0, 0, 0);
     for run in state.runs() {
         check_counts(run)?;
         if run.state.is_terminal() {
             continue;
         }
         active += 1;
+        queued += usize::from(run.state == RunState::Queued);
+        new_runs += usize::from(run.started_at.is_some() && Some(run.requested) > runs_limited_by);
         for task in &run.tasks {
             let open = task.has_open_attempt();
             outstanding += u32::from(open);
+            new_attempts += u32::from(open && task.inputs_as_of > tasks_limited_by);
             waiting += usize::from(task.state == TaskState::Ready && !open);
         }
     }
@@ -23,20 +31,36 @@ pub fn check_totals(state: &State) -> Result<(), Violation> {
     let workspace = || state.workspace().as_str().to_owned();
     same("runs at work are counted right", workspace, state.active_runs(), active)?;
     let runs = state.settings().max_concurrent_runs;
-    ensure(active <= runs as usize, "runs at work stay within the limit", || format!("{active} of {runs}"))?;
+    ensure(new_runs <= runs as usize, "runs at work stay within the limit", || {
+        format!("{active} of {runs}")
+    })?;
     same(
         "a slot is held by an open attempt, and by nothing else",
         workspace,
         state.outstanding(),
         outstanding,
     )?;
-    ensure(outstanding <= limit, "open attempts stay within the limit", || {
+    ensure(new_attempts <= limit, "open attempts stay within the limit", || {
         format!("{outstanding} of {limit}")
     })?;
     same("what waits for a slot is ready without an open attempt", workspace, state.waiting(), waiting)?;
-    ensure(waiting == 0 || outstanding == limit, "no slot stays free while a task waits for one", || {
-        format!("{waiting} tasks wait and {outstanding} of {limit} slots are held")
-    })
+    same("queued runs are counted right", workspace, state.queued_runs(), queued)?;
+    no_wait_without_reason(state)
+}
+
+/// Whatever waits for a slot or a place has a reason to (ADR-097): none stays free, and none leaks.
+fn no_wait_without_reason(state: &State) -> Result<(), Violation> {
+    let index = state.fresh_index();
+    for run in state.runs().filter(|run| !run.state.is_terminal()) {
+        let why = crate::why::why_with(state, &index, run);
+        let is_stuck = run.state == RunState::Queued && why.waits.is_empty();
+        ensure(!is_stuck, "no place stays free while a run waits for one", || run.id.to_string())?;
+        for task in why.tasks {
+            let about = || format!("{} of {}", task.task_key, run.id);
+            ensure(!task.waits.is_empty(), "no slot stays free while a task waits for one", about)?;
+        }
+    }
+    Ok(())
 }
 
 /// A run has ended when, and only when, it counts all its tasks as ended.
@@ -57,7 +81,7 @@ fn check_counts(run: &Run) -> Result<(), Violation> {
 pub fn check_at_rest(state: &State) -> Result<(), Violation> {
     let index = &state.index;
     let workspace = || state.workspace().as_str().to_owned();
-    let left = (state.active_runs(), index.outstanding, index.ready.len(), index.unarmed.len());
+    let left = (state.active_runs(), index.outstanding, index.waiting, index.unarmed.len());
     same("work that has ended leaves nothing to do", workspace, left, (0, 0, 0, 0))?;
     same("work that has ended leaves no deadline", workspace, index.deadlines.len(), 0)?;
     let (runs, tasks) = (state.runs.len(), state.runs.values().map(|run| run.tasks.len()).sum());

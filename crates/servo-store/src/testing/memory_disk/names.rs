@@ -137,6 +137,11 @@ impl Names {
         self.write(durable);
     }
 
+    /// Makes all names durable.
+    pub(super) fn sync_all(&mut self) {
+        self.write(vec![true; self.changes.len()]);
+    }
+
     /// Writes changes to the disk, and those of the same names that came before them.
     fn write(&mut self, mut durable: Vec<bool>) {
         let mut needed: BTreeSet<&Slot> = BTreeSet::new();

@@ -22,8 +22,12 @@ pub enum OperationKind {
     HardLink,
     /// Deleting a file.
     Remove,
+    /// Deleting a directory with everything in it.
+    RemoveDirAll,
     /// Making names durable.
     SyncDir,
+    /// Making everything durable.
+    SyncFileSystem,
     /// Taking a lock that is free, and writing down who has it.
     Lock,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::names::{Inode, Node};
 use super::{Holder, MemoryDisk, OperationKind};
-use crate::files::{DirEntry, FileLock, FileSystem, LockOutcome, OpenFile};
+use crate::files::{DirEntry, FileLock, FileSystem, LockOutcome, OpenFile, WholeFileSystem};
 
 /// How much is read of who holds a lock.
 const LONGEST_HOLDER: usize = 256;
@@ -94,6 +94,30 @@ impl Drop for MemoryLock {
         if state.locks.get(&self.inode).is_some_and(|holder| holder.lock == self.lock) {
             state.locks.remove(&self.inode);
         }
+    }
+}
+
+/// All of the disk.
+#[derive(Debug)]
+struct MemoryFileSystem {
+    files: MemoryFiles,
+    path: PathBuf,
+}
+
+impl WholeFileSystem for MemoryFileSystem {
+    fn sync(&self) -> io::Result<()> {
+        let MemoryFiles { disk, process } = &self.files;
+        let operation = (OperationKind::SyncFileSystem, self.path.as_path(), 0);
+        let synced = disk.mutate(*process, operation, |state, _| {
+            state.names.sync_all();
+            state.names.files().values().for_each(|inode| inode.contents().sync());
+            Ok(())
+        });
+        let is_lost = synced.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Unsupported);
+        if is_lost && self.files.is_alive() {
+            disk.state().names.files().values().for_each(|inode| inode.contents().fail_to_sync());
+        }
+        synced
     }
 }
 
@@ -187,6 +211,18 @@ impl FileSystem for MemoryFiles {
         })
     }
 
+    fn remove_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.disk.mutate(self.process, (OperationKind::RemoveDirAll, dir, 0), |state, _| {
+            match state.names.dir(dir) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                found => found?,
+            };
+            let slot = state.names.slot(dir)?;
+            state.names.change([(slot, None)]);
+            Ok(())
+        })
+    }
+
     fn list_dir(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let state = self.disk.living(self.process)?;
         let entries = state.names.entries(state.names.dir(dir)?);
@@ -203,6 +239,11 @@ impl FileSystem for MemoryFiles {
             state.names.sync(dir);
             Ok(())
         })
+    }
+
+    fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>> {
+        self.disk.living(self.process)?.names.dir(dir)?;
+        Ok(Box::new(MemoryFileSystem { files: self.clone(), path: dir.to_owned() }))
     }
 
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome> {
@@ -236,6 +277,11 @@ impl FileSystem for MemoryFiles {
             state.locks.insert(inode, Holder { process: self.process, lock });
             Ok(LockOutcome::Acquired(Box::new(MemoryLock { disk: self.disk.clone(), inode, lock })))
         })
+    }
+
+    /// A disk in memory is never full by itself: there is nothing to keep.
+    fn reserve(&self, _path: &Path, _bytes: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn unique(&self) -> u64 {

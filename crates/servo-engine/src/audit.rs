@@ -1,0 +1,187 @@
+//! Acts: changes that a principal asked for, as the table `audit` names them (ADR-092).
+
+use servo_core::{Millis, Timestamp};
+
+use crate::command::{Input, ScheduleChange, Verdict};
+use crate::event::{EventData, RequestRefused, RunSource};
+use crate::principal::Caller;
+use crate::refusal::Refusal;
+
+/// A change that somebody asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Act {
+    /// What was to be done, such as `run.cancel`.
+    pub action: &'static str,
+    /// To what: a run, a project, a name of dynamic partitions, an asset.
+    pub subject: String,
+    /// A few words more: the selection, the reason that the caller gave.
+    pub detail: String,
+}
+
+impl Act {
+    pub(crate) const TRIGGER: &'static str = "run.trigger";
+    pub(crate) const RETRY: &'static str = "run.retry";
+    pub(crate) const CANCEL: &'static str = "run.cancel";
+    pub(crate) const FORCE_CANCEL: &'static str = "run.force_cancel";
+    pub(crate) const DEPLOY: &'static str = "assets.deploy";
+    pub(crate) const PARTITIONS: &'static str = "partitions.change";
+    pub(crate) const SETTINGS: &'static str = "settings.change";
+    pub(crate) const PAUSE: &'static str = "dispatch.pause";
+    pub(crate) const RESUME: &'static str = "dispatch.resume";
+    pub(crate) const DEFINE_SCHEDULE: &'static str = "schedule.define";
+    pub(crate) const PAUSE_SCHEDULE: &'static str = "schedule.pause";
+    pub(crate) const RESUME_SCHEDULE: &'static str = "schedule.resume";
+    pub(crate) const REMOVE_SCHEDULE: &'static str = "schedule.remove";
+    pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
+    pub(crate) const APPROVE: &'static str = "quarantine.approve";
+    pub(crate) const REJECT: &'static str = "quarantine.reject";
+
+    pub(crate) fn new(action: &'static str, subject: impl ToString, detail: impl Into<String>) -> Self {
+        Self { action, subject: subject.to_string(), detail: detail.into() }
+    }
+
+    /// The action of a request for a run.
+    pub(crate) fn run_action(source: &RunSource) -> &'static str {
+        if let RunSource::Retry { .. } = source { Self::RETRY } else { Self::TRIGGER }
+    }
+
+    /// The action of a pause, or of its end.
+    pub(crate) fn pause_action(paused: bool) -> &'static str {
+        if paused { Self::PAUSE } else { Self::RESUME }
+    }
+
+    /// The action of a cancellation.
+    pub(crate) fn cancel_action(force: bool) -> &'static str {
+        if force { Self::FORCE_CANCEL } else { Self::CANCEL }
+    }
+
+    /// The act that a command asks for, and who asks. Reports of workers and queues are none.
+    fn of(input: &Input) -> Option<(Self, &Caller)> {
+        match input {
+            Input::Trigger(command) => {
+                let request = &command.request;
+                let action = Self::run_action(&request.source);
+                Some((Self::new(action, &command.run_key, request.selection.as_str()), &request.caller))
+            }
+            Input::Cancel(command) => {
+                let action = Self::cancel_action(command.force);
+                Some((Self::new(action, command.run_id, command.reason.as_str()), &command.caller))
+            }
+            Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
+            Input::ChangePartitions(command) => {
+                Some((Self::new(Self::PARTITIONS, &command.name, ""), &command.caller))
+            }
+            Input::Review(command) => {
+                let action = match command.verdict {
+                    Verdict::Approve => Self::APPROVE,
+                    Verdict::Reject => Self::REJECT,
+                };
+                let detail = format!("{} {}", command.materialization_id, command.reason);
+                Some((Self::new(action, &command.asset, detail.trim_end()), &command.caller))
+            }
+            Input::ChangeSettings(command) => {
+                Some((Self::new(Self::SETTINGS, "settings", ""), &command.caller))
+            }
+            Input::Pause(command) => {
+                let action = Self::pause_action(command.paused);
+                Some((Self::new(action, &command.scope, command.reason.as_str()), &command.caller))
+            }
+            Input::ChangeSchedule(command) => {
+                let action = match &command.change {
+                    ScheduleChange::Create(_) | ScheduleChange::Redefine(_) => Self::DEFINE_SCHEDULE,
+                    ScheduleChange::Pause => Self::PAUSE_SCHEDULE,
+                    ScheduleChange::Resume => Self::RESUME_SCHEDULE,
+                    ScheduleChange::Remove => Self::REMOVE_SCHEDULE,
+                };
+                Some((Self::new(action, &command.schedule, ""), &command.caller))
+            }
+            Input::TriggerSchedule(command) => {
+                Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
+            }
+            Input::StartWith(_)
+            | Input::Enqueued(_)
+            | Input::Released(_)
+            | Input::Started(..)
+            | Input::Heartbeat(..)
+            | Input::Finished(..)
+            | Input::WorkersLost(_)
+            | Input::ClockStepped { .. }
+            | Input::Sweep => None,
+        }
+    }
+}
+
+/// Refusals that may be recorded at once.
+const BURST: u32 = 60;
+/// How long it takes until one more may be.
+const REFILL: Millis = Millis::new(1_000);
+/// Characters of a text of a refused request that go into the log.
+const LONGEST: usize = 256;
+
+/// Decides which refused requests are recorded: all of them, unless they come faster than one in a second for long.
+/// Whoever floods a workspace with requests that are refused cannot fill its log.
+#[derive(Debug, Clone)]
+pub(crate) struct RefusalRecords {
+    left: u32,
+    refilled_at: Timestamp,
+    /// Refusals since the last record that were not recorded.
+    omitted: u64,
+}
+
+impl Default for RefusalRecords {
+    fn default() -> Self {
+        Self { left: BURST, refilled_at: Timestamp::MIN, omitted: 0 }
+    }
+}
+
+impl RefusalRecords {
+    /// The event that records a refusal of a command, and who was refused.
+    pub(crate) fn record(
+        &mut self,
+        input: &Input,
+        refusal: &Refusal,
+        now: Timestamp,
+    ) -> Option<(EventData, Caller)> {
+        // Whoever is told that a plan or a key is out of date asks again in the same breath.
+        if matches!(refusal, Refusal::StalePlan(_) | Refusal::StaleRunKey { .. }) {
+            return None;
+        }
+        let (act, caller) = Act::of(input)?;
+        self.refill(now);
+        if self.left == 0 {
+            self.omitted += 1;
+            return None;
+        }
+        self.left -= 1;
+        let refused = RequestRefused {
+            action: act.action.to_owned(),
+            subject: shortened(act.subject),
+            detail: shortened(act.detail),
+            code: refusal.code().to_owned(),
+            message: shortened(refusal.to_string()),
+            omitted: std::mem::take(&mut self.omitted),
+            refused_at: now,
+        };
+        Some((EventData::RequestRefused(refused), caller.clone()))
+    }
+
+    fn refill(&mut self, now: Timestamp) {
+        if now < self.refilled_at {
+            // The clock was set back.
+            self.refilled_at = now;
+        }
+        let passed = now.since(self.refilled_at).get() / REFILL.get();
+        if passed == 0 {
+            return;
+        }
+        self.left = BURST.min(self.left.saturating_add(u32::try_from(passed).unwrap_or(BURST)));
+        self.refilled_at = now;
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

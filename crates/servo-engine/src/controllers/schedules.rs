@@ -1,0 +1,166 @@
+//! Schedules: a tick that is due is recorded, and its run is requested in the same batch.
+//!
+//! Ticks are made one by one, in order, each once: the fold knows the last one, so that a clock that is set back makes
+//! none again (L2-INV-1). Ticks that were missed are made up for if they are within the catch-up window, the newest of
+//! them first to be kept; the others are left out, and one record says how many. The definition at the tick is part of
+//! the record, and is what runs (L2-INV-11).
+
+use std::sync::Arc;
+
+use servo_core::cron::Ticks;
+use servo_core::{Millis, ScheduleId, Timestamp};
+
+use crate::decide::request_run;
+use crate::definitions::IfRunning;
+use crate::event::{EventData, RequestedRun, RunSource, ScheduleTicked, tick_id};
+use crate::lifecycle::TickStatus;
+use crate::planner::PartitionChoice;
+use crate::principal::{Caller, Principal};
+use crate::requests::RunRequest;
+use crate::state::{Schedule, State};
+
+/// The events of the next tick of a schedule that is due: the tick first, then what it requests.
+pub fn reconcile(state: &State, secret: &[u8], id: ScheduleId, now: Timestamp) -> Vec<EventData> {
+    match next(state, id, now) {
+        Some(Next::LeftOut(tick)) => vec![EventData::ScheduleTicked(tick)],
+        Some(Next::Tick(schedule, scheduled_for)) => tick(state, secret, schedule, scheduled_for, now),
+        None => Vec::new(),
+    }
+}
+
+/// The next thing to do for a schedule.
+enum Next<'a> {
+    /// Ticks were missed that are not made up for: the newest of them stands for all.
+    LeftOut(ScheduleTicked),
+    /// A tick is due.
+    Tick(&'a Schedule, Timestamp),
+}
+
+fn next(state: &State, id: ScheduleId, now: Timestamp) -> Option<Next<'_>> {
+    let schedule = state.schedules.get(id)?;
+    schedule.due_at().filter(|due| *due <= now)?;
+    let first = schedule.next_tick_at?;
+    // A schedule whose texts cannot be read has no next tick.
+    let ticks = state.schedules.ticks_of(&schedule.definition).ok()?;
+    match left_out(schedule, &ticks, first, now) {
+        Some(tick) => Some(Next::LeftOut(tick)),
+        None => Some(Next::Tick(schedule, first)),
+    }
+}
+
+/// The record of the ticks that are not made up for, if there are any. Counts them without walking over them.
+fn left_out(schedule: &Schedule, ticks: &Ticks, first: Timestamp, now: Timestamp) -> Option<ScheduleTicked> {
+    let definition = &schedule.definition;
+    let (first_rank, last_rank) = (ticks.rank(first), ticks.rank(now.saturating_add(Millis::new(1))) - 1);
+    let window = Millis::from_minutes(u64::from(definition.catchup_window_minutes));
+    let in_window = ticks.rank(now.saturating_sub(window));
+    let newest = last_rank - i64::from(definition.max_catchup_ticks) + 1;
+    // A paused schedule makes up for nothing: the newest tick is recorded, and stands for those before it.
+    let newest = if schedule.paused { last_rank } else { newest };
+    let kept = first_rank.max(in_window).max(newest);
+    let count = kept - first_rank;
+    if count <= 0 {
+        return None;
+    }
+    let last = ticks.tick(kept - 1)?;
+    let why = if schedule.paused {
+        "the schedule is paused".to_owned()
+    } else if in_window >= newest {
+        format!("they are older than catchup_window_minutes={}", definition.catchup_window_minutes)
+    } else {
+        format!("at most max_catchup_ticks={} are made up for", definition.max_catchup_ticks)
+    };
+    let plural = if count == 1 { "tick was" } else { "ticks were" };
+    let reason = format!("{count} {plural} left out, from {first} to {last}: {why}");
+    Some(ticked(schedule, last, TickStatus::Skipped, Some(reason)))
+}
+
+/// One tick and what it requests.
+fn tick(
+    state: &State,
+    secret: &[u8],
+    schedule: &Schedule,
+    scheduled_for: Timestamp,
+    now: Timestamp,
+) -> Vec<EventData> {
+    if let Some(reason) = skip_reason(schedule) {
+        let tick = ticked(schedule, scheduled_for, TickStatus::Skipped, Some(reason));
+        return vec![EventData::ScheduleTicked(tick)];
+    }
+    let tick = ticked(schedule, scheduled_for, TickStatus::Triggered, None);
+    let run_key: Arc<str> = format!("sched:{}", tick.tick_id).into();
+    let request = request(schedule, scheduled_for, Principal::controller("schedules").into());
+    requested(state, secret, tick, vec![(run_key, request)], scheduled_for, now)
+}
+
+/// Completes a tick with the runs that it requests. If one of them cannot be, the tick has failed and requests nothing.
+pub(crate) fn requested(
+    state: &State,
+    secret: &[u8],
+    mut tick: ScheduleTicked,
+    requests: Vec<(Arc<str>, RunRequest)>,
+    at: Timestamp,
+    now: Timestamp,
+) -> Vec<EventData> {
+    let mut events = Vec::new();
+    for (run_key, request) in requests {
+        match request_run(state, secret, run_key, request, at, now) {
+            Ok(found) => {
+                tick.asset_selection.clone_from(&found.request.selection);
+                tick.partition_selection.clone_from(&found.request.partitions);
+                tick.runs.push(found.run);
+                events.extend(found.events);
+            }
+            Err(problem) => {
+                tick.status = TickStatus::Failed;
+                tick.reason = Some(problem);
+                tick.runs.clear();
+                return vec![EventData::ScheduleTicked(tick)];
+            }
+        }
+    }
+    events.insert(0, EventData::ScheduleTicked(tick));
+    events
+}
+
+fn skip_reason(schedule: &Schedule) -> Option<String> {
+    if schedule.paused {
+        return Some("the schedule is paused".to_owned());
+    }
+    let running = schedule.active.first().filter(|_| schedule.definition.if_running == IfRunning::Skip)?;
+    Some(format!("run {running} of an earlier tick is still active"))
+}
+
+/// The request of a tick, as the definition says.
+pub(crate) fn request(schedule: &Schedule, tick: Timestamp, caller: Caller) -> RunRequest {
+    let definition = &schedule.definition;
+    RunRequest {
+        selection: definition.selection.clone().unwrap_or_default(),
+        config: definition.config.clone(),
+        priority: definition.priority,
+        labels: definition.tags.clone(),
+        source: RunSource::Schedule { id: schedule.id.to_string().into(), tick },
+        caller,
+        ..RunRequest::default()
+    }
+}
+
+pub(crate) fn ticked(
+    schedule: &Schedule,
+    scheduled_for: Timestamp,
+    status: TickStatus,
+    reason: Option<String>,
+) -> ScheduleTicked {
+    ScheduleTicked {
+        schedule_id: schedule.id,
+        tick_id: tick_id(schedule.id, scheduled_for),
+        scheduled_for,
+        manual: false,
+        definition_version: schedule.definition_version,
+        asset_selection: schedule.definition.selection.clone().unwrap_or_default(),
+        partition_selection: PartitionChoice::default(),
+        status,
+        reason,
+        runs: Vec::<RequestedRun>::new(),
+    }
+}

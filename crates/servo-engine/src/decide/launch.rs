@@ -1,0 +1,58 @@
+//! Runs that controllers request: planned and decided like those that people ask for.
+
+use std::sync::Arc;
+
+use servo_core::Timestamp;
+
+use super::{Answer, trigger};
+use crate::command::{Reply, TriggerRun};
+use crate::event::{EventData, RequestedRun};
+use crate::planner::PlanningError;
+use crate::requests::{RequestError, RunRequest, prepare};
+use crate::state::State;
+
+/// A run that can be requested.
+pub(crate) struct Requested {
+    pub(crate) run: RequestedRun,
+    /// The request, with the partitions that were chosen for it.
+    pub(crate) request: RunRequest,
+    /// None if the same request was made before.
+    pub(crate) events: Vec<EventData>,
+}
+
+/// Requests a run, with partitions as they are at a time. If assets have partitions and none are asked for, the newest
+/// complete one of each is; why not if that cannot be.
+pub(crate) fn request_run(
+    state: &State,
+    secret: &[u8],
+    run_key: Arc<str>,
+    mut request: RunRequest,
+    at: Timestamp,
+    now: Timestamp,
+) -> Result<Requested, String> {
+    let mut prepared = prepare(state, secret, run_key.clone(), request.clone(), at);
+    let needs_partition =
+        matches!(&prepared, Err(RequestError::Planning(PlanningError::NeedsPartition { .. })));
+    if needs_partition && request.partitions.is_empty() {
+        request.partitions.latest = true;
+        prepared = prepare(state, secret, run_key, request.clone(), at);
+    }
+    let mut command: TriggerRun = prepared.map_err(|error| error.to_string())?;
+    // Ticks are made in order and each once, so that no older run has this key.
+    command.stored_key.through = state.run_keys.in_files();
+    let decision = trigger(state, secret, &command, now);
+    let run_id = match decision.answer {
+        Answer::NewRun(run_id) => run_id,
+        Answer::Now(Ok(Reply::Run(reply))) => reply.run_id,
+        Answer::Now(Err(refusal)) => return Err(refusal.to_string()),
+        Answer::Now(Ok(_)) | Answer::Change | Answer::Finish | Answer::Partitions(..) => {
+            unreachable!("a request for a run is answered with a run")
+        }
+    };
+    let run = RequestedRun {
+        run_key: command.run_key.clone(),
+        run_id,
+        request_fingerprint: command.fingerprint().clone(),
+    };
+    Ok(Requested { run, request, events: decision.events })
+}

@@ -1,0 +1,228 @@
+//! Schedules: each change of one is folded once by its version, each tick once by its time.
+
+use std::collections::BTreeSet;
+
+use servo_core::{RunId, ScheduleId, Timestamp};
+
+use super::{Applied, At, Ignored, retention};
+use crate::event::{
+    RunSource, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved, ScheduleResumed,
+    ScheduleTicked,
+};
+use crate::lifecycle::TickStatus;
+use crate::rows::{Json, ScheduleTickRow};
+use crate::state::{Schedule, State};
+
+/// Ticks of all schedules that are kept in memory.
+const RECENT_TICKS: usize = 10_000;
+
+pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> Applied {
+    let (id, definition) = (payload.schedule_id, &payload.definition);
+    if let Some(known) = state.schedules.get(id) {
+        if payload.state_version <= known.state_version {
+            return Applied::No(Ignored::Duplicate);
+        }
+        let was_removed = known.removed_at.is_some();
+        let ticks_as_before = !was_removed
+            && (known.definition.cron == definition.cron && known.definition.zone() == definition.zone());
+        state.change_schedule(id, at.id, |schedule| {
+            schedule.origin = payload.origin;
+            schedule.definition = definition.clone();
+            schedule.definition_version = at.id;
+            schedule.defined_at = at.time;
+            schedule.removed_at = None;
+            schedule.state_version = payload.state_version;
+            if was_removed {
+                schedule.paused = !definition.enabled;
+            }
+            if !ticks_as_before {
+                begin_anew(schedule, at.time);
+            }
+        });
+    } else {
+        state.add_schedule(Schedule {
+            id,
+            name: definition.name.as_str().into(),
+            origin: payload.origin,
+            definition: definition.clone(),
+            definition_version: at.id,
+            created_at: at.time,
+            defined_at: at.time,
+            removed_at: None,
+            paused: !definition.enabled,
+            state_version: payload.state_version,
+            ticks_after: at.time,
+            last_scheduled_for: None,
+            last_tick_id: None,
+            last_run_key: None,
+            last_run_id: None,
+            next_tick_at: None,
+            failures: 0,
+            last_error: None,
+            attempts: 0,
+            retry_at: None,
+            active: BTreeSet::new(),
+            version: at.id,
+        });
+    }
+    set_next(state, at, id);
+    Applied::Yes
+}
+
+pub(super) fn paused(state: &mut State, at: At, payload: &SchedulePaused) -> Applied {
+    let version = payload.state_version;
+    change(state, at, payload.schedule_id, version, |schedule| schedule.paused = true)
+}
+
+pub(super) fn resumed(state: &mut State, at: At, payload: &ScheduleResumed) -> Applied {
+    change(state, at, payload.schedule_id, payload.state_version, |schedule| {
+        schedule.paused = false;
+        if !schedule.definition.catch_up_on_resume {
+            begin_anew(schedule, at.time);
+        }
+    })
+}
+
+pub(super) fn removed(state: &mut State, at: At, payload: &ScheduleRemoved) -> Applied {
+    change(state, at, payload.schedule_id, payload.state_version, |schedule| {
+        schedule.removed_at = Some(at.time);
+        schedule.definition_version = at.id;
+    })
+}
+
+pub(super) fn ticked(state: &mut State, at: At, payload: &ScheduleTicked, key: &str) -> Applied {
+    let id = payload.schedule_id;
+    let Some(schedule) = state.schedules.get(id) else { return Applied::No(Ignored::UnknownSchedule) };
+    let is_known = schedule.last_scheduled_for.is_some_and(|last| payload.scheduled_for <= last);
+    if payload.manual {
+        if !retention::remember(state, at, key) {
+            return Applied::No(Ignored::Duplicate);
+        }
+    } else if is_known {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_schedule(id, at.id, |schedule| {
+        if !payload.manual {
+            schedule.last_scheduled_for = Some(payload.scheduled_for);
+            schedule.ticks_after = schedule.ticks_after.max(payload.scheduled_for);
+            schedule.retry_at = None;
+        }
+        schedule.last_tick_id = Some(payload.tick_id.clone());
+        if let Some(run) = payload.runs.last() {
+            schedule.last_run_key = Some(run.run_key.clone());
+            schedule.last_run_id = Some(run.run_id);
+        }
+        match payload.status {
+            TickStatus::Triggered => (schedule.failures, schedule.last_error) = (0, None),
+            TickStatus::Failed => {
+                schedule.failures = schedule.failures.saturating_add(1);
+                schedule.last_error.clone_from(&payload.reason);
+            }
+            TickStatus::Skipped => {}
+        }
+    });
+    set_next(state, at, id);
+    add_row(state, at, payload);
+    Applied::Yes
+}
+
+pub(super) fn evaluation_failed(state: &mut State, at: At, payload: &ScheduleEvaluationFailed) -> Applied {
+    let Some(schedule) = state.schedules.get(payload.schedule_id) else {
+        return Applied::No(Ignored::UnknownSchedule);
+    };
+    if schedule.next_tick_at != Some(payload.scheduled_for) {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    if payload.attempt <= schedule.attempts {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_schedule(payload.schedule_id, at.id, |schedule| {
+        schedule.attempts = payload.attempt;
+        schedule.failures = schedule.failures.saturating_add(1);
+        schedule.last_error = Some(payload.error.clone());
+        schedule.retry_at = Some(payload.retry_at);
+    });
+    Applied::Yes
+}
+
+/// A run was requested, or has ended: the schedule whose tick asked for it knows.
+pub(super) fn run_changed(state: &mut State, source: &RunSource, run: RunId, is_active: bool) {
+    let RunSource::Schedule { id, .. } = source else { return };
+    let Ok(id) = id.parse::<ScheduleId>() else { return };
+    state.change_schedule_runs(id, |active| {
+        if is_active {
+            active.insert(run);
+        } else {
+            active.remove(&run);
+        }
+    });
+}
+
+fn change(
+    state: &mut State,
+    at: At,
+    id: ScheduleId,
+    version: u64,
+    apply: impl FnOnce(&mut Schedule),
+) -> Applied {
+    let Some(schedule) = state.schedules.get(id) else { return Applied::No(Ignored::UnknownSchedule) };
+    if version <= schedule.state_version {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_schedule(id, at.id, |schedule| {
+        schedule.state_version = version;
+        apply(schedule);
+    });
+    set_next(state, at, id);
+    Applied::Yes
+}
+
+/// Ticks are counted from now on. If a wrong clock has brought the last tick into the future, that is forgotten.
+fn begin_anew(schedule: &mut Schedule, now: Timestamp) {
+    schedule.ticks_after = now;
+    schedule.last_scheduled_for = schedule.last_scheduled_for.filter(|last| *last <= now);
+    (schedule.retry_at, schedule.attempts) = (None, 0);
+}
+
+/// Sets when the schedule ticks next. One whose texts this version cannot read never does.
+fn set_next(state: &mut State, at: At, id: ScheduleId) {
+    let Some(schedule) = state.schedules.get(id) else { return };
+    let definition = schedule.definition.clone();
+    let after =
+        schedule.last_scheduled_for.map_or(schedule.ticks_after, |last| last.max(schedule.ticks_after));
+    let next = state.schedules.ready_ticks_of(&definition).ok().and_then(|ticks| ticks.next(after));
+    state.change_schedule(id, at.id, |schedule| {
+        if schedule.next_tick_at != next {
+            schedule.attempts = 0;
+        }
+        schedule.next_tick_at = next;
+    });
+}
+
+fn add_row(state: &mut State, at: At, payload: &ScheduleTicked) {
+    let Some(schedule) = state.schedules.get(payload.schedule_id) else { return };
+    let first = payload.runs.first();
+    let choice = &payload.partition_selection;
+    let row = ScheduleTickRow {
+        tick_id: payload.tick_id.to_string(),
+        schedule_id: payload.schedule_id,
+        schedule_name: schedule.name.to_string(),
+        scheduled_for: payload.scheduled_for,
+        ticked_at: at.time,
+        manual: payload.manual,
+        definition_version: payload.definition_version,
+        asset_selection: Some(payload.asset_selection.clone()).filter(|selection| !selection.is_empty()),
+        partition_selection: (!choice.is_empty()).then(|| Json(choice.clone())),
+        status: payload.status,
+        reason: payload.reason.clone(),
+        run_key: first.map(|run| run.run_key.to_string()),
+        run_id: first.map(|run| run.run_id),
+        request_fingerprint: first.map(|run| run.request_fingerprint.clone()),
+        runs: Json(payload.runs.clone()),
+        row_version: at.id,
+    };
+    state.changes.ticks.push(at.id);
+    if let Some(oldest) = state.schedules.add_tick(row, RECENT_TICKS) {
+        state.changes.ended_ticks.push(oldest);
+    }
+}

@@ -1,0 +1,195 @@
+//! Every setting with its default and its bounds, in one place.
+
+use std::collections::BTreeMap;
+
+use servo_core::Millis;
+
+use super::{Setting, SettingUnit};
+
+/// A type that the number of a setting is held as.
+trait Figure: Copy {
+    const UNIT: SettingUnit;
+
+    fn number(self) -> u64;
+    fn of(number: u64) -> Self;
+}
+
+impl Figure for u32 {
+    const UNIT: SettingUnit = SettingUnit::Count;
+
+    fn number(self) -> u64 {
+        u64::from(self)
+    }
+
+    fn of(number: u64) -> Self {
+        u32::try_from(number).unwrap_or(u32::MAX)
+    }
+}
+
+impl Figure for usize {
+    const UNIT: SettingUnit = SettingUnit::Count;
+
+    fn number(self) -> u64 {
+        self as u64
+    }
+
+    fn of(number: u64) -> Self {
+        usize::try_from(number).unwrap_or(usize::MAX)
+    }
+}
+
+impl Figure for Millis {
+    const UNIT: SettingUnit = SettingUnit::Duration;
+
+    fn number(self) -> u64 {
+        self.get()
+    }
+
+    fn of(number: u64) -> Self {
+        Millis::new(number)
+    }
+}
+
+macro_rules! settings {
+    (
+        $($(#[doc = $about:literal])+ $name:ident: $type:ty = $default:expr, $least:expr => $most:expr;)*
+        families {
+            $($(#[doc = $family_about:literal])+ $family:ident: $prefix:literal;)*
+        }
+    ) => {
+        /// Figures that decide. Two nodes with equal logs have equal settings.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct Settings {
+            $($(#[doc = $about])+ pub $name: $type,)*
+            $($(#[doc = $family_about])+ pub $family: BTreeMap<String, u32>,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($name: $default,)* $($family: BTreeMap::new(),)* }
+            }
+        }
+
+        impl Settings {
+            pub(super) const DECLARED: &'static [Setting] = &[
+                $(Setting {
+                    name: stringify!($name),
+                    about: concat!($($about),+).trim_ascii(),
+                    unit: <$type as Figure>::UNIT,
+                    least: $least,
+                    most: $most,
+                },)*
+                $(Setting {
+                    name: $prefix,
+                    about: concat!($($family_about),+).trim_ascii(),
+                    unit: SettingUnit::Count,
+                    least: 0,
+                    most: MAX_LIMIT,
+                },)*
+            ];
+
+            /// The value of a setting by its name; none if it has none, or this version does not know it.
+            pub fn get(&self, name: &str) -> Option<u64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name.number()),)*
+                    _ => {
+                        $(if let Some(member) = name.strip_prefix($prefix) {
+                            return self.$family.get(member).map(|limit| limit.number());
+                        })*
+                        None
+                    }
+                }
+            }
+
+            /// Gives a setting a value, or its default. Names that this version does not know change nothing.
+            pub(crate) fn put(&mut self, name: &str, value: Option<u64>) {
+                match name {
+                    $(stringify!($name) => self.$name = value.map_or($default, Figure::of),)*
+                    _ => {
+                        $(if let Some(member) = name.strip_prefix($prefix) {
+                            match value {
+                                Some(limit) => self.$family.insert(member.to_owned(), Figure::of(limit)),
+                                None => self.$family.remove(member),
+                            };
+                        })*
+                    }
+                }
+            }
+
+            /// Names and values of all settings that have one.
+            pub fn values(&self) -> impl Iterator<Item = (String, u64)> {
+                let plain = [$((stringify!($name).to_owned(), self.$name.number()),)*];
+                let families = [$(($prefix, &self.$family),)*];
+                let members = families.into_iter().flat_map(|(prefix, family)| {
+                    family.iter().map(move |(member, limit)| (format!("{prefix}{member}"), limit.number()))
+                });
+                plain.into_iter().chain(members)
+            }
+        }
+    };
+}
+
+impl Settings {
+    /// Runs that may be at work at once with this label; none if there is no limit.
+    pub(crate) fn runs_limit(&self, name: &str, value: &str) -> Option<u32> {
+        let per = self.runs_per.get(name).copied();
+        let with =
+            if self.runs_with.is_empty() { None } else { self.runs_with.get(&format!("{name}={value}")) };
+        per.into_iter().chain(with.copied()).min()
+    }
+}
+
+const MAX_LIMIT: u64 = 1_000_000;
+const SECOND: u64 = 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+settings! {
+    /// Tasks dispatched or running at once in the workspace.
+    max_concurrent_tasks: u32 = 100, 1 => MAX_LIMIT;
+    /// Runs at work at once in the workspace.
+    max_concurrent_runs: u32 = 1_000, 1 => MAX_LIMIT;
+    /// Runs that may wait for their turn when as many as may are at work; more are refused.
+    max_queued_runs: u32 = 10_000, 0 => MAX_LIMIT;
+    /// Tasks a single run may plan.
+    max_tasks_per_run: u32 = 10_000, 1 => MAX_LIMIT;
+    /// How long an attempt may run if its asset sets no timeout.
+    execution_timeout: Millis = Millis::from_hours(1), SECOND => 30 * DAY;
+    /// How long a dispatched task may wait for a worker to start it.
+    dispatch_ack_timeout: Millis = Millis::from_secs(30), SECOND => 7 * DAY;
+    /// How long a running task may be silent.
+    heartbeat_timeout: Millis = Millis::from_secs(60), 5 * SECOND => DAY;
+    /// Added to the heartbeat timeout for slow networks.
+    heartbeat_grace: Millis = Millis::from_secs(30), 0 => DAY;
+    /// A run that sets no limit of its own ends as timed out after this.
+    max_run_duration: Millis = Millis::from_hours(24), SECOND => 366 * DAY;
+    /// A running task must have been silent this long before it can be force-cancelled.
+    force_cancel_after: Millis = Millis::from_minutes(5), SECOND => DAY;
+    /// Attempts lost in a row without blame (interrupted, never started) before the task fails.
+    max_interruptions: u32 = 10, 0 => MAX_LIMIT;
+    /// How long an outbox row may wait for the queue before it is handed out again.
+    outbox_retry_after: Millis = Millis::from_minutes(5), SECOND => DAY;
+    /// Ended runs kept in memory.
+    recent_runs: usize = 1_000, 0 => MAX_LIMIT;
+    /// Tasks of ended runs kept in memory, whatever the number of runs (the newest run always stays).
+    recent_tasks: usize = 50_000, 0 => 100 * MAX_LIMIT;
+    /// Keys of dynamic partitions that one request may add and remove.
+    max_partition_changes: u32 = 10_000, 1 => MAX_LIMIT;
+    /// Keys that dynamic partitions of one name may have.
+    max_dynamic_partitions: u32 = 1_000_000, 1 => 100 * MAX_LIMIT;
+    /// How many run keys stay in memory, the newest first; all others are looked up in files.
+    recent_run_keys: usize = 10_000, 1 => 100 * MAX_LIMIT;
+    /// How long keys of events that nothing else would recognize are remembered.
+    dedup_window: Millis = Millis::from_hours(7 * 24), HOUR => 366 * DAY;
+    /// How many of them, and how many answers, are remembered at most.
+    dedup_entries: usize = 4_000_000, 1_000 => 100 * MAX_LIMIT;
+    families {
+        /// Tasks of a pool dispatched or running at once, by the name that assets give it with `pool=`.
+        pools: "pool.";
+        /// Runs at work at once with the same value of a label, by the name of the label.
+        runs_per: "runs_per.";
+        /// Runs at work at once with one value of a label, by `label=value`.
+        runs_with: "runs_with.";
+    }
+}

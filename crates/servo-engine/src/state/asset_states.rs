@@ -1,0 +1,242 @@
+//! How each asset fares: its last success, its last failure, failures since, its last checks.
+//!
+//! Of two facts of a kind the one with the greater event counts, whichever was folded first (INV-1).
+
+use std::collections::BTreeSet;
+
+use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+
+use super::shared::SharedMap;
+use crate::lifecycle::GatingDecision;
+use crate::rows::{AssetStateRow, Json};
+
+/// Most failures that are counted.
+const MAX_FAILURES: usize = 100;
+
+/// A task of an asset that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Success {
+    pub event_id: EventId,
+    pub at: Timestamp,
+    pub run_id: RunId,
+    pub partition: Option<PartitionKey>,
+    pub materialization_id: Option<MaterializationId>,
+}
+
+/// A task of an asset that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FailedTask {
+    pub event_id: EventId,
+    pub at: Timestamp,
+    pub run_id: RunId,
+}
+
+/// A time at which checks of an asset ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Checked {
+    pub event_id: EventId,
+    pub at: Timestamp,
+    pub passed: bool,
+    pub decision: GatingDecision,
+}
+
+/// How an asset fares.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AssetState {
+    success: Option<Success>,
+    failure: Option<FailedTask>,
+    check: Option<Checked>,
+    /// The newest failures after the last success.
+    failures: BTreeSet<EventId>,
+}
+
+impl AssetState {
+    /// The newest task that succeeded.
+    pub fn last_success(&self) -> Option<&Success> {
+        self.success.as_ref()
+    }
+
+    /// The newest task that failed.
+    pub fn last_failure(&self) -> Option<&FailedTask> {
+        self.failure.as_ref()
+    }
+
+    /// When checks last ran.
+    pub fn last_check(&self) -> Option<&Checked> {
+        self.check.as_ref()
+    }
+
+    /// Tasks that failed since the last one that succeeded, up to 100.
+    pub fn consecutive_failures(&self) -> u32 {
+        self.failures.len() as u32
+    }
+
+    fn succeeded(&mut self, success: Success) {
+        if self.success.as_ref().is_none_or(|known| known.event_id < success.event_id) {
+            self.failures = self.failures.split_off(&success.event_id);
+            self.success = Some(success);
+        }
+    }
+
+    fn failed(&mut self, failure: FailedTask) {
+        if self.failure.is_none_or(|known| known.event_id < failure.event_id) {
+            self.failure = Some(failure);
+        }
+        if self.success.as_ref().is_none_or(|success| success.event_id < failure.event_id) {
+            self.failures.insert(failure.event_id);
+            if self.failures.len() > MAX_FAILURES {
+                self.failures.pop_first();
+            }
+        }
+    }
+
+    fn checked(&mut self, check: Checked) {
+        if self.check.is_none_or(|known| known.event_id < check.event_id) {
+            self.check = Some(check);
+        }
+    }
+}
+
+/// How all assets fare that were ever attempted or checked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AssetStates(SharedMap<AssetKey, AssetState>);
+
+impl AssetStates {
+    pub(crate) fn get(&self, asset: &AssetKey) -> Option<&AssetState> {
+        self.0.get(asset)
+    }
+
+    pub(crate) fn succeeded(&mut self, asset: &AssetKey, success: Success) {
+        self.change(asset, |state| state.succeeded(success));
+    }
+
+    pub(crate) fn failed(&mut self, asset: &AssetKey, failure: FailedTask) {
+        self.change(asset, |state| state.failed(failure));
+    }
+
+    pub(crate) fn checked(&mut self, asset: &AssetKey, check: Checked) {
+        self.change(asset, |state| state.checked(check));
+    }
+
+    fn change(&mut self, asset: &AssetKey, change: impl FnOnce(&mut AssetState)) {
+        match self.0.get_mut(asset) {
+            Some(state) => change(state),
+            None => {
+                let mut state = AssetState::default();
+                change(&mut state);
+                self.0.insert(asset.clone(), state);
+            }
+        }
+    }
+
+    pub(crate) fn rows(&self) -> Vec<AssetStateRow> {
+        self.0.iter().map(|(asset, state)| row(asset, state)).collect()
+    }
+
+    pub(crate) fn row(&self, asset: &AssetKey) -> Option<AssetStateRow> {
+        self.0.get(asset).map(|state| row(asset, state))
+    }
+
+    pub(crate) fn restore(rows: Vec<AssetStateRow>) -> Self {
+        Self(rows.into_iter().map(|row| (row.asset_key.clone(), restored(row))).collect())
+    }
+}
+
+fn row(asset: &AssetKey, state: &AssetState) -> AssetStateRow {
+    let (success, failure, check) = (state.last_success(), state.last_failure(), state.last_check());
+    let events = [success.map(|it| it.event_id), failure.map(|it| it.event_id), check.map(|it| it.event_id)];
+    AssetStateRow {
+        asset_key: asset.clone(),
+        consecutive_failures: state.consecutive_failures(),
+        failure_event_ids: Json(state.failures.iter().copied().collect()),
+        last_success_at: success.map(|it| it.at),
+        last_success_run_id: success.map(|it| it.run_id),
+        last_success_event_id: success.map(|it| it.event_id),
+        last_partition_key: success.and_then(|it| it.partition.clone()),
+        last_materialization_id: success.and_then(|it| it.materialization_id),
+        last_failure_at: failure.map(|it| it.at),
+        last_failure_run_id: failure.map(|it| it.run_id),
+        last_failure_event_id: failure.map(|it| it.event_id),
+        last_check_at: check.map(|it| it.at),
+        last_check_event_id: check.map(|it| it.event_id),
+        last_check_passed: check.map(|it| it.passed),
+        last_gating_decision: check.map(|it| it.decision),
+        row_version: events.into_iter().flatten().max().unwrap_or(EventId::NIL),
+    }
+}
+
+fn restored(row: AssetStateRow) -> AssetState {
+    let success = row.last_success_event_id.zip(row.last_success_at).zip(row.last_success_run_id);
+    let failure = row.last_failure_event_id.zip(row.last_failure_at).zip(row.last_failure_run_id);
+    let check = row.last_check_event_id.zip(row.last_check_at);
+    let check = check.zip(row.last_check_passed).zip(row.last_gating_decision);
+    AssetState {
+        success: success.map(|((event_id, at), run_id)| Success {
+            event_id,
+            at,
+            run_id,
+            partition: row.last_partition_key,
+            materialization_id: row.last_materialization_id,
+        }),
+        failure: failure.map(|((event_id, at), run_id)| FailedTask { event_id, at, run_id }),
+        check: check.map(|(((event_id, at), passed), decision)| Checked { event_id, at, passed, decision }),
+        failures: row.failure_event_ids.0.into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn event(number: u64) -> EventId {
+        EventId::from_parts(number, 0)
+    }
+
+    fn fold(facts: &[(u64, bool)]) -> AssetState {
+        let mut state = AssetState::default();
+        for (number, succeeded) in facts {
+            let (event_id, run_id, at) = (event(*number), RunId::from_u128(1), Timestamp::from_millis(1));
+            if *succeeded {
+                state.succeeded(Success { event_id, at, run_id, partition: None, materialization_id: None });
+            } else {
+                state.failed(FailedTask { event_id, at, run_id });
+            }
+        }
+        state
+    }
+
+    proptest! {
+        #[test]
+        fn failures_since_the_last_success_are_counted_in_any_order(
+            outcomes in proptest::collection::vec(proptest::bool::weighted(0.1), 0..40),
+            shuffle in any::<u64>(),
+        ) {
+            let facts: Vec<(u64, bool)> = (1..).zip(outcomes.iter().copied()).collect();
+            let mut mixed = facts.clone();
+            mixed.sort_by_key(|(number, _)| number.wrapping_mul(shuffle | 1) % 1_009);
+            prop_assert_eq!(fold(&facts), fold(&mixed));
+            let expected = outcomes.iter().rev().take_while(|succeeded| !**succeeded).count() as u32;
+            prop_assert_eq!(fold(&facts).consecutive_failures(), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_gives_back_what_it_was_made_of() {
+        let asset = AssetKey::parse("raw.a").unwrap();
+        let mut states = AssetStates::default();
+        let (run_id, at) = (RunId::from_u128(1), Timestamp::from_millis(1));
+        states.failed(&asset, FailedTask { event_id: event(7), at, run_id });
+        states.checked(
+            &asset,
+            Checked { event_id: event(9), at, passed: false, decision: GatingDecision::Warn },
+        );
+        let rows = states.rows();
+        assert_eq!((rows[0].consecutive_failures, rows[0].row_version), (1, event(9)));
+        assert_eq!(AssetStates::restore(rows.clone()).rows(), rows);
+    }
+}

@@ -1,0 +1,291 @@
+//! Why a run or a task does not go on: everything that holds it back, since when, and what would change that.
+//!
+//! Each reason holds by itself: as long as one of them is there, nothing happens. When all are gone it goes on, unless
+//! others that waited for the same go first and take the room; that is the reason then.
+
+use servo_core::{RunId, TaskKey, Timestamp};
+
+use crate::controllers::run_queue::full_labels;
+use crate::event::PauseScope;
+use crate::lifecycle::{RunState, TaskState};
+use crate::rows::PauseRow;
+use crate::state::{DEFAULT_QUEUE, Index, Run, RunLane, State, Task};
+
+/// Upstream tasks that are named; the others are counted.
+const NAMED: usize = 5;
+
+/// A reason to wait, and since when it is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Wait {
+    pub reason: WaitReason,
+    pub since: Timestamp,
+}
+
+/// What a run or a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum WaitReason {
+    /// Tasks before it have not ended: the first of them, and how many there are.
+    Dependency { first: Vec<TaskKey>, count: usize },
+    /// As many runs are at work as may be; so many are queued before it.
+    Queue { at_work: u32, limit: u32, before: usize },
+    /// As many runs with this label are at work as may be.
+    Label { name: String, value: String, at_work: u32, limit: u32 },
+    /// As many tasks of the pool are at work as may be.
+    Pool { pool: String, at_work: u32, limit: u32 },
+    /// As many tasks are at work as may be.
+    Quota { at_work: u32, limit: u32 },
+    /// Somebody has paused it.
+    Pause { scope: String, by: String, reason: String },
+    /// It is in its queue, and no worker has taken it.
+    Worker { queue: String },
+    /// It failed, and is tried again at this time.
+    Retry { at: Timestamp, failures: u32 },
+}
+
+/// Why a run does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct WhyRun {
+    pub run_id: RunId,
+    pub state: RunState,
+    /// Of the run itself; none if it is at work or has ended.
+    pub waits: Vec<Wait>,
+    /// Its tasks that have not ended and are not running, in the order of their keys.
+    pub tasks: Vec<WhyTask>,
+    /// Its tasks that are running.
+    pub running: usize,
+}
+
+/// Why a task does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct WhyTask {
+    pub task_key: TaskKey,
+    pub state: TaskState,
+    pub waits: Vec<Wait>,
+}
+
+/// Why a run that is in memory does not go on. Looks at all that is at work: for people, not for controllers.
+pub fn why(state: &State, id: RunId) -> Option<WhyRun> {
+    let run = state.run(id)?;
+    Some(why_with(state, &state.fresh_index(), run))
+}
+
+/// The same by these indexes.
+pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
+    let waits = if run.state == RunState::Queued { run_waits(state, index, run) } else { Vec::new() };
+    let mut unresolved: Vec<Vec<u32>> = vec![Vec::new(); run.tasks.len()];
+    for edge in run.edges.iter().filter(|edge| edge.resolution.is_none()) {
+        unresolved[edge.downstream as usize].push(edge.upstream);
+    }
+    let mut running = 0;
+    let mut tasks = Vec::new();
+    for (position, task) in run.tasks.iter().enumerate() {
+        let waits = match task.state {
+            TaskState::Running => {
+                running += 1;
+                continue;
+            }
+            TaskState::Skipped | TaskState::Cancelled | TaskState::Failed | TaskState::Succeeded => continue,
+            TaskState::Planned => waits.clone(),
+            TaskState::Blocked => {
+                let before = &unresolved[position];
+                let first = before.iter().take(NAMED).map(|up| run.tasks[*up as usize].key.clone()).collect();
+                vec![Wait {
+                    reason: WaitReason::Dependency { first, count: before.len() },
+                    since: task.transition_at,
+                }]
+            }
+            TaskState::Ready if !task.has_open_attempt() => ready_waits(state, index, task),
+            TaskState::Ready | TaskState::Dispatched => {
+                let since = task.waits_since().unwrap_or(task.transition_at);
+                vec![Wait { reason: WaitReason::Worker { queue: queue(task).to_owned() }, since }]
+            }
+            TaskState::RetryWait => {
+                let at = task.retry_at.unwrap_or(task.transition_at);
+                let reason = WaitReason::Retry { at, failures: task.failures };
+                vec![Wait { reason, since: task.transition_at }]
+            }
+        };
+        tasks.push(WhyTask { task_key: task.key.clone(), state: task.state, waits });
+    }
+    WhyRun { run_id: run.id, state: run.state, waits, tasks, running }
+}
+
+fn run_waits(state: &State, index: &Index, run: &Run) -> Vec<Wait> {
+    let since = run.created_at;
+    let mut waits: Vec<Wait> =
+        state.pauses.paused(&PauseScope::All).into_iter().map(|row| paused(row, since)).collect();
+    let lane = RunLane::of(run, &state.settings);
+    for (name, value, limit) in full_labels(&state.settings, &lane, &index.at_work_with) {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        let at_work = index.at_work_with.get(&(name.clone(), value.clone())).copied().unwrap_or_default();
+        waits.push(Wait { reason: WaitReason::Label { name, value, at_work, limit }, since });
+    }
+    let limit = state.settings.max_concurrent_runs;
+    if index.at_work >= limit {
+        let mine = (std::cmp::Reverse(run.priority), run.requested, run.id);
+        let before = index.queued.values().map(|keys| keys.range(..mine).count()).sum();
+        waits.push(Wait { reason: WaitReason::Queue { at_work: index.at_work, limit, before }, since });
+    }
+    waits
+}
+
+fn ready_waits(state: &State, index: &Index, task: &Task) -> Vec<Wait> {
+    let since = task.ready_at.unwrap_or(task.transition_at);
+    let scopes = [PauseScope::All, PauseScope::Queue(queue(task).into())].into_iter();
+    let scopes = scopes.chain(task.assets().map(PauseScope::Asset));
+    let mut waits: Vec<Wait> =
+        scopes.filter_map(|scope| state.pauses.paused(&scope)).map(|row| paused(row, since)).collect();
+    if let Some(pool) = &task.options.pool
+        && let Some(limit) = state.settings.pools.get(&**pool).copied()
+    {
+        let at_work = index.in_pool.get(pool).copied().unwrap_or_default();
+        if at_work >= limit {
+            let reason = WaitReason::Pool { pool: pool.to_string(), at_work, limit };
+            waits.push(Wait { reason, since });
+        }
+    }
+    let (at_work, limit) = (index.outstanding, state.settings.max_concurrent_tasks);
+    if at_work >= limit {
+        waits.push(Wait { reason: WaitReason::Quota { at_work, limit }, since });
+    }
+    waits
+}
+
+fn paused(row: &PauseRow, waits_since: Timestamp) -> Wait {
+    let reason = WaitReason::Pause {
+        scope: row.scope.clone(),
+        by: row.changed_by.to_string(),
+        reason: row.reason.clone(),
+    };
+    Wait { reason, since: row.changed_at.max(waits_since) }
+}
+
+fn queue(task: &Task) -> &str {
+    task.options.worker_queue.as_deref().unwrap_or(DEFAULT_QUEUE)
+}
+
+impl WaitReason {
+    /// The kind of reason, in one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            WaitReason::Dependency { .. } => "dependency",
+            WaitReason::Queue { .. } => "queue",
+            WaitReason::Label { .. } | WaitReason::Quota { .. } => "quota",
+            WaitReason::Pool { .. } => "pool",
+            WaitReason::Pause { .. } => "pause",
+            WaitReason::Worker { .. } => "worker",
+            WaitReason::Retry { .. } => "retry_wait",
+        }
+    }
+
+    /// The reason in a sentence.
+    pub fn text(&self) -> String {
+        match self {
+            WaitReason::Dependency { first, count } => {
+                let named: Vec<&str> = first.iter().map(TaskKey::as_str).collect();
+                let more = count.saturating_sub(named.len());
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                format!("waits for {}{more}", named.join(", "))
+            }
+            WaitReason::Queue { at_work, limit, before } => {
+                format!("{at_work} runs are at work, {limit} may be; {before} are queued before it")
+            }
+            WaitReason::Label { name, value, at_work, limit } => {
+                format!("{at_work} runs with {name}={value} are at work, {limit} may be")
+            }
+            WaitReason::Pool { pool, at_work, limit } => {
+                format!("pool {pool} is full: {at_work} of {limit} tasks are at work")
+            }
+            WaitReason::Quota { at_work, limit } => format!("{at_work} tasks are at work, {limit} may be"),
+            WaitReason::Pause { scope, by, reason } => {
+                let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                format!("{scope} is paused by {by}{why}")
+            }
+            WaitReason::Worker { queue } => format!("no worker has taken it from queue {queue}"),
+            WaitReason::Retry { at, failures } => {
+                let times = if *failures == 1 { "once".to_owned() } else { format!("{failures} times") };
+                format!("failed {times}, is tried again at {at}")
+            }
+        }
+    }
+
+    /// What would change it.
+    pub fn remedy(&self) -> String {
+        match self {
+            WaitReason::Dependency { .. } => "the end of these tasks".to_owned(),
+            WaitReason::Queue { limit, .. } => {
+                format!(
+                    "the end of a run, or servo config set max_concurrent_runs={}",
+                    limit.saturating_add(1)
+                )
+            }
+            WaitReason::Label { name, value, .. } => format!(
+                "the end of one of them, or a higher limit: servo config set runs_with.{name}={value}=N or \
+                 runs_per.{name}=N"
+            ),
+            WaitReason::Pool { pool, limit, .. } => {
+                format!("the end of one of them, or servo config set pool.{pool}={}", limit.saturating_add(1))
+            }
+            WaitReason::Quota { limit, .. } => {
+                format!(
+                    "the end of a task, or servo config set max_concurrent_tasks={}",
+                    limit.saturating_add(1)
+                )
+            }
+            WaitReason::Pause { scope, .. } => match scope.split_once(':') {
+                Some((what, name)) => format!("servo admin resume --{what} {name}"),
+                None => "servo admin resume".to_owned(),
+            },
+            WaitReason::Worker { queue } => {
+                format!("a worker with a free slot: servo worker --queue {queue}")
+            }
+            WaitReason::Retry { .. } => "time".to_owned(),
+        }
+    }
+}
+
+/// How full a workspace is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Load {
+    pub runs_at_work: u32,
+    pub runs_queued: usize,
+    pub tasks_running: usize,
+    /// On their way to a worker.
+    pub tasks_dispatched: usize,
+    /// Ready, without a slot.
+    pub tasks_waiting: usize,
+    /// Pools that have a limit or tasks at work: name, tasks at work, limit.
+    pub pools: Vec<(String, u32, Option<u32>)>,
+}
+
+/// How full a workspace is. Looks at all that is at work: for people, not for controllers.
+pub fn load(state: &State) -> Load {
+    let index = state.fresh_index();
+    let active = state.runs().filter(|run| !run.state.is_terminal());
+    let running = active.flat_map(|run| &run.tasks).filter(|task| task.state == TaskState::Running).count();
+    let names: std::collections::BTreeSet<String> = state
+        .settings
+        .pools
+        .keys()
+        .cloned()
+        .chain(index.in_pool.keys().map(|pool| pool.to_string()))
+        .collect();
+    let pool = |name: String| {
+        let at_work = index.in_pool.get(name.as_str()).copied().unwrap_or_default();
+        let limit = state.settings.pools.get(&name).copied();
+        (name, at_work, limit)
+    };
+    Load {
+        runs_at_work: index.at_work,
+        runs_queued: index.queued_runs,
+        tasks_running: running,
+        tasks_dispatched: (index.outstanding as usize).saturating_sub(running),
+        tasks_waiting: index.waiting,
+        pools: names.into_iter().map(pool).collect(),
+    }
+}

@@ -1,0 +1,71 @@
+//! The newest rows of history about one thing: ticks of a schedule, evaluations of a sensor.
+
+use servo_core::{EventId, ScheduleId};
+use servo_engine::rows::{HistoryRow, Row, ScheduleTickRow};
+
+use crate::batch::Batch;
+use crate::error::Error;
+use crate::manifest::FileRef;
+use crate::projection::Projection;
+use crate::table::StoredRow;
+
+impl Projection {
+    /// Ticks of a schedule that have left memory and are accepted, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn schedule_ticks(
+        &self,
+        schedule: ScheduleId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&ScheduleTickRow) -> bool,
+    ) -> Result<Vec<ScheduleTickRow>, Error> {
+        self.newest_of(&schedule.to_string(), before, limit, accepts).await
+    }
+
+    /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before
+    /// an event. Files and row groups that cannot have any are not read.
+    async fn newest_of<R: HistoryRow + StoredRow>(
+        &self,
+        about: &str,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&R) -> bool,
+    ) -> Result<Vec<R>, Error> {
+        let Some(lookup) = R::LOOKUP.first().copied() else { return Ok(Vec::new()) };
+        let mut files: Vec<&FileRef> = self.manifest.immutable(R::TABLE).iter().collect();
+        files.sort_by_key(|file| std::cmp::Reverse(file.max_key));
+        let mut found: Vec<R> = Vec::new();
+        for file in files {
+            // What is older than the page that was found cannot be part of it.
+            if found.len() >= limit && file.max_key < found.get(limit - 1).map(Row::sort_key) {
+                break;
+            }
+            if before.is_some_and(|before| file.min_key.is_some_and(|oldest| oldest >= before)) {
+                continue;
+            }
+            let open = self.files.open(file).await?;
+            for group in 0..open.groups() {
+                if !open.may_hold(group, lookup, about)? {
+                    continue;
+                }
+                let rows = self.files.group(&open, group, None).await?;
+                let batch =
+                    Batch { rows: &rows, file: &open.name, first_row: open.first_row(group), chosen: None };
+                let subjects = batch.column::<String>(lookup)?;
+                let mut wanted = Vec::new();
+                for row in 0..batch.len() {
+                    if subjects.get(row)? == about {
+                        wanted.push(row);
+                    }
+                }
+                let is_before = |row: &R| before.is_none_or(|before| row.sort_key() < before);
+                let rows = R::read_rows(&batch, wanted.into_iter())?;
+                found.extend(rows.into_iter().filter(|row| is_before(row) && accepts(row)));
+            }
+            found.sort_by_key(|row| std::cmp::Reverse(row.sort_key()));
+            found.dedup_by_key(|row| row.sort_key());
+            found.truncate(limit);
+        }
+        Ok(found)
+    }
+}

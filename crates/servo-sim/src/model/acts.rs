@@ -1,0 +1,52 @@
+//! Changes that somebody asked for: each leaves one row in `audit`, allowed or refused.
+
+use super::follow::{Judged, Rejection, only_if};
+use super::log::text;
+use super::{Event, Model};
+
+impl Model {
+    /// A refused request changes nothing but the audit, and is recorded once.
+    pub(super) fn request_refused(&mut self, event: &Event) -> Judged {
+        only_if(!self.memory.knows(&event.key), "duplicate")?;
+        self.memory.remember(&event.key, self.elapsed, &self.rules);
+        Ok(())
+    }
+
+    /// Notes the act of an event, if it was one and came to something.
+    pub(super) fn note_act(&mut self, event: &Event, judged: &Judged) -> Result<(), String> {
+        let is_allowed = match judged {
+            Ok(()) => event.kind != "RequestRefused",
+            Err(Rejection::Ignored("run key conflict")) => false,
+            Err(Rejection::Ignored(_) | Rejection::Late | Rejection::Unreadable(_)) => return Ok(()),
+        };
+        let said = |name: &str| text(&event.payload, name).map(str::to_owned);
+        let asset = |name: &str| said(name).map(|key| key.replacen('/', ".", 1));
+        let (action, subject) = match event.kind.as_str() {
+            "RunRequested" => {
+                let source = event.payload.get("source").and_then(|source| source.get("type"));
+                let is_retry = source.and_then(serde_json::Value::as_str) == Some("retry");
+                ((if is_retry { "run.retry" } else { "run.trigger" }).to_owned(), said("run_id")?)
+            }
+            "RunKeyConflicted" => ("run.trigger".to_owned(), said("run_id")?),
+            "RunCancelRequested" => {
+                let is_forced = event.payload.get("force") == Some(&serde_json::Value::Bool(true));
+                ((if is_forced { "run.force_cancel" } else { "run.cancel" }).to_owned(), said("run_id")?)
+            }
+            "SettingsChanged" => ("settings.change".to_owned(), "settings".to_owned()),
+            "PauseChanged" => {
+                let is_paused = event.payload.get("paused") == Some(&serde_json::Value::Bool(true));
+                ((if is_paused { "dispatch.pause" } else { "dispatch.resume" }).to_owned(), said("scope")?)
+            }
+            "AssetsDeployed" => ("assets.deploy".to_owned(), said("project")?),
+            "DynamicPartitionsChanged" => ("partitions.change".to_owned(), said("name")?),
+            "MaterializationApproved" => ("quarantine.approve".to_owned(), asset("asset_key")?),
+            "MaterializationRejected" => ("quarantine.reject".to_owned(), asset("asset_key")?),
+            "RequestRefused" => (said("action")?, said("subject")?),
+            _ => return Ok(()),
+        };
+        let who = event.principal.clone().unwrap_or_else(|| "system".to_owned());
+        let outcome = if is_allowed { "ALLOWED" } else { "REFUSED" };
+        self.acts.insert(event.id, [who, action, subject, outcome.to_owned()]);
+        Ok(())
+    }
+}

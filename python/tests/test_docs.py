@@ -1,0 +1,89 @@
+"""The examples of guides and recipes, run as they stand on their pages."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import servo
+from scanning import SOURCE
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = sorted([*DOCS.glob("guides/*.md"), *DOCS.glob("cookbook/*.md")])
+EXAMPLES = [page for page in PAGES if page.name != "README.md"]
+BLOCK = re.compile(r"^```([a-z]+(?: test)?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROJECT = '[project]\nmodules = ["pipeline"]\n'
+
+
+def blocks(page: Path) -> dict[str, str]:
+    """Read the code of a page: all blocks of a language, one after the other."""
+    found: dict[str, str] = {}
+    for language, code in BLOCK.findall(page.read_text("utf-8")):
+        found[language] = f"{found.get(language, '')}{code}\n"
+    return found
+
+
+@pytest.fixture(scope="module")
+def servo_program() -> str:
+    """Find the program, which is the one to say whether definitions make sense."""
+    found = os.environ.get("SERVO_TEST_BINARY") or str(DOCS.parent / "target" / "debug" / "servo")
+    if not Path(found).is_file():
+        pytest.skip("the servo program is not built: make demo builds it")
+    return found
+
+
+def test_there_are_twenty_recipes_and_every_page_has_an_example() -> None:
+    recipes = [page for page in PAGES if page.parent.name == "cookbook" and page.name != "README.md"]
+    assert len(recipes) >= 20
+    index = (DOCS / "cookbook" / "README.md").read_text("utf-8")
+    assert [page.name for page in recipes if f"({page.name})" not in index] == []
+    assert [page.name for page in EXAMPLES if "python test" not in blocks(page)] == []
+
+
+def written(page: Path, directory: Path) -> dict[str, str]:
+    """Write the project of a page, and give its blocks."""
+    code = blocks(page)
+    (directory / "servo.toml").write_text(code.get("toml", PROJECT), encoding="utf-8")
+    (directory / "pipeline.py").write_text(code["python"], encoding="utf-8")
+    if "dotenv" in code:
+        (directory / ".env").write_text(code["dotenv"], encoding="utf-8")
+    return code
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
+def test_the_definitions_of_a_page_make_sense(page: Path, tmp_path: Path, servo_program: str) -> None:
+    written(page, tmp_path)
+    environment = {**os.environ, "SERVO_PYTHON": sys.executable, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(  # noqa: S603 - our own program
+        [servo_program, "asset", "list"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: page.stem)
+def test_the_example_of_a_page_works(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = written(page, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    environment = dict(os.environ)
+    sys.modules.pop("pipeline", None)
+    try:
+        with servo.collecting():
+            pipeline = importlib.import_module("pipeline")
+            exec(compile(code["python test"], f"{page.name}, test", "exec"), dict(vars(pipeline)))  # noqa: S102
+    finally:
+        sys.modules.pop("pipeline", None)
+        os.environ.clear()
+        os.environ.update(environment)
