@@ -4,6 +4,7 @@ import { Link, Route, Switch, useLocation } from "wouter";
 import { Health } from "./frame/Health";
 import { Keys } from "./frame/Keys";
 import { Palette } from "./frame/Palette";
+import { SignedOut } from "./frame/SignedOut";
 import { Home } from "./home/Home";
 import { materializeStore, useMaterialize } from "./materialize/open";
 import { icons } from "./parts/icons";
@@ -11,6 +12,7 @@ import { Empty, Guard, Skeleton } from "./parts/Panel";
 import { Toasts } from "./parts/toasts";
 import { toggleTheme } from "./theme/theme";
 import { useQuery } from "@tanstack/react-query";
+import { useSignedOut } from "./api/client";
 import { deploymentQuery } from "./api/queries";
 
 const AssetsPage = lazy(() => import("./assets/AssetsPage"));
@@ -39,6 +41,7 @@ export function App() {
   const [location, navigate] = useLocation();
   const [open, setOpen] = useState<"palette" | "keys" | undefined>();
   const request = useMaterialize();
+  const isSignedOut = useSignedOut();
   const deployment = useQuery(deploymentQuery);
 
   useEffect(() => {
@@ -113,6 +116,7 @@ export function App() {
       <main className="main" id="main">
         <Guard key={location}>
           <Suspense fallback={<Skeleton rows={8} />}>
+            {isSignedOut ? <SignedOut /> : (
             <Switch>
               <Route path="/" component={Home} />
               <Route path="/assets" component={AssetsPage} />
@@ -131,6 +135,7 @@ export function App() {
                 </Empty>
               </Route>
             </Switch>
+            )}
           </Suspense>
         </Guard>
       </main>

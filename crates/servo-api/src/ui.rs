@@ -6,9 +6,8 @@
 use std::borrow::Cow;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, Uri, header};
 use axum::response::IntoResponse;
-use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::problem::{Code, Problem};
 
@@ -21,10 +20,28 @@ const HASHED: &str = "static/";
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 const ASK_AGAIN: &str = "no-cache";
 
-#[derive(RustEmbed)]
-#[folder = "$CARGO_MANIFEST_DIR/../../ui/dist"]
-#[allow_missing = true]
-struct Files;
+/// The files by name, sorted.
+#[cfg(embedded_ui)]
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/ui_files.rs"));
+
+/// The content of a file.
+#[cfg(embedded_ui)]
+fn content(name: &str) -> Option<Cow<'static, [u8]>> {
+    let at = FILES.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+    FILES.get(at).map(|(_, content)| Cow::Borrowed(*content))
+}
+
+/// The content of a file of the checkout.
+#[cfg(not(embedded_ui))]
+fn content(name: &str) -> Option<Cow<'static, [u8]>> {
+    let is_plain =
+        |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0']);
+    if !name.split('/').all(is_plain) {
+        return None;
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ui/dist").join(name);
+    std::fs::read(path).ok().map(Cow::Owned)
+}
 
 /// The document, until it is built.
 const NOT_BUILT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Servo</title>\
@@ -44,21 +61,20 @@ pub(crate) fn answer(method: &Method, uri: &Uri, headers: &HeaderMap) -> Respons
         return nothing();
     }
     if method != Method::GET && method != Method::HEAD {
-        return Problem::new(Code::MethodNotAllowed, format!("{path} does not know {method}")).into_response();
+        return Problem::new(Code::MethodNotAllowed, format!("{path} does not know {method}"))
+            .into_response();
     }
     let name = path.trim_start_matches('/');
-    if let Some(file) = Some(name).filter(|name| *name != "index.html").and_then(|name| found(name, headers)) {
+    if let Some(file) = Some(name).filter(|name| *name != "index.html").and_then(|name| found(name, headers))
+    {
         return file;
     }
-    if name.starts_with(HASHED) || name.rsplit('/').next().is_some_and(|last| last.contains('.')) && is_file(name) {
+    // A file of another build is not a page.
+    if name.starts_with(HASHED) || content_type(name) != OTHER && !name.contains('/') {
         return nothing();
     }
-    found("index.html", headers).unwrap_or_else(|| page(StatusCode::OK, Cow::Borrowed(NOT_BUILT.as_bytes())))
-}
-
-/// Whether a name is that of a file, rather than of a page: assets have dots in their names too.
-fn is_file(name: &str) -> bool {
-    !name.contains('/') && content_type(name) != OTHER
+    found("index.html", headers)
+        .unwrap_or_else(|| response("index.html", NOT_BUILT.as_bytes().to_vec(), ASK_AGAIN))
 }
 
 const OTHER: &str = "application/octet-stream";
@@ -78,33 +94,31 @@ fn content_type(name: &str) -> &'static str {
 
 /// A file, compressed if the build has it so and the browser takes it.
 fn found(name: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-    if name.is_empty() || name.ends_with(".br") || name.split('/').any(|part| part == "..") {
+    if name.is_empty() || name.ends_with(".br") {
         return None;
     }
     let accepts = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     let takes_brotli = accepts.is_some_and(|value| value.split(',').any(|word| word.trim() == "br"));
-    let compressed = takes_brotli.then(|| Files::get(&format!("{name}.br"))).flatten();
+    let compressed = takes_brotli.then(|| content(&format!("{name}.br"))).flatten();
     let is_compressed = compressed.is_some();
-    let EmbeddedFile { data, .. } = compressed.or_else(|| Files::get(name))?;
-    let mut response = Response::new(Body::from(data.into_owned()));
+    let data = compressed.or_else(|| content(name))?;
     let kept = if name.starts_with(HASHED) { FOR_EVER } else { ASK_AGAIN };
-    let mut set = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
-    set(header::CONTENT_TYPE, content_type(name));
-    set(header::CACHE_CONTROL, kept);
-    set(header::CONTENT_SECURITY_POLICY, POLICY);
-    set(header::VARY, "accept-encoding");
+    let mut response = response(name, data.into_owned(), kept);
     if is_compressed {
-        set(header::CONTENT_ENCODING, "br");
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("br"));
     }
     Some(response)
 }
 
-fn page(status: StatusCode, text: Cow<'static, [u8]>) -> Response<Body> {
-    let mut response = Response::new(Body::from(text.into_owned()));
-    *response.status_mut() = status;
-    let mut set = |name, value| response.headers_mut().insert(name, HeaderValue::from_static(value));
-    set(header::CONTENT_TYPE, content_type("index.html"));
-    set(header::CONTENT_SECURITY_POLICY, POLICY);
-    set(header::CACHE_CONTROL, ASK_AGAIN);
+fn response(name: &str, data: Vec<u8>, kept: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::from(data));
+    for (name, value) in [
+        (header::CONTENT_TYPE, content_type(name)),
+        (header::CACHE_CONTROL, kept),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::VARY, "accept-encoding"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
 }

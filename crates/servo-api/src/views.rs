@@ -29,8 +29,8 @@ mod workers;
 
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization, Partition,
-    PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
+    Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
@@ -47,8 +47,8 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage,
+    SchedulePage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedTask};

@@ -1,6 +1,7 @@
 //! `servo dev`: a server, workers and the newest code, in one terminal.
 
 mod changes;
+mod demo;
 mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +19,7 @@ use crate::keys_file::{self, KeysFile};
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::owner::{self, Kind};
+use crate::project::ProjectArgs;
 use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
@@ -38,6 +40,9 @@ pub(crate) struct Options {
     /// Port on the loopback interface [default: 8741, or a free one].
     #[arg(long)]
     port: Option<u16>,
+    /// Serve a project to look at, in servo-demo below this directory, with a history that is made first.
+    #[arg(long, conflicts_with = "project")]
+    demo: bool,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -51,6 +56,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
+    let mut location = location.clone();
+    if options.demo {
+        location.project = ProjectArgs::at(demo::project()?);
+    }
+    let location = &location;
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
@@ -72,6 +82,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
     }));
+    let history = options.demo.then(|| tokio::spawn(demo::fill(session.workspace.clone(), session.api())));
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     tokio::select! {
         ended = keep_up(location, &mut session, &project, slots) => ended?,
@@ -83,6 +94,9 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let _ended = stop.send(());
     server.await??;
     event_printer.abort();
+    if let Some(history) = history {
+        history.abort();
+    }
     key_watch.abort();
     session.close_after(DRAIN).await?;
     Ok(Exit::Done)

@@ -1,5 +1,6 @@
 // The interface of the server, typed by its description. Every request goes through here.
 import createClient from "openapi-fetch";
+import { useSyncExternalStore } from "react";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -41,9 +42,29 @@ interface Answered<T> {
   response: Response;
 }
 
+let isSignedOut = false;
+const listeners = new Set<() => void>();
+
+function setSignedOut(value: boolean): void {
+  if (isSignedOut === value) return;
+  isSignedOut = value;
+  for (const listener of listeners) listener();
+}
+
+/** Whether the server does not know this browser, or no longer. */
+export const useSignedOut = () =>
+  useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => isSignedOut,
+  );
+
 /** What was asked for, or an error that says why there is none. */
 export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
   const { data, error, response } = await asked;
+  setSignedOut(response.status === 401);
   if (data !== undefined) return data;
   throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined);
 }

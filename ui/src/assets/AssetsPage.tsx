@@ -1,6 +1,6 @@
 // Assets as a graph or a list. What the selection box selects is what is shown, and what "Materialize" takes.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useCallback, useDeferredValue, useMemo, useState } from "react";
+import { useCallback, useDeferredValue, useEffect, useMemo, useState } from "react";
 import { Link } from "wouter";
 import { answer, api } from "../api/client";
 import { assetQuery, assetsQuery, graphQuery, quarantineQuery } from "../api/queries";
@@ -10,6 +10,7 @@ import { Empty, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
+import { useDebounced } from "../parts/useDebounced";
 import { VirtualList } from "../parts/VirtualList";
 import { Graph } from "./Graph";
 import { cardsOf, groupOf } from "./grouping";
@@ -28,6 +29,10 @@ export default function AssetsPage() {
   const [view] = useParam("view", "graph");
   const [selection, setSelection] = useParam("selection");
   const [text, setText] = useState(selection);
+  const rested = useDebounced(text.trim());
+  useEffect(() => {
+    setSelection(rested);
+  }, [rested, setSelection]);
   return (
     <div className="page full">
       <div className="toolbar">
@@ -39,13 +44,7 @@ export default function AssetsPage() {
             </Link>
           ))}
         </div>
-        <SelectionBox
-          text={text}
-          onChange={(value) => {
-            setText(value);
-            setSelection(value.trim());
-          }}
-        />
+        <SelectionBox text={text} onChange={setText} />
         <span className="grow" />
         <button
           type="button"
@@ -67,7 +66,7 @@ function SelectionBox({ text, onChange }: { text: string; onChange: (text: strin
   const word = useDeferredValue(/[\w.*-]+$/.exec(text)?.[0] ?? "");
   const { data } = useQuery({
     queryKey: ["assets", "completion", word],
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { limit: 12, selection: word.includes(".") ? `${word}*` : `${word}*.* or *.${word}*` } }, signal })),
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { limit: 12, contains: word } }, signal })),
     enabled: /^[\w.-]+$/.test(word),
     retry: false,
   });
@@ -77,8 +76,8 @@ function SelectionBox({ text, onChange }: { text: string; onChange: (text: strin
       <input
         className="field mono"
         data-search=""
-        style={{ width: 340, flex: "0 1 340px" }}
-        placeholder="selection: +analytics.weekly, tag:daily, raw.*"
+        style={{ flex: "0 1 420px" }}
+        placeholder="selection: +sales.weekly, tag:daily, raw.*"
         aria-label="Selection of assets"
         list="selection-words"
         value={text}

@@ -275,7 +275,6 @@ const Node = memo(function Node({ card, index, x, y, isSelected, isDim, onHover,
       className={`node is-${card.tone}${isDim ? " dim" : ""}${node?.external === true ? " external" : ""}`}
       style={{ left: x, top: y }}
       aria-pressed={isSelected}
-      aria-label={`${name}, ${members === undefined ? card.word : `group of ${plural(members.length, "asset")}, ${card.word}`}`}
       title={`${name}: ${card.why}`}
       onMouseEnter={() => {
         onHover(index);

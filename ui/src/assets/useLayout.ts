@@ -1,5 +1,5 @@
 // Positions of a graph, worked out in a worker and kept by what the graph is.
-import { useEffect, useState } from "react";
+import { useEffect, useReducer } from "react";
 import type { Layout, LayoutRequest } from "./layout";
 
 const known = new Map<string, Layout>();
@@ -9,7 +9,7 @@ let next = 0;
 
 export function useLayout(names: readonly string[], edges: readonly (readonly [number, number])[]): Layout | undefined {
   const key = `${names.join("\n")}\n\n${edges.map((edge) => edge.join(">")).join(" ")}`;
-  const [, setDone] = useState(0);
+  const [, render] = useReducer((count: number) => count + 1, 0);
   const layout = known.get(key);
   const count = names.length;
   useEffect(() => {
@@ -20,7 +20,7 @@ export function useLayout(names: readonly string[], edges: readonly (readonly [n
       if (event.data.id !== id) return;
       if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? "");
       known.set(key, event.data.layout);
-      setDone(id);
+      render();
     };
     worker.addEventListener("message", done);
     const request: LayoutRequest = { id, count, edges };

@@ -18,23 +18,14 @@ interface Entry {
   run: () => void;
 }
 
-/** A selection that finds assets whose namespace or name has the words. */
-export function globOf(text: string): string | undefined {
-  const clean = text.trim().replaceAll("/", ".");
-  if (!/^[\w.-]+$/.test(clean)) return undefined;
-  const [namespace, name] = clean.includes(".") ? clean.split(".", 2) : [undefined, clean];
-  return namespace === undefined ? `*.*${name ?? ""}* or *${name ?? ""}*.*` : `*${namespace}.${name ?? ""}*`;
-}
-
 export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState(0);
   const [, navigate] = useLocation();
   const asked = useDeferredValue(text.trim());
-  const glob = globOf(asked);
   const assets = useQuery({
-    queryKey: ["assets", "palette", glob],
-    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { limit: 8, ...(glob === undefined ? {} : { selection: glob }) } }, signal })),
+    queryKey: ["assets", "palette", asked],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets", { params: { query: { limit: 8, ...(asked === "" ? {} : { contains: asked.replace("/", ".") }) } }, signal })),
     retry: false,
   });
   const isRun = asked.startsWith("run_");

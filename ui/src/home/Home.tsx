@@ -41,7 +41,10 @@ export function Home() {
           <Strip />
           <RunningNow />
         </div>
-        <NextTicks />
+        <div className="stack">
+          <NextTicks />
+          <NewestRuns />
+        </div>
       </div>
     </div>
   );
@@ -90,8 +93,10 @@ function Attention() {
   const items: Item[] = [];
   for (const pause of admission.data?.paused ?? [])
     items.push({ id: `pause ${pause.scope}`, tone: "stale", rank: 0, at: pause.paused_at, what: <>Dispatching is paused: {pause.scope}</>, why: pause.reason === "" || pause.reason == null ? `by ${pause.paused_by}` : pause.reason, action: <Link className="button small" href="/settings">Resume…</Link> });
+  const held = new Set(quarantine.data?.items.map((item) => item.asset_key));
   for (const asset of assets.data?.pages[0]?.items ?? []) {
     const status = statusOf(knownOf(asset));
+    if (held.has(asset.asset_key)) continue;
     if (status.tone === "running" || status.tone === "queued") continue;
     const run = asset.health?.last_failure_run_id ?? undefined;
     const failed = status.tone === "failed" && run !== undefined;
@@ -183,20 +188,23 @@ function Attention() {
 
 function RunningNow() {
   const query = useQuery(someRunsQuery({ state: "RUNNING,QUEUED" }, 8));
-  const recent = useQuery(someRunsQuery({}, 6));
   return (
-    <>
       <Panel title="Running now" label="Running now">
         <Shown query={query} rows={1}>
           {({ items }) => (items.length === 0 ? <p className="muted" style={{ padding: "0 12px 12px", fontSize: 13 }}>Nothing is running.</p> : <RunTable runs={items} />)}
         </Shown>
       </Panel>
+  );
+}
+
+function NewestRuns() {
+  const recent = useQuery(someRunsQuery({}, 6));
+  return (
       <Panel title="Newest runs" label="Newest runs" aside={<Link href="/runs" className="muted">All runs</Link>}>
         <Shown query={recent} rows={4}>
           {({ items }) => (items.length === 0 ? <p className="muted" style={{ padding: "0 12px 12px", fontSize: 13 }}>No run was ever asked for.</p> : <RunTable runs={items} />)}
         </Shown>
       </Panel>
-    </>
   );
 }
 

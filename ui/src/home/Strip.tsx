@@ -6,7 +6,7 @@ import { someRunsQuery } from "../api/queries";
 import { plural } from "../parts/format";
 import { Panel, Shown } from "../parts/Panel";
 import { useNow } from "../parts/Time";
-import { sourceOf } from "../runs/source";
+import { sourceOf, useScheduleNames } from "../runs/source";
 import type { Run } from "../runs/useRun";
 
 const CELLS = 48;
@@ -43,16 +43,17 @@ const WORST = ["FAILED", "RUNNING", "QUEUED", "CANCELLED", "SUCCEEDED"];
 const FILL: Record<string, string> = { FAILED: "fill-failed", RUNNING: "fill-running", QUEUED: "fill-queued", CANCELLED: "fill-queued", SUCCEEDED: "fill-succeeded" };
 
 function Rows({ runs, start }: { runs: readonly Run[]; start: number }) {
+  const schedules = useScheduleNames();
   const rows = useMemo(() => {
     const found = new Map<string, Run[][]>();
     for (const run of runs) {
-      const name = sourceOf(run).text.replace(/^retry.*/, "manual").replace(/^(api)$/, "manual");
+      const name = sourceOf(run, schedules).text.replace(/^retry.*/, "manual").replace(/^(api)$/, "manual");
       const cells = found.get(name) ?? Array.from({ length: CELLS }, () => []);
       found.set(name, cells);
       cells[Math.min(CELLS - 1, Math.max(0, Math.floor((Date.parse(run.created_at) - start) / CELL_MS)))]?.push(run);
     }
     return [...found].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, 8);
-  }, [runs, start]);
+  }, [runs, start, schedules]);
   if (rows.length === 0) return <p className="muted" style={{ fontSize: 13, height: 28 }}>No run in the last 24 hours.</p>;
   return (
     <div className="stack" style={{ gap: 8 }}>

@@ -1,6 +1,6 @@
 // What, which partitions, with which configuration; the plan before anything happens; then one button.
 import { keepPreviousData, useMutation, useQueries, useQuery } from "@tanstack/react-query";
-import { useDeferredValue, useMemo, useState } from "react";
+import { useMemo, useState } from "react";
 import { useLocation } from "wouter";
 import { answer, api, once, RequestFailed, type Schemas } from "../api/client";
 import { assetQuery } from "../api/queries";
@@ -8,6 +8,7 @@ import { Dialog } from "../parts/Dialog";
 import { count, dotted, plural, runHref } from "../parts/format";
 import { ProblemBox } from "../parts/Panel";
 import { toast } from "../parts/toasts";
+import { useDebounced } from "../parts/useDebounced";
 import { ConfigForm, type ConfigField } from "./ConfigForm";
 import { materializeStore, type MaterializeRequest } from "./open";
 import { PartitionPicker, type Choice } from "./PartitionPicker";
@@ -24,7 +25,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
     return ranges.length > 0 ? { kind: "these", text: ranges.join("\n") } : { kind: "none", text: "" };
   });
   const [config, setConfig] = useState<Record<string, unknown>>({});
-  const asked = useDeferredValue(selection.trim());
+  const asked = useDebounced(selection.trim());
   // Whether there are partitions is known from the selected assets themselves.
   const assets = useQuery({
     queryKey: ["assets", "materialize", asked],
@@ -36,11 +37,11 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
   const partitioned = assets.data?.items.find((asset) => asset.partitioned && !asset.external);
   const effective: Choice = partitioned === undefined ? { kind: "none", text: "" } : choice.kind === "none" ? { kind: "latest", text: "" } : choice;
   const body = useMemo(() => bodyOf(asked, effective.kind, effective.text, config), [asked, effective.kind, effective.text, config]);
-  const deferred = useDeferredValue(body);
+  const rested = useDebounced(body);
   const plan = useQuery({
-    queryKey: ["plan", deferred],
-    queryFn: ({ signal }) => answer(api.POST("/api/v1/plan", { body: deferred, signal })),
-    enabled: asked !== "" && assets.isSuccess,
+    queryKey: ["plan", rested],
+    queryFn: ({ signal }) => answer(api.POST("/api/v1/plan", { body: rested, signal })),
+    enabled: asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
     retry: false,
     staleTime: 0,
   });
@@ -102,7 +103,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
           <button type="button" className="button" onClick={close}>
             Close
           </button>
-          <button type="submit" className="button primary" disabled={tasks === 0 || error !== null || isUnfinished || trigger.isPending || plan.isFetching}>
+          <button type="submit" className="button primary" disabled={tasks === 0 || error !== null || isUnfinished || trigger.isPending || plan.isFetching || rested !== body || asked !== selection.trim()}>
             {trigger.isPending ? "Asking…" : tasks === 0 || isUnfinished ? "Materialize" : `Materialize ${label(planned, tasks)}`}
           </button>
         </footer>

@@ -46,7 +46,7 @@ export function VirtualList<T>({ items, columns, head, row, id, href, more, heig
     };
   }, [items.length, virtual]);
   return (
-    <div>
+    <div className="vlist" tabIndex={-1}>
       <div className="vhead" style={{ gridTemplateColumns: columns }} aria-hidden="true">
         {head}
       </div>

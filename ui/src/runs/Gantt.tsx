@@ -12,7 +12,81 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4
 
 const FILL: Record<string, string> = { SUCCEEDED: "fill-succeeded", FAILED: "fill-failed", RUNNING: "fill-running" };
 
-export function Gantt({ run, tasks, why, selected, onSelect }: { run: Run; tasks: readonly Task[]; why: Schemas["Why"] | undefined; selected: string; onSelect: (task: string) => void }) {
+/** Bars of one row that are drawn one by one. */
+const MOST_BARS = 300;
+
+/** One row for every asset: all of its tasks side by side. */
+function ByAsset({ run, tasks, selected, onSelect, now }: { run: Run; tasks: readonly Task[]; selected: string; onSelect: (task: string) => void; now: number }) {
+  const scale = scaleOf(run, now);
+  const rows = useMemo(() => {
+    const found = new Map<string, Task[]>();
+    for (const task of tasks) found.set(task.asset_key, [...(found.get(task.asset_key) ?? []), task]);
+    const begin = (each: readonly Task[]) => Math.min(...each.map((task) => Date.parse(task.started_at ?? task.ready_at ?? "") || Infinity));
+    return [...found].sort(([, a], [, b]) => begin(a) - begin(b));
+  }, [tasks]);
+  return (
+    <div className="scroll" style={{ maxHeight: 340 }} role="list" aria-label="Assets over time" tabIndex={-1}>
+      {rows.map(([asset, each]) => {
+        const worst = each.find((task) => task.state === "FAILED") ?? each.find((task) => task.state === "RUNNING") ?? each.find((task) => isActive(task)) ?? each[0];
+        const done = each.filter((task) => task.state === "SUCCEEDED").length;
+        return (
+          <div key={asset} role="listitem" className="gantt">
+            <div className="gantt-row" data-current={each.some((task) => task.task_id === selected)}>
+              <button
+                type="button"
+                className="gantt-name"
+                title={`${asset}: ${String(done)} of ${String(each.length)} succeeded`}
+                onClick={() => {
+                  if (worst !== undefined) onSelect(worst.task_id);
+                }}
+              >
+                {worst === undefined ? null : <Mark tone={toneOf(worst.state)} label={wordOf(worst.state)} progress={done / each.length} />}
+                <span className="ellipsis grow">{asset.replace("/", ".")}</span>
+                <span className="muted">{each.length === 1 ? "" : `${String(done)} of ${String(each.length)}`}</span>
+              </button>
+              <div className="gantt-track">
+                {[...each]
+                  .sort((a, b) => Number(a.state === "FAILED") - Number(b.state === "FAILED"))
+                  .slice(-MOST_BARS)
+                  .map((task) => {
+                    if (task.started_at == null) return null;
+                    const began = Date.parse(task.started_at);
+                    const ended = endOf(task, now);
+                    return (
+                      <span
+                        key={task.task_id}
+                        className={`gantt-bar ${FILL[task.state] ?? "fill-queued"}${task.task_id === selected ? " critical" : ""}`}
+                        style={{ left: scale.x(began), width: scale.width(began, ended) }}
+                        title={`${taskName(task)}: ${wordOf(task.state)}, ${duration(ended - began)}`}
+                        onClick={() => {
+                          onSelect(task.task_id);
+                        }}
+                      />
+                    );
+                  })}
+              </div>
+            </div>
+          </div>
+        );
+      })}
+    </div>
+  );
+}
+
+const endOf = (task: Task, now: number) => (task.finished_at == null ? (isActive(task) ? now : Date.parse(task.transition_at)) : Date.parse(task.finished_at));
+
+function scaleOf(run: Run, now: number) {
+  const from = Date.parse(run.started_at ?? run.created_at);
+  const until = Math.max(run.finished_at == null ? now : Date.parse(run.finished_at), from + 20);
+  const span = until - from;
+  return {
+    span,
+    x: (at: number) => `${String(Math.max(0, Math.min(100, ((at - from) / span) * 100)))}%`,
+    width: (a: number, b: number) => `${String(Math.max(0, ((Math.min(b, until) - Math.max(a, from)) / span) * 100))}%`,
+  };
+}
+
+export function Gantt({ run, tasks, why, selected, onSelect, byAsset }: { run: Run; tasks: readonly Task[]; why: Schemas["Why"] | undefined; selected: string; onSelect: (task: string) => void; byAsset: boolean }) {
   const now = useNow();
   const scroller = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => {
@@ -20,11 +94,7 @@ export function Gantt({ run, tasks, why, selected, onSelect }: { run: Run; tasks
     return [...tasks].sort((a, b) => begin(a) - begin(b) || (a.task_key < b.task_key ? -1 : 1));
   }, [tasks]);
   const reasons = useMemo(() => new Map(why?.tasks.map((task) => [task.task_key, task.waits[0]?.detail ?? ""])), [why]);
-  const from = Date.parse(run.started_at ?? run.created_at);
-  const until = Math.max(run.finished_at == null ? now : Date.parse(run.finished_at), from + 20);
-  const span = until - from;
-  const x = (at: number) => `${String(Math.max(0, Math.min(100, ((at - from) / span) * 100)))}%`;
-  const width = (a: number, b: number) => `${String(Math.max(0, ((Math.min(b, until) - Math.max(a, from)) / span) * 100))}%`;
+  const { span, x, width } = scaleOf(run, now);
   const step = STEPS.find((each) => span / each <= 8) ?? span / 8;
   const marks = Array.from({ length: Math.floor(span / step) + 1 }, (_, index) => index * step).filter((at) => at / span < 0.96);
   const virtual = useVirtualizer({ count: sorted.length, getScrollElement: () => scroller.current, estimateSize: () => ROW, overscan: 10 });
@@ -40,14 +110,15 @@ export function Gantt({ run, tasks, why, selected, onSelect }: { run: Run; tasks
           ))}
         </div>
       </div>
-      <div ref={scroller} className="scroll" style={{ maxHeight: 340 }} tabIndex={-1}>
+      {byAsset ? <ByAsset run={run} tasks={tasks} selected={selected} onSelect={onSelect} now={now} /> : null}
+      <div ref={scroller} className="scroll" style={{ maxHeight: 340, display: byAsset ? "none" : undefined }} tabIndex={-1}>
         <div style={{ height: virtual.getTotalSize(), position: "relative" }} role="list" aria-label="Tasks over time">
           {virtual.getVirtualItems().map((each) => {
             const task = sorted[each.index];
             if (task === undefined) return null;
             const name = taskName(task);
             const began = task.started_at == null ? undefined : Date.parse(task.started_at);
-            const ended = task.finished_at == null ? (isActive(task) ? now : Date.parse(task.transition_at)) : Date.parse(task.finished_at);
+            const ended = endOf(task, now);
             const ready = Date.parse(task.ready_at ?? task.dispatched_at ?? "");
             const reason = reasons.get(task.task_key);
             const took = began === undefined ? "" : duration(ended - began);

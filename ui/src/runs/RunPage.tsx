@@ -16,13 +16,17 @@ import { Failures } from "./Failures";
 import { Gantt } from "./Gantt";
 import { LogView } from "./LogView";
 import { partitionsText, progressOf, tasksText } from "./RunsPage";
-import { sourceOf } from "./source";
+import { sourceOf, useScheduleNames } from "./source";
 import { isActive, isRunActive, taskName, useRun, type Run, type Task } from "./useRun";
+
+/** Runs with more tasks begin with a row for each asset. */
+const ONE_BY_ONE = 40;
 
 export default function RunPage({ id }: { id: string }) {
   const { run, tasks, error } = useRun(id);
   const [tab, setTab] = useParam("tab", "log");
   const [chosen, setChosen] = useParam("task");
+  const [rows, setRows] = useParam("rows");
   const why = useQuery(whyQuery(id, run !== undefined && isRunActive(run)));
   const selected = useMemo(() => {
     if (chosen !== "") return chosen;
@@ -60,6 +64,21 @@ export default function RunPage({ id }: { id: string }) {
         title="Tasks over time"
         label="Tasks over time"
         aside={
+          <>
+          <div className="segments" role="group" aria-label="Rows" style={{ transform: "scale(0.9)" }}>
+            {(["tasks", "assets"] as const).map((each) => (
+              <button
+                key={each}
+                type="button"
+                aria-pressed={(rows === "" ? (tasks.length > ONE_BY_ONE ? "assets" : "tasks") : rows) === each}
+                onClick={() => {
+                  setRows(each);
+                }}
+              >
+                {each === "tasks" ? "By task" : "By asset"}
+              </button>
+            ))}
+          </div>
           <span className="legend" style={{ marginLeft: "auto" }}>
             <span>
               <i className="fill-queued" />
@@ -78,9 +97,10 @@ export default function RunPage({ id }: { id: string }) {
               failed
             </span>
           </span>
+          </>
         }
       >
-        <Gantt run={run} tasks={tasks} why={why.data} selected={selected} onSelect={select} />
+        <Gantt run={run} tasks={tasks} why={why.data} selected={selected} onSelect={select} byAsset={rows === "assets" || (rows === "" && tasks.length > ONE_BY_ONE)} />
       </Panel>
       <div>
         <nav className="tabs" aria-label="Details">
@@ -118,7 +138,7 @@ function RunHead({ run }: { run: Run }) {
   const now = useNow();
   const [, navigate] = useLocation();
   const [cancels, setCancels] = useState(false);
-  const source = sourceOf(run);
+  const source = sourceOf(run, useScheduleNames());
   const retry = useMutation({
     mutationFn: (from_failure: boolean) => answer(api.POST("/api/v1/runs/{run_id}/retry", { params: { path: { run_id: run.run_id }, header: once() }, body: { from_failure } })),
     onSuccess: (accepted) => {

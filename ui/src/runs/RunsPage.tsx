@@ -8,7 +8,7 @@ import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { State } from "../parts/State";
 import { Ago, useNow } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
-import { sourceOf } from "./source";
+import { sourceOf, useScheduleNames } from "./source";
 import type { Run } from "./useRun";
 
 const STATES: [string, string][] = [
@@ -179,7 +179,7 @@ function AssetFilter({ value, onChange }: { value: string; onChange: (value: str
 
 function RunRow({ run }: { run: Run }) {
   const now = useNow();
-  const source = sourceOf(run);
+  const source = sourceOf(run, useScheduleNames());
   return (
     <>
       <State state={run.state} progress={progressOf(run)} />

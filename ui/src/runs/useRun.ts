@@ -93,5 +93,6 @@ export const isRunActive = (run: Run) => !["SUCCEEDED", "FAILED", "CANCELLED"].i
 
 export function taskName(task: { asset_key: string; partition?: string | null }): string {
   const key = task.asset_key.replace("/", ".");
-  return task.partition == null ? key : `${key}[${task.partition}]`;
+  // Of several dimensions the values say enough.
+  return task.partition == null ? key : `${key}[${task.partition.replace(/(^|,)\w+=/g, (_, comma: string) => (comma === "" ? "" : " "))}]`;
 }

@@ -17,8 +17,8 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition, PartitionPage,
-    PartitionTotals,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition,
+    PartitionPage, PartitionTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
@@ -33,6 +33,8 @@ const TASKS_LOOKED_AT: usize = 200_000;
 pub(super) struct AssetsQuery {
     /// Only those that a selection means, such as `+analytics.weekly and not tag:slow`.
     selection: Option<String>,
+    /// Only those with this in their name, `namespace.name`, whatever the case.
+    contains: Option<String>,
     /// Only those whose last task failed, whose last checks did not all pass, or that are late.
     #[serde(default)]
     needs_attention: bool,
@@ -71,7 +73,8 @@ pub(super) async fn list(
     let text = query.selection.filter(|text| text != "*");
     let selection = text.as_deref().map(Selection::parse).transpose().map_err(RequestError::Selection)?;
     let needs_attention = query.needs_attention;
-    let name = format!("assets {needs_attention} {}", text.unwrap_or_default());
+    let contains = query.contains.map(|text| text.to_lowercase());
+    let name = format!("assets {needs_attention} {contains:?} {}", text.unwrap_or_default());
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let after: Option<AssetKey> = list.place()?;
     let (wanted, now) = (list.wanted(), app.workspace().now());
@@ -82,7 +85,11 @@ pub(super) async fn list(
             None => (0..definitions.assets().len()).collect(),
         };
         let assets = positions.into_iter().map(|position| &definitions.assets()[position]);
-        let rest = assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after));
+        let is_named = |asset: &&Checked| {
+            contains.as_ref().is_none_or(|text| asset.key.to_string().to_lowercase().contains(text))
+        };
+        let rest =
+            assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
         let at_work = at_work(state);
         let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
         Ok(shown.filter(|asset| !needs_attention || attention(asset)).take(wanted).collect())
@@ -324,7 +331,8 @@ fn detail(
 ) -> Result<AssetDetail, Problem> {
     let checked = definitions.asset(position);
     let key = |position: u32| definitions.asset(position).key.clone();
-    let asset = view(state, definitions, checked, now, &at_work(state)).ok_or_else(|| unknown(&checked.key, None))?;
+    let asset =
+        view(state, definitions, checked, now, &at_work(state)).ok_or_else(|| unknown(&checked.key, None))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let ends = checked.partitions.as_ref().and_then(|partitions| {
         let last = partitions.count(at).checked_sub(1)?;

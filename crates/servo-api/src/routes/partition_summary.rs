@@ -104,7 +104,9 @@ impl Grid {
             _ => (1, true),
         };
         let (dimension, row_dimension) = match (names.as_slice(), rows_are_inner) {
-            ([outer, inner], true) if sizes.len() == 2 && rows == sizes[1] => ((*outer).to_owned(), Some(*inner)),
+            ([outer, inner], true) if sizes.len() == 2 && rows == sizes[1] => {
+                ((*outer).to_owned(), Some(*inner))
+            }
             ([outer, inner], false) => ((*inner).to_owned(), Some(*outer)),
             (names, _) => (names.join(", "), None),
         };
@@ -113,7 +115,8 @@ impl Grid {
     }
 
     fn index(&self, position: u64, row: u64) -> u128 {
-        let index = if self.rows_are_inner { position * self.rows + row } else { row * self.total + position };
+        let index =
+            if self.rows_are_inner { position * self.rows + row } else { row * self.total + position };
         index.into()
     }
 
@@ -148,7 +151,12 @@ fn summary(
         for row in 0..grid.rows {
             let last = (positions > 1).then(|| text(first + positions - 1, row));
             let first = text(first, row);
-            buckets.push(PartitionBucket { first, last, partitions: positions, ..PartitionBucket::default() });
+            buckets.push(PartitionBucket {
+                first,
+                last,
+                partitions: positions,
+                ..PartitionBucket::default()
+            });
         }
     }
     let mut add = |index: u64, status: Option<&PartitionStatus>| {
