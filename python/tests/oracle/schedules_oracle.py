@@ -2,8 +2,8 @@
 
 python -m oracle.schedules_oracle
 
-Walks through the time around each change minute by minute and looks at the clock on the wall, and does nothing else:
-what is true of days on which clocks do not change is left to the oracle of partitions.
+Walks through the time around each change minute by minute and looks at the clock on the wall, and does
+nothing else: what is true of days on which clocks do not change is left to the oracle of partitions.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ EXPRESSIONS = [
 def walls_around(zone: ZoneInfo, change: int) -> list[Wall]:
     """The time on the wall at every minute of the day before a change, and of the day after it."""
     instants = range(change - DAY, change + DAY, MINUTE)
-    shown = (dt.datetime.fromtimestamp(instant, zone).replace(tzinfo=dt.timezone.utc) for instant in instants)
+    shown = (dt.datetime.fromtimestamp(instant, zone).replace(tzinfo=dt.UTC) for instant in instants)
     return [int(time.timestamp()) // MINUTE for time in shown]
 
 
@@ -120,6 +120,11 @@ def changes() -> Iterator[tuple[str, ZoneInfo, int]]:
                 before = after
 
 
+def say(value: object) -> None:
+    """Prints a value in a line."""
+    sys.stdout.write(f"{json.dumps(value, separators=(',', ':'))}\n")
+
+
 def main() -> None:
     """Prints the expressions, then a line for each kind of change with where and when it happens."""
     alike: dict[tuple[Wall, int], list[tuple[str, ZoneInfo, int]]] = {}
@@ -127,15 +132,14 @@ def main() -> None:
         before, after = ahead(zone, change - MINUTE), ahead(zone, change)
         alike.setdefault((change + before, after - before), []).append((name, zone, change))
     dials = [Dial(text) for text in EXPRESSIONS]
-    print(json.dumps({"iana_version": iana_version()}))
-    print(json.dumps(EXPRESSIONS))
+    say({"iana_version": iana_version()})
+    say(EXPRESSIONS)
     for places in alike.values():
         _, zone, change = places[0]
         walls = walls_around(zone, change)
         found = [list(ticks(dial, walls)) for dial in dials]
         starts = [(name, at - DAY) for name, _, at in places]
-        print(json.dumps({"starts": starts, "ticks": found}, separators=(",", ":")))
-    sys.stdout.flush()
+        say({"starts": starts, "ticks": found})
 
 
 if __name__ == "__main__":
