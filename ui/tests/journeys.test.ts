@@ -124,6 +124,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("everything can be reached with the keyboard alone", async () => {
+    await server.materialize({ selection: "raw.source" });
     const { page, close } = await open(browser, server);
     await page.goto(server.url);
     await page.getByRole("heading", { name: "Home" }).waitFor();
@@ -201,7 +202,8 @@ describe.skipIf(reason !== undefined)("journeys", () => {
   });
 
   test("every page is accessible, fits its width, and looks as it should in both themes", async () => {
-    const failed = (await server.ask("runs?state=FAILED&limit=1")) as { items: { run_id: string }[] };
+    await server.materialize({ selection: "held.short" }, ["FAILED"]);
+    const failed = await server.materialize({ selection: "broken.divide" }, ["FAILED"]);
     const pages: [string, string][] = [
       ["home", "/"],
       ["graph", "/assets"],
@@ -213,7 +215,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["asset-checks", "/assets/raw/source?tab=checks"],
       ["asset-definition", "/assets/clean/tidy?tab=definition"],
       ["runs", "/runs"],
-      ["run", `/runs/${failed.items[0]?.run_id ?? ""}`],
+      ["run", `/runs/${failed}`],
       ["automation", "/automation"],
       ["schedule", "/automation/schedules/nightly"],
       ["quarantine", "/quarantine"],

@@ -41,7 +41,7 @@ pub(crate) struct Options {
     #[arg(long)]
     port: Option<u16>,
     /// Serve a project to look at, in servo-demo below this directory, with a history that is made first.
-    #[arg(long, conflicts_with = "project")]
+    #[arg(long)]
     demo: bool,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]

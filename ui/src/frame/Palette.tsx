@@ -70,7 +70,6 @@ export function Palette({ onClose, onKeys }: { onClose: () => void; onKeys: () =
   return (
     <Dialog label="Search or jump to" className="palette" onClose={onClose}>
       <input
-        autoFocus
         role="combobox"
         aria-expanded="true"
         aria-controls="palette-list"

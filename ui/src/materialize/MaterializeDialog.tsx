@@ -76,7 +76,6 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
             Assets
             <input
               className="field mono"
-              autoFocus={request.selection === ""}
               value={selection}
               spellCheck={false}
               placeholder="raw.flights, +analytics.weekly, tag:daily, *"

@@ -8,6 +8,8 @@ export function Dialog({ title, onClose, children, className, label }: { title?:
     if (dialog === null) return;
     const before = document.activeElement;
     if (!dialog.open) dialog.showModal();
+    // The browser would choose the button that closes it.
+    dialog.querySelector<HTMLElement>("input, textarea, select")?.focus();
     return () => {
       if (dialog.open) dialog.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();

@@ -130,7 +130,6 @@ function ReviewDialog({ item, verdict, onClose }: { item: Item; verdict: "approv
           Reason, for the audit
           <input
             className="field"
-            autoFocus
             value={reason}
             onChange={(event) => {
               setReason(event.target.value);

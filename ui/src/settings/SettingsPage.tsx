@@ -288,7 +288,6 @@ function SettingDialog({ setting, onClose }: { setting: Schemas["Setting"]; onCl
           Value, from {setting.least} to {setting.most}
           <input
             className="field"
-            autoFocus
             value={text}
             onChange={(event) => {
               setText(event.target.value);
