@@ -16,6 +16,7 @@ use servo_projections::{Compactor, Manifest, Projection};
 use servo_store::{Blobs, ErrorKind, Log};
 
 use crate::effects::{Barrier, FileEffectsHandle};
+use crate::health::Vitals;
 use crate::log_retention::log_boundary;
 use crate::messages::EngineMessage;
 use crate::spawner::Spawner;
@@ -149,6 +150,7 @@ pub(crate) struct Compaction {
     pub(crate) engine: flume::WeakSender<EngineMessage>,
     /// Set until files that crashes left beside the tables were swept, once.
     pub(crate) unswept: Option<RebuildContext>,
+    pub(crate) vitals: Arc<Vitals>,
 }
 
 impl Compaction {
@@ -176,6 +178,7 @@ impl Compaction {
                         let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
                         let before = self.flushes.manifest().map_or(0, |before| before.revision);
                         self.flushes.end(manifest.clone());
+                        self.vitals.flushed(seq, self.spawner.elapsed());
                         self.wake();
                         if self.compactor.lost_publish_race() {
                             self.promote_again(&manifest, &pointed, &mut backoff).await;
@@ -192,6 +195,7 @@ impl Compaction {
                     Err(error) => {
                         let hopeless = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
                         tracing::error!(%error, "projections.flush failed");
+                        self.vitals.flush_failed(error.to_string());
                         if hopeless || self.stopping.load(Ordering::Acquire) {
                             self.flushes.broken.store(true, Ordering::Release);
                             return;
