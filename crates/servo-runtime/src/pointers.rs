@@ -47,8 +47,11 @@ pub async fn verify_data(stores: &Stores) -> Result<DataReport, Error> {
     let Some((data, promotions, through)) = expected(stores).await? else { return Ok(report) };
     for promotion in promotions {
         report.partitions += 1;
-        if let Some(problem) = problem(&data, &promotion, through).await? {
-            report.note(problem);
+        let place = data.layout.data_home(&promotion.asset, promotion.partition.as_ref());
+        match problem(&data, &promotion, through).await {
+            Ok(None) => {}
+            Ok(Some(problem)) => report.note(problem),
+            Err(error) => report.note(format!("{}/latest.json: {error}", data.root.uri(&place))),
         }
     }
     Ok(report)
@@ -60,19 +63,30 @@ pub async fn point_at_latest(stores: &Stores, tables_are_newest: bool) -> Result
     let Some((data, promotions, _)) = expected(stores).await? else { return Ok(0) };
     let mut changed = 0;
     for promotion in promotions {
-        let found = pointed(&data, &promotion).await?;
-        let is_newer = found.as_ref().is_some_and(|(_, event)| *event > promotion.event_id);
-        let is_right = found.is_some_and(|(id, _)| id == promotion.materialization_id.to_string());
-        if is_right || (is_newer && !tables_are_newest) {
-            continue;
+        match point(&data, &promotion, tables_are_newest).await {
+            Ok(is_changed) => changed += u64::from(is_changed),
+            Err(error) => {
+                let path = data.root.uri(&latest(&data, &promotion));
+                tracing::error!(path, %error, "this cannot be written; everything else goes on");
+            }
         }
-        if is_newer {
-            data.root.remove_file(&latest(&data, &promotion)).await?;
-        }
-        promote::promote(&data, &[&promotion]).await?;
-        changed += 1;
     }
     Ok(changed)
+}
+
+/// Points one at what counts; whether it pointed elsewhere.
+async fn point(data: &Data, promotion: &Promotion, tables_are_newest: bool) -> Result<bool, DataError> {
+    let found = pointed(data, promotion).await?;
+    let is_newer = found.as_ref().is_some_and(|(_, event)| *event > promotion.event_id);
+    let is_right = found.is_some_and(|(id, _)| id == promotion.materialization_id.to_string());
+    if is_right || (is_newer && !tables_are_newest) {
+        return Ok(false);
+    }
+    if is_newer {
+        data.root.remove_file(&latest(data, promotion)).await?;
+    }
+    promote::promote(data, &[promotion]).await?;
+    Ok(true)
 }
 
 /// What every partition with data must have, by the newest tables, and the last event in them.
