@@ -85,19 +85,19 @@ fn a_server_whose_lock_is_deleted_stops_and_nobody_writes_beside_it() {
     let mut dev = Dev::start(&project);
     fs::remove_file(project.home().join("ledger/.lock")).unwrap();
     // Whoever does not know of the server must not get in either.
+    let notice = fs::read(project.path(".servo/server.json")).unwrap();
     fs::remove_file(project.path(".servo/server.json")).unwrap();
-    let told = project.command(&["dev", "--port", "0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let mut second = told;
-    dev.signal("-STOP");
-    assert_eq!(second.try_wait().unwrap(), None, "it waits");
-    dev.signal("-CONT");
-    // The first stops before its next append; what makes it append is the second's business or the clock's.
-    let ended = until("the first has stopped", || {
-        let _asked = project.command(&["config", "set", "execution_timeout=31m"]).output();
-        dev.process.try_wait().unwrap()
-    });
-    let _gone = second.kill();
-    let _reaped = second.wait();
+    let mut second = project.command(&["dev", "--port", "0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut said = [0; 12];
+    second.stderr.take().unwrap().read_exact(&mut said).unwrap();
+    assert_eq!(&said, b"waiting for ");
+    second.kill().unwrap();
+    second.wait().unwrap();
+    fs::write(project.path(".servo/server.json"), notice).unwrap();
+    // The first stops before its next append.
+    let refused = project.servo(&["config", "set", "execution_timeout=31m"]);
+    assert!(!refused.status.success());
+    let ended = until("the first has stopped", || dev.process.try_wait().unwrap());
     assert!(!ended.success());
     assert!(dev.log().contains("the lock of the log is gone"), "{}", dev.log());
     project.good(&["materialize", "t.two"]);
