@@ -64,7 +64,8 @@ pub(crate) fn cookie_name(headers: &HeaderMap) -> String {
 pub(crate) fn session(request: &Request) -> Option<&str> {
     let name = cookie_name(request.headers());
     let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+    let mut cookies =
+        lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
     cookies.find_map(|(named, value)| (named == name).then_some(value))
 }
 
@@ -81,7 +82,8 @@ pub(crate) fn check_origin(request: &Request) -> Result<(), Problem> {
     if is_own {
         return Ok(());
     }
-    let detail = "a session is good for requests of the server's own pages; programs show its token as bearer";
+    let detail =
+        "a session is good for requests of the server's own pages; programs show its token as bearer";
     Err(Problem::new(Code::ForeignOrigin, detail))
 }
 

@@ -64,12 +64,7 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(
-    _permit: OwnedSemaphorePermit,
-    stream: TcpStream,
-    router: Router,
-    app: Shared,
-) {
+async fn connection(_permit: OwnedSemaphorePermit, stream: TcpStream, router: Router, app: Shared) {
     // Answers are small and somebody waits for them.
     let _unsupported = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {

@@ -215,7 +215,9 @@ fn print_verification(report: &VerifyReport, data: &DataReport, format: Format) 
         output::line(format_args!("  {sample}"));
     }
     match data.is_ok() {
-        true => output::line(format_args!("the data of {} partitions is what the tables say", data.partitions)),
+        true => {
+            output::line(format_args!("the data of {} partitions is what the tables say", data.partitions))
+        }
         false => output::line(format_args!(
             "the data of {} of {} partitions is not what the tables say",
             data.differing, data.partitions

@@ -127,9 +127,11 @@ impl Workspace {
         };
         let lag = durable.saturating_sub(projected);
         let tables = match (self.inner.flushes.is_broken(), behind) {
-            (true, _) => {
-                Finding::bad(Vital::Tables, "tables are not written any more; start the server again", flush_error)
-            }
+            (true, _) => Finding::bad(
+                Vital::Tables,
+                "tables are not written any more; start the server again",
+                flush_error,
+            ),
             (false, Some(behind)) if behind > TABLES_MAY_LAG => {
                 let problem = format!("the tables are {lag} batches behind, for {} s", behind.as_secs());
                 Finding::bad(Vital::Tables, problem, flush_error)
@@ -141,7 +143,8 @@ impl Workspace {
             0 => Finding::well(Vital::Data),
             count => {
                 let problem = format!("{count} paths of data cannot be written; they are tried again");
-                let details = stuck.into_iter().map(|it| format!("{}: {} (since {})", it.path, it.problem, it.since));
+                let details =
+                    stuck.into_iter().map(|it| format!("{}: {} (since {})", it.path, it.problem, it.since));
                 Finding::bad(Vital::Data, problem, details)
             }
         };
@@ -155,7 +158,8 @@ impl Workspace {
         {
             return outcome;
         }
-        let outcome = self.inner.stores.blobs.put(PROBE, "{}".into()).await.err().map(|error| error.to_string());
+        let outcome =
+            self.inner.stores.blobs.put(PROBE, "{}".into()).await.err().map(|error| error.to_string());
         self.inner.vitals.lock().probed = Some((now, outcome.clone()));
         outcome
     }

@@ -112,11 +112,7 @@ async fn pointed(data: &Data, promotion: &Promotion) -> Result<Option<(String, E
     Ok(found["materialization_id"].as_str().map(str::to_owned).zip(event))
 }
 
-async fn problem(
-    data: &Data,
-    promotion: &Promotion,
-    through: EventId,
-) -> Result<Option<String>, DataError> {
+async fn problem(data: &Data, promotion: &Promotion, through: EventId) -> Result<Option<String>, DataError> {
     let Promotion { asset, partition, materialization_id: id, .. } = promotion;
     let dir = data.layout.materialization(asset, partition.as_ref(), *id);
     if !data.root.has(&format!("{dir}/{MARKER}")).await? {

@@ -93,7 +93,11 @@ async fn flush(
         let data = Data { root, layout: stores.layout.clone() };
         let set_aside = SetAside::load(stores.blobs.clone(), state).await.map_err(DataError::from)?;
         for stuck in files::follow(&data, set_aside, clock, effects).await? {
-            tracing::warn!(path = stuck.path, problem = stuck.problem, "this cannot be written, it is tried again later");
+            tracing::warn!(
+                path = stuck.path,
+                problem = stuck.problem,
+                "this cannot be written, it is tried again later"
+            );
         }
     }
     let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());

@@ -34,7 +34,11 @@ async fn nobody_gets_in_by_removing_or_replacing_the_lock() {
         assert_eq!(refused.kind(), ErrorKind::Fenced);
         assert!(refused.to_string().contains(".lock was removed or replaced"), "{refused}");
         assert!(first.is_lost());
-        assert_eq!(contents(&first, 1).await.unwrap(), batches(1..=1), "nothing was written, all can be read");
+        assert_eq!(
+            contents(&first, 1).await.unwrap(),
+            batches(1..=1),
+            "nothing was written, all can be read"
+        );
         drop(first);
         let second = directory.open().unwrap();
         assert!(!second.is_lost());
@@ -73,7 +77,8 @@ async fn what_two_wrote_is_good_up_to_the_first_doubled_number_and_the_rest_can_
         let directory = Directory::with_batches(segment_bytes, 6).await;
         // The second writer believed that the log ended at 4, and wrote its own 5 and 6 behind those of the first.
         let other = Directory::with_batches(ONE_SEGMENT, 6).await;
-        let lines: Vec<Vec<u8>> = other.bytes(1).split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        let lines: Vec<Vec<u8>> =
+            other.bytes(1).split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
         let last = *directory.segments().last().unwrap();
         let whole = directory.bytes(last);
         directory.overwrite(last, &[whole.clone(), lines[4].clone(), lines[5].clone()].concat());

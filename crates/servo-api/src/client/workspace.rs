@@ -8,7 +8,8 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::Version;
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness, ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
+    ReviewBody, Tables,
 };
 
 impl Client {

@@ -77,7 +77,9 @@ mod tests {
         for good in ["/", "/runs", "/runs?state=FAILED#top", "/assets/raw/orders"] {
             assert!(is_path(good), "{good}");
         }
-        for bad in ["", "runs", "//evil.example", "/\\evil.example", "https://evil.example", "/a\r\nb", "/a b"] {
+        for bad in
+            ["", "runs", "//evil.example", "/\\evil.example", "https://evil.example", "/a\r\nb", "/a b"]
+        {
             assert!(!is_path(bad), "{bad:?}");
         }
     }

@@ -30,11 +30,12 @@ pub struct ReadinessCheck {
 
 impl Readiness {
     pub(crate) fn of(findings: Vec<Finding>, with_details: bool) -> Self {
-        let status = match (findings.iter().any(Finding::is_fatal), findings.iter().any(|it| it.problem.is_some())) {
-            (true, _) => "not_ready",
-            (false, true) => "degraded",
-            (false, false) => "ok",
-        };
+        let status =
+            match (findings.iter().any(Finding::is_fatal), findings.iter().any(|it| it.problem.is_some())) {
+                (true, _) => "not_ready",
+                (false, true) => "degraded",
+                (false, false) => "ok",
+            };
         let check = |finding: Finding| ReadinessCheck {
             name: name(finding.vital).to_owned(),
             ok: finding.problem.is_none(),

@@ -17,13 +17,17 @@ async fn a_server_is_ready_when_something_is_deployed_and_everything_can_be_writ
     let harness = Harness::with(root.path(), Setting { deploy: false, ..Setting::default() }).await;
     let answer = harness.get("readyz").await;
     assert_eq!((answer.status, &answer.body["status"]), (503, &json!("not_ready")));
-    assert_eq!(*check(&answer.body, "deployment"), json!({
-        "name": "deployment", "ok": false, "reason": "nothing is deployed",
-    }));
+    assert_eq!(
+        *check(&answer.body, "deployment"),
+        json!({
+            "name": "deployment", "ok": false, "reason": "nothing is deployed",
+        })
+    );
     harness.post("deployments", &crate::support::project()).await.accepted();
     let body = harness.get("readyz").await.ok();
     assert_eq!(body["status"], "ok");
-    let names: Vec<&str> = body["checks"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        body["checks"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["engine", "deployment", "log", "stores", "tables", "data"]);
     harness.close().await;
 }

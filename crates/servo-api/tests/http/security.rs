@@ -27,7 +27,10 @@ fn every_route_has_a_permission_and_every_permission_a_route() {
     assert_eq!(known.len(), ROUTES.len(), "each once");
     let public: Vec<&str> =
         ROUTES.iter().filter(|(_, _, access)| *access == Access::Public).map(|(_, path, _)| *path).collect();
-    assert_eq!(public, ["/login", "/api/v1/healthz", "/api/v1/readyz", "/api/v1/version", "/api/v1/openapi.json"]);
+    assert_eq!(
+        public,
+        ["/login", "/api/v1/healthz", "/api/v1/readyz", "/api/v1/version", "/api/v1/openapi.json"]
+    );
 }
 
 #[tokio::test]
@@ -87,7 +90,8 @@ async fn whoever_shows_nothing_is_told_nothing_wherever_they_come_from() {
             let path = path.replace("{run_id}", "run_aaaaaaaaaaaaaaaaaaaaaaaaaa").replace("{attempt}", "1");
             for bearer in [None, Some(""), Some("guess")] {
                 let url = format!("http://{}{path}", harness.address);
-                let mut request = plain.request(method.clone(), url).header("content-type", "application/json");
+                let mut request =
+                    plain.request(method.clone(), url).header("content-type", "application/json");
                 if let Some(bearer) = bearer {
                     request = request.bearer_auth(bearer);
                 }
@@ -137,7 +141,8 @@ async fn a_server_answers_whoever_shows_its_token() {
     harness.client.runs(&options).await.unwrap();
     // Its own process needs none, nor does a service that knows no connections make an exception.
     Client::in_process(harness.api.clone()).unwrap().runs(&options).await.unwrap();
-    let request = Request::builder().uri("/api/v1/runs").header("host", "localhost").body(Body::empty()).unwrap();
+    let request =
+        Request::builder().uri("/api/v1/runs").header("host", "localhost").body(Body::empty()).unwrap();
     assert_eq!(router(harness.api.clone()).call(request).await.unwrap().status().as_u16(), 401);
     harness.close().await;
 }
@@ -146,7 +151,8 @@ async fn a_server_answers_whoever_shows_its_token() {
 async fn a_link_lets_one_browser_in_once_and_only_pages_of_the_server_use_its_session() {
     let root = tempfile::tempdir().unwrap();
     let mut harness = Harness::on(root.path()).await;
-    let browser = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let browser =
+        reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none()).build().unwrap();
     let at = |path: &str| format!("http://{}{path}", harness.address);
     let link = harness.client.login().await.unwrap().path;
     let elsewhere = browser.get(at(&format!("{link}&next=//evil.example"))).send().await.unwrap();

@@ -39,7 +39,10 @@ fn keys_are_listed_and_rotated_one_purpose_or_all() {
     assert_eq!(keys(&project.json(&["admin", "keys", "rotate", "--json"])).len(), 9);
     let refused = project.servo(&["admin", "keys", "rotate", "--purpose", "run_ids"]);
     let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(refused.status.code() == Some(2) && told.contains("envelopes, task_tokens, cursors, sessions"), "{told}");
+    assert!(
+        refused.status.code() == Some(2) && told.contains("envelopes, task_tokens, cursors, sessions"),
+        "{told}"
+    );
     let shown = project.good(&["admin", "keys", "list"]);
     let secrets = std::fs::read_to_string(&file).unwrap();
     let secret = secrets.split("\"secret\": \"").nth(1).unwrap().split('"').next().unwrap();

@@ -51,13 +51,22 @@ fn another_user_of_the_machine_is_told_nothing_and_a_browser_is_let_in_by_a_link
     let told = project.bad(&["open", "--print"]);
     assert!(told.contains("start one with servo dev"), "{told}");
     let _dev = Dev::start(&project);
-    for request in ["GET /api/v1/runs", "GET /api/v1/settings", "POST /api/v1/runs", "POST /api/v1/worker/leases"] {
+    for request in
+        ["GET /api/v1/runs", "GET /api/v1/settings", "POST /api/v1/runs", "POST /api/v1/worker/leases"]
+    {
         assert_eq!(status(&ask(&project, request, &[])), "401", "{request}");
-        assert_eq!(status(&ask(&project, request, &["Authorization: Bearer ".to_owned()])), "401", "{request}");
+        assert_eq!(
+            status(&ask(&project, request, &["Authorization: Bearer ".to_owned()])),
+            "401",
+            "{request}"
+        );
     }
     let token = notice(&project)["token"].as_str().unwrap().to_owned();
     assert_eq!(token.len(), 64);
-    assert_eq!(status(&ask(&project, "GET /api/v1/runs", &[format!("Authorization: Bearer {token}")])), "200");
+    assert_eq!(
+        status(&ask(&project, "GET /api/v1/runs", &[format!("Authorization: Bearer {token}")])),
+        "200"
+    );
     // The CLI shows it by itself, also when it is told where the server is.
     let url = notice(&project)["url"].as_str().unwrap().to_owned();
     let listed = project.command(&["run", "list", "--json"]).env("SERVO_URL", &url).output().unwrap();
@@ -87,7 +96,8 @@ fn a_server_whose_lock_is_deleted_stops_and_nobody_writes_beside_it() {
     // Whoever does not know of the server must not get in either.
     let notice = fs::read(project.path(".servo/server.json")).unwrap();
     fs::remove_file(project.path(".servo/server.json")).unwrap();
-    let mut second = project.command(&["dev", "--port", "0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut second =
+        project.command(&["dev", "--port", "0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let mut said = [0; 12];
     second.stderr.take().unwrap().read_exact(&mut said).unwrap();
     assert_eq!(&said, b"waiting for ");
@@ -211,7 +221,10 @@ fn verify_finds_pointers_that_are_stale_and_rebuild_mends_them() {
             None => fs::remove_file(&pointer).unwrap(),
         }
         let told = project.bad(&["admin", "projections", "verify"]);
-        assert!(told.contains("the data of 1 of 2 partitions") && told.contains("t/one/latest.json"), "{told}");
+        assert!(
+            told.contains("the data of 1 of 2 partitions") && told.contains("t/one/latest.json"),
+            "{told}"
+        );
         project.good(&["admin", "projections", "rebuild"]);
         assert_eq!(fs::read(&pointer).unwrap(), right);
         project.good(&["admin", "projections", "verify"]);

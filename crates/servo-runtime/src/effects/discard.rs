@@ -21,7 +21,10 @@ pub(super) fn directories(data: &Data, discard: &Discard) -> Vec<String> {
     let partition = discard.task_key.partition();
     let id = materialization_of(discard.attempt_id);
     let of = |asset| {
-        [layout.materialization(asset, partition.as_ref(), id), layout.quarantine(asset, partition.as_ref(), id)]
+        [
+            layout.materialization(asset, partition.as_ref(), id),
+            layout.quarantine(asset, partition.as_ref(), id),
+        ]
     };
     let mut all: Vec<String> = discard.assets.iter().flat_map(of).collect();
     all.push(layout.staging(discard.run_id, &discard.task_key, discard.attempt));

@@ -135,7 +135,9 @@ impl FileEffects {
             }
             retry_due = match self.set_aside.is_empty() {
                 true => None,
-                false => Some(retry_due.filter(|due| *due > now).unwrap_or(self.spawner.elapsed() + RETRY_EVERY)),
+                false => {
+                    Some(retry_due.filter(|due| *due > now).unwrap_or(self.spawner.elapsed() + RETRY_EVERY))
+                }
             };
             // What is left is found again by the next start: tables wait for it, or rows say so.
             if hung_up || (due.is_some() && self.stopping.load(Ordering::Acquire)) {
@@ -304,7 +306,9 @@ impl Pending {
                     }
                 }
                 Undone::Discard(discard) => {
-                    discard::directories(data, &discard).into_iter().for_each(|dir| set_aside.add_removal(dir));
+                    discard::directories(data, &discard)
+                        .into_iter()
+                        .for_each(|dir| set_aside.add_removal(dir));
                 }
                 Undone::Staging(run) => set_aside.add_removal(data.layout.staging_of(run)),
             }
@@ -329,7 +333,12 @@ impl Pending {
         for (discard, count) in std::mem::take(&mut self.discards) {
             if let Err(error) = discard::discard(data, &discard).await {
                 let path = data.root.uri(&discard::directories(data, &discard).join(", "));
-                failed.push(Failure { path, error, count: count + 1, undone: Undone::Discard(discard.clone()) });
+                failed.push(Failure {
+                    path,
+                    error,
+                    count: count + 1,
+                    undone: Undone::Discard(discard.clone()),
+                });
                 self.discards.insert(discard, count + 1);
             }
         }

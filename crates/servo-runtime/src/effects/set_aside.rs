@@ -80,7 +80,8 @@ pub(crate) struct SetAside {
 impl SetAside {
     /// What a process before this one has set aside, with what counts by now.
     pub(crate) async fn load(blobs: Arc<dyn Blobs>, state: &State) -> Result<Self, BlobError> {
-        let mut found = Self { blobs, promotions: BTreeMap::new(), removals: BTreeSet::new(), is_changed: false };
+        let mut found =
+            Self { blobs, promotions: BTreeMap::new(), removals: BTreeSet::new(), is_changed: false };
         let bytes = match found.blobs.get(FILE).await {
             Ok(bytes) => bytes,
             Err(BlobError::NotFound { .. }) => return Ok(found),

@@ -68,7 +68,7 @@ impl FileLog {
             }
         };
         // The segment in which the last good batch lies is read again for where it ends.
-        let cut = segments.iter().copied().filter(|first| *first <= last_good).next_back();
+        let cut = segments.iter().copied().rfind(|first| *first <= last_good);
         let mut found = DamagedLog {
             ledger: lock_file.parent().unwrap_or(&dir).to_owned(),
             behind: segments.into_iter().filter(|first| cut.is_none_or(|cut| *first > cut)).collect(),
