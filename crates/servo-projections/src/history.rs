@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
-use servo_engine::rows::{EdgeRow, HistoryRow, Json, ReadFrom, Row, RunRow, TaskRow};
+use servo_engine::rows::{DepSetRow, EdgeRow, HistoryRow, Json, ReadFrom, Row, RunRow, TaskRow};
 use servo_engine::{RunState, TaskOptions};
 
 use crate::batch::Batch;
@@ -232,6 +232,11 @@ impl Projection {
 
     /// Edges of an ended run that has left memory, by upstream and downstream.
     pub async fn edges_of(&self, run: &RunRow) -> Result<Vec<EdgeRow>, Error> {
+        self.rows_of(run).await
+    }
+
+    /// Sets of dependencies of an ended run that has left memory, by number.
+    pub async fn dep_sets_of(&self, run: &RunRow) -> Result<Vec<DepSetRow>, Error> {
         self.rows_of(run).await
     }
 
