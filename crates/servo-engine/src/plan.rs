@@ -98,8 +98,9 @@ pub enum PlanError {
     },
     /// More edges than a run may have.
     #[error(
-        "the plan has {count} edges between pairs of tasks and a run may have {MAX_EDGES} (MAX_EDGES); ask for fewer \
-         partitions at once. Tasks that all wait for the same tasks, as with the mapping `all`, do not count"
+        "the plan has {count} edges between pairs of tasks and a run may have {limit} (MAX_EDGES); ask for fewer \
+         partitions at once. Tasks that all wait for the same tasks, as with the mapping `all`, do not count",
+        limit = MAX_EDGES
     )]
     TooManyEdges {
         /// Edges asked for.
@@ -328,4 +329,23 @@ pub(crate) fn sets_of(count: usize, sets: &[DepSet]) -> Vec<Vec<u32>> {
         set.downstream.iter().for_each(|task| of[task as usize].push(number));
     }
     of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_with_too_many_edges_says_which_limit_it_meets() {
+        let spec = |number: u32| TaskSpec {
+            task_key: TaskKey::parse(&format!("t/n{number:05}:materialize")).unwrap(),
+            upstream: (0..number).collect(),
+            options: TaskOptions::default(),
+        };
+        let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
+        let specs = (0..2_002).map(spec).collect();
+        let refused = Plan::assemble(&tenant, &workspace, specs, Vec::new()).unwrap_err();
+        assert_eq!(refused, PlanError::TooManyEdges { count: 2_003_001 });
+        assert!(refused.to_string().contains("2000000 (MAX_EDGES)"), "{refused}");
+    }
 }
