@@ -46,7 +46,7 @@ pub use pages::{
     ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
     TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
+    AuditRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
     ScheduleTickRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
@@ -45,6 +45,7 @@ pub(crate) struct InFlight {
     pub(crate) runs: Vec<RunRow>,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) edges: Vec<EdgeRow>,
+    pub(crate) sets: Vec<DepSetRow>,
     pub(crate) conflicts: Vec<RunKeyConflictRow>,
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
@@ -72,6 +73,7 @@ impl FlushTracker {
             runs: delta.ended.runs.clone(),
             tasks: delta.ended.tasks.clone(),
             edges: delta.ended.edges.clone(),
+            sets: delta.ended.dep_sets.clone(),
             conflicts: delta.appended.run_key_conflicts.clone(),
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),

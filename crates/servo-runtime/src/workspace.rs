@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
     Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
@@ -500,4 +500,6 @@ pub struct RunDetail {
     pub tasks: Vec<TaskRow>,
     /// Its edges.
     pub edges: Vec<EdgeRow>,
+    /// Its sets of dependencies.
+    pub sets: Vec<DepSetRow>,
 }
