@@ -7,5 +7,6 @@ mod execution;
 mod facts;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod support;
