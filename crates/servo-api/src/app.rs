@@ -3,12 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
+use crate::problem::Problem;
+
 const LEASE: Duration = Duration::from_secs(30);
+
+/// The code of a server that follows a project on disk.
+pub trait ProjectCode: Send + Sync {
+    /// Resolves when the code that was saved before is what runs. An error if it cannot be loaded.
+    fn current(&self) -> BoxFuture<'_, Result<(), Problem>>;
+}
 
 /// The components that the server exposes: one workspace.
 #[derive(Clone)]
@@ -27,6 +36,8 @@ pub struct Api {
     pub worker_key: Option<Arc<str>>,
     /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
+    /// The code that tasks run with, if it follows a project on disk.
+    pub code: Option<Arc<dyn ProjectCode>>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
@@ -42,6 +53,7 @@ impl Api {
             access_token: None,
             worker_key: None,
             lease: LEASE,
+            code: None,
             hosts: Vec::new(),
         }
     }
@@ -71,6 +83,14 @@ impl App {
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Waits until the code that was saved before this request is what it is answered with.
+    pub(crate) async fn current_code(&self) -> Result<(), Problem> {
+        match &self.api.code {
+            Some(code) => code.current().await,
+            None => Ok(()),
+        }
     }
 
     /// Ends long requests: streams, and waiting for tasks.

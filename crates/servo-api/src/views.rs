@@ -46,7 +46,7 @@ pub use pages::{
 pub use plans::{Plan, PlannedInput, PlannedTask};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
