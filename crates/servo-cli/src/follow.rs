@@ -1,6 +1,7 @@
 //! Follows a run until it has ended, and tells what became of it.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
@@ -48,29 +49,30 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
     let mut ticks = tokio::time::interval(REDRAW);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let pressed = async {
-            match &mut keys {
-                Some(keys) => keys.retry().await,
-                None => std::future::pending().await,
-            }
-        };
-        let event = tokio::select! {
-            event = events.next() => event?,
-            _ = ticks.tick(), if format == Format::Table => {
-                if let Some(live) = &mut live {
-                    live.show(&seen, SystemClock.now());
+        // Whatever happens meanwhile does not make it begin anew: it counts how long nobody answers.
+        let mut next = pin!(events.next());
+        let event = loop {
+            let pressed = async {
+                match &mut keys {
+                    Some(keys) => keys.retry().await,
+                    None => std::future::pending().await,
                 }
-                continue;
-            }
-            () = pressed => {
-                client.retry_now(run, &RetryNowBody::default()).await?;
-                continue;
-            }
-            pressed = interrupts.next() => {
-                pressed?;
-                let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
-                client.cancel(run, &body).await?;
-                continue;
+            };
+            tokio::select! {
+                event = &mut next => break event?,
+                _ = ticks.tick(), if format == Format::Table => {
+                    if let Some(live) = &mut live {
+                        live.show(&seen, SystemClock.now());
+                    }
+                }
+                () = pressed => {
+                    client.retry_now(run, &RetryNowBody::default()).await?;
+                }
+                pressed = interrupts.next() => {
+                    pressed?;
+                    let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
+                    client.cancel(run, &body).await?;
+                }
             }
         };
         match event {
