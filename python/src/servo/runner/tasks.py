@@ -80,7 +80,9 @@ class Task:
         written = sum(each.byte_size for each in publications)
         frame = _finished(entry, outputs, usage.taken(bytes_read=self._bytes_read, bytes_written=written))
         if entry is None and self._ctx is not None and self._ctx.added_partitions:
-            frame["added_partitions"] = {name: list(keys) for name, keys in self._ctx.added_partitions.items()}
+            frame["added_partitions"] = {
+                name: list(keys) for name, keys in self._ctx.added_partitions.items()
+            }
         return frame
 
     def _name_code(self, outputs: list[dict[str, Any]]) -> None:
