@@ -45,8 +45,8 @@ def load(project: Project) -> list[Broken]:
 def _leave_fresh_bytecode() -> None:
     """Write no bytecode of files that were saved a moment ago.
 
-    Python tells whether bytecode is outdated by the size of the file and the second it was saved in. Who saves
-    twice in a second would run what was saved first.
+    Python tells whether bytecode is outdated by the size of the file and the second it was saved in. Whoever
+    saves twice in a second would run what was saved first.
     """
     if getattr(SourceFileLoader, "_servo_leaves", False):
         return

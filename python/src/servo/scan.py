@@ -1,8 +1,9 @@
 """Print what a project declares: `python -m servo.scan [--project DIR] [--pretty] [--no-report] [--record]`.
 
-On stdout is one line, `{"digest","manifest"}`, with `"record"` of what it depends on if asked for, or `{"errors"}` if there are any; on stderr is whatever
-modules print while they are imported, and the errors for people to read. The exit code is 0, or 1 for errors
-in the code of the project, or 2 for a wrong use of this program or a wrong `servo.toml`.
+On stdout is one line, `{"digest","manifest"}`, with `"record"` of what it depends on if asked for, or
+`{"errors"}` if there are any; on stderr is whatever modules print while they are imported, and the errors for
+people to read. The exit code is 0, or 1 for errors in the code of the project, or 2 for a wrong use of this
+program or a wrong `servo.toml`.
 
 Nothing but this file is imported before the version of Python is known to be new enough.
 """

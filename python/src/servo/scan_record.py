@@ -21,6 +21,7 @@ class Record:
     """Listens to everything that is read from now on, until the process ends."""
 
     def __init__(self) -> None:
+        """Have heard nothing yet."""
         self._files: set[str] = set()
         self._directories: set[str] = set()
         self._variables: set[str] = set()
@@ -39,9 +40,9 @@ class Record:
         self._is_listening = False
         installed = _packages() | _standard()
         # Python may have listed them before, and goes by the time of the directory since.
-        directories = self._directories.union(os.path.abspath(each) for each in sys.path)
+        directories = self._directories.union(_absolute(each) for each in sys.path)
         modules = (getattr(module, "__file__", None) for module in tuple(sys.modules.values()))
-        files = self._files.union(os.path.abspath(file) for file in modules if isinstance(file, str))
+        files = self._files.union(_absolute(file) for file in modules if isinstance(file, str))
         values = {name: os.environ.get(name) for name in sorted(self._variables)}
         return {
             "files": sorted(file for file in files if not _is_left_out(file, installed)),
@@ -73,7 +74,7 @@ class Record:
         if isinstance(path, os.PathLike):
             path = os.fspath(path)
         if isinstance(path, str) and not path.startswith(_NO_FILES):
-            to.add(os.path.abspath(path))
+            to.add(_absolute(path))
 
     def _listen_to_variables(self) -> None:
         kind: Any = type(os.environ)
@@ -91,6 +92,11 @@ class Record:
 
         kind.__getitem__ = looked_up
         kind.__iter__ = listed
+
+
+def _absolute(path: str) -> str:
+    """Name a file in one way, and links as they are."""
+    return os.path.abspath(path)  # noqa: PTH100 - links are followed by whoever reads it
 
 
 def _standard() -> set[str]:

@@ -64,7 +64,7 @@ class TaskContext:
         self.metadata_values: dict[str, object] = {}
         """The values given to `metadata`, as JSON values."""
         self.added_partitions: dict[str, dict[str, None]] = {}
-        """The keys given to `add_partitions`, by the name of the partitions, in the order in which they came."""
+        """The keys given to `add_partitions`, by the name of the partitions, in the order of the calls."""
         self._progress = progress
         self._tell_log = log
         self._logger: logging.Logger | None = None
