@@ -25,7 +25,7 @@ mod sse;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
-pub use app::Api;
+pub use app::{Api, ProjectCode};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};

@@ -3,6 +3,7 @@
 mod admission;
 mod assets;
 mod audit;
+mod code;
 mod conflicts;
 mod deployments;
 mod events;
@@ -80,6 +81,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::retry_now))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -96,6 +98,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))

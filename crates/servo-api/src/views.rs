@@ -50,7 +50,7 @@ pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;

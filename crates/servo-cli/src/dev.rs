@@ -1,6 +1,7 @@
 //! `servo dev`: a server, workers and the newest code, in one terminal.
 
 mod changes;
+mod code;
 mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,8 +10,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use servo_core::Millis;
 use servo_engine::Schedule;
+use servo_engine::controllers::Dispatching;
 use servo_runtime::Workspace;
-use servo_worker::project::{Project, ScanError, StartError};
+use servo_worker::project::{Project, ScanError, Sources, StartError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,6 +25,7 @@ use crate::owner::{self, Kind};
 use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
+use code::LoadedCode;
 
 /// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
@@ -64,7 +67,11 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
     let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
-    let mut session = Session::open(location, stores, project.clone(), slots, reach).await?;
+    let code = LoadedCode::new(project.root());
+    // Before an interpreter begins to read them.
+    let sources = code.sources();
+    let mut session =
+        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
     let token = random_token()?;
     ownership.advertise(url.clone(), token.clone())?;
     let paint = Paint::for_stderr();
@@ -76,6 +83,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     api.access_token = Some(token.into());
     let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
+    api.code = Some(code.clone());
     api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
     let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
     api.lease = Duration::from_secs(options.worker_timeout) / 3;
@@ -88,7 +96,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     let (mut is_closed, workspace) = (false, session.workspace.clone());
     tokio::select! {
-        ended = keep_up(location, &mut session, &project, slots) => ended?,
+        ended = keep_up(location, &mut session, &project, slots, &code, sources) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
         () = closed(&workspace) => is_closed = true,
@@ -141,6 +149,8 @@ async fn keep_up(
     session: &mut Session,
     project: &Project,
     slots: usize,
+    code: &LoadedCode,
+    mut sources: Sources,
 ) -> anyhow::Result<()> {
     let mut changes = Changes::watch(project.root())?;
     let paint = Paint::for_stderr();
@@ -165,6 +175,7 @@ async fn keep_up(
             // All of them before it is said: whoever saves something broken now goes on with these.
             session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
         }
+        code.loaded(sources, deployed.as_ref().map(|_| ()));
         let has_died = deployed.as_ref().is_err_and(|error| {
             matches!(
                 error.downcast_ref(),
@@ -187,8 +198,11 @@ async fn keep_up(
         is_first = false;
         tokio::select! {
             changed = changes.next() => changed?,
+            // Whoever asks has seen a change before it was told here.
+            () = code.wanted() => changes.quiet().await?,
             () = tokio::time::sleep(START_AGAIN), if has_died => {}
         }
+        sources = code.sources();
     }
 }
 

@@ -18,6 +18,7 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod keys;
 mod keys_file;
 mod lineage;
 mod live;

@@ -54,9 +54,11 @@ pub mod work;
 
 pub use command::{
     Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, RetryNow, Review,
+    RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
+    Verdict,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
@@ -68,7 +70,6 @@ pub use lifecycle::{
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
     TickStatus, TimerState, TransitionReason,
 };
-pub use dep_sets::{DepSet, Positions};
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};

@@ -9,7 +9,8 @@ use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Times
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
+    Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State, TriggerSchedule,
+    Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -270,6 +271,12 @@ impl Workspace {
 
     /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Tries at once the tasks of a run that wait to be tried again; returns when that is durable. `Duplicate` if none
+    /// does.
+    pub async fn retry_now(&self, request: RetryNow) -> Result<Change, Error> {
         self.ask(request).await
     }
 

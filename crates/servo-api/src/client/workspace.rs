@@ -38,6 +38,11 @@ impl Client {
         self.get(&["assets"], &query).await
     }
 
+    /// Answers when the server runs the code that was saved before.
+    pub async fn current_code(&self) -> Result<Health, ClientError> {
+        self.get(&["code"], &[]).await
+    }
+
     /// How much the tables hold, when they hold everything that is durable now.
     pub async fn tables(&self) -> Result<Tables, ClientError> {
         self.get(&["tables"], &[]).await

@@ -5,6 +5,7 @@
 mod backends;
 mod execution;
 mod facts;
+mod first_hour;
 mod keys;
 mod owners;
 mod safety;
