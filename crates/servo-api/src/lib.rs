@@ -22,6 +22,7 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};

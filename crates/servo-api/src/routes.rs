@@ -3,14 +3,18 @@
 mod admission;
 mod assets;
 mod audit;
+mod changes;
 mod code;
 mod conflicts;
 mod deployments;
 mod events;
+mod graph;
 mod health;
 mod lineage;
 mod login;
 mod logs;
+mod materializations;
+mod partition_summary;
 mod partitions;
 mod plans;
 mod quarantine;
@@ -29,7 +33,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response, Uri};
+use axum::http::{HeaderMap, Method, Request, Response, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -44,6 +48,7 @@ use crate::access::authorize;
 use crate::app::{Api, App, Shared};
 use crate::guard::guard;
 use crate::problem::{Code, Problem};
+use crate::ui;
 
 const BASE: &str = "/api/v1";
 
@@ -91,6 +96,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partition_summary::show))
+        .routes(routes!(materializations::list))
+        .routes(routes!(graph::show))
+        .routes(routes!(changes::follow))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
@@ -150,11 +159,9 @@ pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result
     answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is nothing at {}; {BASE}/openapi.json says what there is", uri.path()),
-    )
+/// The web UI, or that there is nothing.
+async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    ui::answer(&method, &uri, &headers)
 }
 
 async fn not_so(method: Method, uri: Uri) -> Problem {

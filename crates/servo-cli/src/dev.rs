@@ -2,6 +2,7 @@
 
 mod changes;
 mod code;
+mod demo;
 mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,6 +23,7 @@ use crate::location::{Location, random_token};
 use crate::materialize::default_slots;
 use crate::open;
 use crate::owner::{self, Kind};
+use crate::project::ProjectArgs;
 use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
@@ -48,6 +50,9 @@ pub(crate) struct Options {
     /// Open it in a browser.
     #[arg(long)]
     open: bool,
+    /// Serve a project to look at, in servo-demo below this directory, with a history that is made first.
+    #[arg(long)]
+    demo: bool,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -61,6 +66,11 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
+    let mut location = location.clone();
+    if options.demo {
+        location.project = ProjectArgs::at(demo::project()?);
+    }
+    let location = &location;
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
@@ -93,6 +103,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     if options.open && !open::browse(&location.dir(), &format!("{url}{}", new_link(&logins)?))? {
         eprintln!("no browser was found; servo open --print prints a link for one");
     }
+    let history = options.demo.then(|| tokio::spawn(demo::fill(session.workspace.clone(), session.api())));
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     let (mut is_closed, workspace) = (false, session.workspace.clone());
     tokio::select! {
@@ -106,6 +117,9 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let _ended = stop.send(());
     server.await??;
     event_printer.abort();
+    if let Some(history) = history {
+        history.abort();
+    }
     key_watch.abort();
     session.close_after(DRAIN).await?;
     if is_closed {

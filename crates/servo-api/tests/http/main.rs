@@ -9,6 +9,7 @@ mod description;
 mod events;
 mod idempotency;
 mod logs;
+mod pages;
 mod problems;
 mod readiness;
 mod remote_workers;
