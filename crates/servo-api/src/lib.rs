@@ -13,6 +13,7 @@ mod extract;
 mod follow;
 mod guard;
 mod idempotency;
+mod login;
 mod logs;
 mod pages;
 mod problem;
@@ -25,7 +26,8 @@ mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
-pub use app::Api;
+pub use app::{Api, ProjectCode};
+pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 pub use routes::{Health, Version, openapi, router, worker_keyring};

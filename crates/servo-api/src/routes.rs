@@ -4,12 +4,14 @@ mod admission;
 mod assets;
 mod audit;
 mod changes;
+mod code;
 mod conflicts;
 mod deployments;
 mod events;
 mod graph;
 mod health;
 mod lineage;
+mod login;
 mod logs;
 mod materializations;
 mod partition_summary;
@@ -59,13 +61,13 @@ const BASE: &str = "/api/v1";
 )]
 struct Description;
 
-/// Credentials of workers. Requests from the server's own machine need none.
+/// Credentials of users and workers.
 struct Credentials;
 
 impl Modify for Credentials {
     fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let components = description.components.get_or_insert_default();
-        for name in ["worker_key", "task_token"] {
+        for name in ["access_token", "worker_key", "task_token"] {
             let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
             components.add_security_scheme(name, scheme);
         }
@@ -78,11 +80,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
+        .routes(routes!(login::create))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::retry_now))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -103,6 +107,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))
@@ -122,7 +127,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
         .routes(routes!(logs::write));
-    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes)
+    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
 }
 
 /// The description of the interface: OpenAPI 3.1.
@@ -130,8 +135,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as a service. It does not know the addresses of clients, so it serves only holders of keys and tokens;
-/// [`serve`](crate::serve) is for everybody else.
+/// The routes as a service.
 pub fn router(api: Api) -> Router {
     assembled(App::new(api))
 }

@@ -12,6 +12,7 @@ mod conflicts;
 mod deployments;
 mod graph;
 mod lineage;
+mod logins;
 mod logs;
 mod materializations;
 mod names;
@@ -19,6 +20,7 @@ mod outputs;
 mod pages;
 mod partition_summary;
 mod plans;
+mod readiness;
 mod requests;
 mod runs;
 mod schedules;
@@ -39,6 +41,7 @@ pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materializations::MaterializationRecord;
 pub use names::{
@@ -51,10 +54,11 @@ pub use pages::{
     SchedulePage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;

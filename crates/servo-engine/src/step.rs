@@ -6,7 +6,7 @@ use servo_core::{EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{Change, Finish, Input, PartitionsReply, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy, schedules};
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, schedules};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -43,6 +43,7 @@ pub struct Engine {
     freshness: Freshness,
     refusals: RefusalRecords,
     automation: bool,
+    dispatching: Dispatching,
 }
 
 impl Engine {
@@ -57,6 +58,7 @@ impl Engine {
             freshness: Freshness::Current,
             refusals: RefusalRecords::default(),
             automation: true,
+            dispatching: Dispatching::All,
         }
     }
 
@@ -69,6 +71,16 @@ impl Engine {
     /// that it was not asked for.
     pub fn set_automation(&mut self, automation: bool) {
         self.automation = automation;
+    }
+
+    /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
+    pub fn set_dispatching(&mut self, dispatching: Dispatching) {
+        self.dispatching = dispatching;
+    }
+
+    /// Which tasks are handed out.
+    pub fn dispatching(&self) -> Dispatching {
+        self.dispatching
     }
 
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
@@ -119,6 +131,7 @@ impl Engine {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
             if let Some(known) = answers::known(&self.state, input) {
+                self.asked_for(&known);
                 step.replies.push(known);
                 continue;
             }
@@ -150,9 +163,10 @@ impl Engine {
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             };
+            self.asked_for(&reply);
             self.record_answer(input, &reply, event_id, now, &mut step);
             step.replies.push(reply);
-            if matches!(input, Input::Sweep) {
+            if matches!(input, Input::Sweep) && self.dispatching != Dispatching::Held {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
@@ -161,6 +175,13 @@ impl Engine {
         }
         self.run_controllers(now, &mut step);
         step
+    }
+
+    /// Begins to hand out tasks with the first run that is asked for.
+    fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
+        if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
+            self.dispatching = Dispatching::First(asked.run_id);
+        }
     }
 
     /// Records the answer to a request that is carried out once, in the batch of what it changed.
@@ -218,7 +239,7 @@ impl Engine {
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
         for _ in 0..MAX_ROUNDS {
-            let wanted = controllers::reconcile(&self.state, now, self.freshness);
+            let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() {
                 break;
             }

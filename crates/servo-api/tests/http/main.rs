@@ -11,6 +11,7 @@ mod idempotency;
 mod logs;
 mod pages;
 mod problems;
+mod readiness;
 mod remote_workers;
 mod runs;
 mod security;

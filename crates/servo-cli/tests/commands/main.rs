@@ -5,7 +5,9 @@
 mod backends;
 mod execution;
 mod facts;
+mod first_hour;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod support;

@@ -9,7 +9,7 @@ use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
     Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    Review, TriggerRun, TriggerSchedule,
+    RetryNow, Review, TriggerRun, TriggerSchedule,
 };
 use crate::event::Progress;
 
@@ -128,6 +128,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -178,6 +179,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,
