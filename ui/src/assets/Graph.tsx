@@ -51,6 +51,8 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   const [themed, setThemed] = useState(0);
   const [dragging, setDragging] = useState(false);
   const fitted = useRef<string>("");
+  /** Whether the viewer chose the view. */
+  const isChosen = useRef(false);
   const [, navigate] = useLocation();
 
   const fit = useCallback(() => {
@@ -74,10 +76,11 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   useEffect(() => {
     // The same assets keep their view, however their states change.
     const shape = `${String(layout.width)} ${String(layout.height)} ${String(cards.length)}`;
-    if (size.width === 0 || fitted.current === shape) return;
+    if (size.width === 0 || (fitted.current === shape && isChosen.current)) return;
+    if (fitted.current !== shape) isChosen.current = false;
     fitted.current = shape;
     fit();
-  }, [fit, size.width, layout, cards.length]);
+  }, [fit, size, layout, cards.length]);
   useEffect(() => {
     const on = () => {
       setThemed((value) => value + 1);
@@ -146,6 +149,7 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   }, [view, size, cards, edges, layout, lineage, themed]);
 
   const zoom = useCallback((factor: number, x: number, y: number) => {
+    isChosen.current = true;
     setView((before) => {
       const k = Math.min(MOST, Math.max(LEAST, before.k * factor));
       return { k, x: x - ((x - before.x) * k) / before.k, y: y - ((y - before.y) * k) / before.k };
@@ -217,6 +221,7 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
         if (from !== undefined) {
           const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
           from.moved ||= Math.abs(dx) + Math.abs(dy) > 4;
+          isChosen.current ||= from.moved;
           // What is drawn is moved; it is drawn again when the drag ends, or leaves what was drawn.
           if (Math.abs(dx) < size.width * AROUND * 0.9 && Math.abs(dy) < size.height * AROUND * 0.9) {
             if (moved.current !== null) moved.current.style.transform = `translate(${String(dx)}px, ${String(dy)}px)`;
@@ -272,7 +277,14 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
         >
           −
         </button>
-        <button type="button" className="button small" onClick={fit}>
+        <button
+          type="button"
+          className="button small"
+          onClick={() => {
+            isChosen.current = false;
+            fit();
+          }}
+        >
           Fit
         </button>
       </div>
