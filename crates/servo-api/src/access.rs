@@ -36,6 +36,7 @@ pub enum Permission {
     AutomationRead,
     AutomationOperate,
     AutomationChange,
+    WorkersRead,
 }
 
 /// The access that a route requires.
@@ -137,6 +138,10 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         Access::Needs(Permission::AutomationOperate),
     ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/workers", Access::Needs(Permission::WorkersRead)),
+    (Method::POST, "/api/v1/worker/register", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/heartbeat", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/leave", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),

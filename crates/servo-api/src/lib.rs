@@ -27,5 +27,5 @@ pub use access::{Access, Permission, ROUTES};
 pub use app::Api;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
-pub use routes::{Health, Version, openapi, router, worker_keyring};
+pub use routes::{Health, Version, asset_fingerprint, openapi, router, worker_keyring};
 pub use server::serve;

@@ -18,7 +18,7 @@ use crate::keys_file::{self, KeysFile};
 use crate::location::Location;
 use crate::materialize::default_slots;
 use crate::owner::{self, Kind};
-use crate::session::{self, Session, WorkerScope};
+use crate::session::{Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
 
@@ -126,7 +126,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
+                let deployed = session.deploy_scanned(scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),

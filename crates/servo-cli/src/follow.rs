@@ -1,6 +1,7 @@
 //! Follows a run until it has ended, and tells what became of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
 use servo_api::views::{CancelBody, LogLine, RunWithTasks, Task};
@@ -14,6 +15,9 @@ use crate::summary::{self, Detail, Details};
 
 /// Log lines shown of a failed task.
 const TAIL: usize = 20;
+
+/// After how long without anything new it is asked what the run waits for, and how often.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Follows a run until it has ended, and tells what became of it.
 pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
@@ -41,6 +45,15 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
     loop {
         let event = tokio::select! {
             event = events.next() => event?,
+            () = tokio::time::sleep(PATIENCE) => {
+                let notices = client.run(run).await?.notices;
+                let live = drawn(client, &mut live, &seen).await?;
+                live.notice(notices);
+                if format == Format::Table {
+                    live.show(&seen.tasks, SystemClock.now());
+                }
+                continue;
+            }
             pressed = interrupts.next() => {
                 pressed?;
                 let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };

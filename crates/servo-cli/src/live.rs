@@ -27,11 +27,20 @@ pub(crate) struct Live {
     draws: bool,
     drawn: usize,
     told: BTreeSet<TaskKey>,
+    /// Sentences about the run that are shown below it.
+    notices: Vec<String>,
 }
 
 impl Live {
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, paint: Paint::for_stderr(), draws: Self::draws(), drawn: 0, told: BTreeSet::new() }
+        Self {
+            shape,
+            paint: Paint::for_stderr(),
+            draws: Self::draws(),
+            drawn: 0,
+            told: BTreeSet::new(),
+            notices: Vec::new(),
+        }
     }
 
     /// Whether lines can be drawn over here.
@@ -42,6 +51,15 @@ impl Live {
     /// Shows the current state of the run.
     pub(crate) fn show(&mut self, tasks: &[Task], now: Timestamp) {
         if self.draws { self.draw(tasks, now, false) } else { self.tell(tasks) }
+    }
+
+    /// Shows sentences about the run: below it on a terminal, once elsewhere.
+    pub(crate) fn notice(&mut self, notices: Vec<String>) {
+        if !self.draws {
+            let new = notices.iter().filter(|notice| !self.notices.contains(notice));
+            new.for_each(|notice| eprintln!("{} {notice}", self.paint.with(Style::Warn, "!")));
+        }
+        self.notices = notices;
     }
 
     /// Shows the run as it ended.
@@ -58,6 +76,11 @@ impl Live {
             lines.sort_by_key(|line| line.rank);
             lines.truncate(room - 1);
             lines.push(Line { rank: 9, text: format!("… and {rest} more assets") });
+        }
+        if !is_last {
+            let notice =
+                |notice: &String| format!("{} {}", self.paint.with(Style::Warn, "!"), harmless(notice));
+            lines.extend(self.notices.iter().map(|text| Line { rank: 9, text: notice(text) }));
         }
         let mut text = String::new();
         if self.drawn > 0 {

@@ -74,8 +74,10 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
-    /// Run tasks of a server on this machine.
-    #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
+    /// Run tasks of a server on this machine, or list those who do.
+    #[command(
+        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
+    )]
     Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
@@ -209,7 +211,7 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
-            Command::Worker(options) => worker::run(&cli.location, &options).await,
+            Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,

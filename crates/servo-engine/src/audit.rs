@@ -104,6 +104,8 @@ impl Act {
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
             | Input::ClockStepped { .. }
             | Input::Sweep => None,

@@ -31,10 +31,11 @@ mod requests;
 mod run_keys;
 mod spawner;
 mod stall_detector;
+mod workers;
 mod workspace;
 
 pub use clock::SystemClock;
-pub use config::{Config, Ownership, Stores};
+pub use config::{Config, LOCAL_WORKERS, Ownership, Stores};
 pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use lineage::{Direction, Lineage};

@@ -28,6 +28,7 @@ use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -52,6 +53,7 @@ pub(crate) struct Inner {
     /// Set when no more requests are accepted.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
+    pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -195,6 +197,7 @@ impl Workspace {
             stopping: stopping.clone(),
             unswept: Some(rebuild_context(&stores, &config)),
         };
+        let signs_of_life: Arc<SignsOfLife> = Arc::default();
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
@@ -206,6 +209,7 @@ impl Workspace {
             generations,
             flushes.clone(),
             stopping.clone(),
+            signs_of_life.clone(),
             epoch,
         );
         let (tracker, work) = TaskTracker::new(spawner.clone());
@@ -242,6 +246,7 @@ impl Workspace {
                 read_only: false,
                 stopping,
                 data,
+                signs_of_life,
                 closed,
                 work,
                 snapshots: newest,

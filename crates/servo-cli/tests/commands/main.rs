@@ -9,3 +9,4 @@ mod keys;
 mod owners;
 mod schedules;
 mod support;
+mod workers;
