@@ -233,7 +233,8 @@ fn a_worker_takes_up_new_code_when_it_is_deployed() {
         let latest = project.latest("t/far")["materialization_id"].as_str()?.to_owned();
         let data = project.home().join("assets/t/far/materializations").join(latest);
         let mut files = fs::read_dir(data).ok()?.flatten().map(|file| file.path());
-        let is_data = |file: &std::path::PathBuf| !file.file_name().unwrap().to_string_lossy().starts_with('_');
+        let is_data =
+            |file: &std::path::PathBuf| !file.file_name().unwrap().to_string_lossy().starts_with('_');
         files.find(is_data).filter(|file| fs::read_to_string(file).unwrap() == "22")
     });
 }

@@ -13,9 +13,9 @@ use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
     Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSettings, DataFormat, Deploy, Effect, Engine,
-    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report, RetryPolicy,
-    Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith, State,
-    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WorkerLeaves,
+    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report,
+    RetryPolicy, Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith,
+    State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WorkerLeaves,
 };
 
 use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
