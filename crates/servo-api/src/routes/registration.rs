@@ -187,7 +187,7 @@ fn differing_assets(state: &servo_engine::State, theirs: &BTreeMap<String, Strin
 
 /// A hash of the definition of an asset, by which a worker and the workspace compare theirs.
 pub fn fingerprint(definition: &AssetDef) -> String {
-    sha256_hex(&serde_json::to_vec(definition).unwrap_or_default())
+    sha256_hex(serde_json::to_vec(definition).unwrap_or_default())
 }
 
 /// Refuses unless a worker may be given tasks of these queues now: where workers ask, it is registered, takes tasks,
