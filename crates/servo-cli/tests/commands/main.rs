@@ -11,3 +11,4 @@ mod owners;
 mod safety;
 mod schedules;
 mod support;
+mod workers;

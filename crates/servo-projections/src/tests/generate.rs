@@ -19,7 +19,7 @@ use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, ErrorCategory, ErrorCode,
     ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, Positions,
     Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason, SettingOrigin,
-    TaskError, TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
+    TaskError, TaskOptions, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -147,7 +147,8 @@ picked!(
     AuditOutcome,
     AutomationStatus,
     Origin,
-    TickStatus
+    TickStatus,
+    WorkerState
 );
 
 made! {
