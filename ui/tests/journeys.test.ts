@@ -220,6 +220,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["schedule", "/automation/schedules/nightly"],
       ["quarantine", "/quarantine"],
       ["settings", "/settings"],
+      ["workers", "/settings/workers"],
       ["settings-all", "/settings/settings"],
       ["audit", "/settings/audit"],
       ["unknown-asset", "/assets/raw/nothing"],
