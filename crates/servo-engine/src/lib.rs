@@ -57,6 +57,7 @@ pub use command::{
     Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
     RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
@@ -68,8 +69,7 @@ pub use lifecycle::{
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
     TickStatus, TimerState, TransitionReason,
 };
-pub use dep_sets::{DepSet, Positions};
-pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
@@ -80,8 +80,8 @@ pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, r
 pub use state::{
     ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
     FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
-    RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
-    Task, TaskRef,
+    RestoreError, RetryTimer, Run, RunSet, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State,
+    Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

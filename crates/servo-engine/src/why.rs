@@ -108,10 +108,7 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
                 let count = before.len() + sets.clone().map(|(_, (_, count))| count).sum::<usize>();
                 let named = before.iter().chain(sets.flat_map(|(_, (first, _))| first)).take(NAMED);
                 let first = named.map(|up| run.tasks[*up as usize].key.clone()).collect();
-                vec![Wait {
-                    reason: WaitReason::Dependency { first, count },
-                    since: task.transition_at,
-                }]
+                vec![Wait { reason: WaitReason::Dependency { first, count }, since: task.transition_at }]
             }
             TaskState::Ready if !task.has_open_attempt() => ready_waits(state, index, task),
             TaskState::Ready | TaskState::Dispatched => {

@@ -118,11 +118,16 @@ pub(super) fn wire(
 
 /// Makes sets of what many tasks wait for together, and edges of the rest. The largest are sets, if not all can be.
 fn add_shared(mut shared: Vec<Shared>, wired: &mut [Wired]) -> Vec<DepSet> {
-    shared.sort_by_key(|it| (std::cmp::Reverse(it.is_set()), std::cmp::Reverse(it.edges()), it.downstream.first().copied()));
+    shared.sort_by_key(|it| {
+        (std::cmp::Reverse(it.is_set()), std::cmp::Reverse(it.edges()), it.downstream.first().copied())
+    });
     let mut sets = Vec::new();
     for (at, it) in shared.into_iter().enumerate() {
         if it.is_set() && at < MAX_SETS {
-            sets.push(DepSet { upstream: Positions::of(it.upstream), downstream: Positions::of(it.downstream) });
+            sets.push(DepSet {
+                upstream: Positions::of(it.upstream),
+                downstream: Positions::of(it.downstream),
+            });
         } else {
             for task in it.downstream {
                 wired[task as usize].upstream.extend(&it.upstream);
