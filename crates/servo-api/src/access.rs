@@ -42,6 +42,7 @@ pub enum Permission {
     AutomationOperate,
     AutomationChange,
     LoginsCreate,
+    WorkersRead,
 }
 
 /// The access that a route requires.
@@ -72,6 +73,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/runs/{run_id}/events", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/runs/{run_id}/cancel", Access::Needs(Permission::RunsCancel)),
     (Method::POST, "/api/v1/runs/{run_id}/retry", Access::Needs(Permission::RunsRetry)),
+    (Method::POST, "/api/v1/runs/{run_id}/retry-now", Access::Needs(Permission::RunsRetry)),
     (Method::GET, "/api/v1/conflicts", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
@@ -88,6 +90,18 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/partitions/summary",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/materializations",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (Method::GET, "/api/v1/graph", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/changes", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
@@ -103,6 +117,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/code", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
     (Method::GET, "/api/v1/admission", Access::Needs(Permission::AdmissionRead)),
@@ -145,6 +160,10 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         Access::Needs(Permission::AutomationOperate),
     ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/workers", Access::Needs(Permission::WorkersRead)),
+    (Method::POST, "/api/v1/worker/register", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/heartbeat", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/leave", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),

@@ -3,16 +3,22 @@
 mod admission;
 mod assets;
 mod audit;
+mod changes;
+mod code;
 mod conflicts;
 mod deployments;
 mod events;
+mod graph;
 mod health;
 mod lineage;
 mod login;
 mod logs;
+mod materializations;
+mod partition_summary;
 mod partitions;
 mod plans;
 mod quarantine;
+mod registration;
 mod runs;
 mod schedules;
 mod settings;
@@ -21,6 +27,7 @@ mod tasks;
 mod workers;
 
 pub use health::{Health, Version};
+pub use registration::fingerprint as asset_fingerprint;
 pub use workers::worker_keyring;
 
 use std::convert::Infallible;
@@ -28,7 +35,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response, Uri};
+use axum::http::{HeaderMap, Method, Request, Response, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -43,6 +50,7 @@ use crate::access::authorize;
 use crate::app::{Api, App, Shared};
 use crate::guard::guard;
 use crate::problem::{Code, Problem};
+use crate::ui;
 
 const BASE: &str = "/api/v1";
 
@@ -80,6 +88,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::retry_now))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -89,6 +98,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partition_summary::show))
+        .routes(routes!(materializations::list))
+        .routes(routes!(graph::show))
+        .routes(routes!(changes::follow))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
@@ -96,6 +109,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))
@@ -110,6 +124,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::resume))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
+        .routes(routes!(registration::list))
+        .routes(routes!(registration::register))
+        .routes(routes!(registration::heartbeat))
+        .routes(routes!(registration::leave))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
@@ -147,11 +165,9 @@ pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result
     answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is nothing at {}; {BASE}/openapi.json says what there is", uri.path()),
-    )
+/// The web UI, or that there is nothing.
+async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    ui::answer(&method, &uri, &headers)
 }
 
 async fn not_so(method: Method, uri: Uri) -> Problem {

@@ -31,6 +31,8 @@ pub enum Input {
     Trigger(TriggerRun),
     /// Stop a run.
     Cancel(CancelRun),
+    /// Try at once what waits to be tried again.
+    RetryNow(RetryNow),
     /// Work with these definitions from now on.
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
@@ -57,8 +59,14 @@ pub enum Input {
     Heartbeat(Attempt, Timestamp, Option<Progress>),
     /// A worker ended an attempt.
     Finished(Attempt, Report),
+    /// A worker that has proven itself wants tasks.
+    RegisterWorker(RegisterWorker),
+    /// A worker takes no more tasks.
+    WorkerLeaves(WorkerLeaves),
     /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
+    /// The messages of a queue that lived with a process before this one are gone: nobody began those attempts.
+    MessagesLost,
     /// The clock does not show the time that has passed.
     ClockStepped {
         /// The time at which it would be had it gone on evenly.
@@ -76,6 +84,7 @@ impl Input {
         match self {
             Input::Trigger(command) => Some(&command.request.caller),
             Input::Cancel(command) => Some(&command.caller),
+            Input::RetryNow(command) => Some(&command.caller),
             Input::Deploy(command) => Some(&command.caller),
             Input::ChangePartitions(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
@@ -89,7 +98,10 @@ impl Input {
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::Released(_)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }
@@ -120,12 +132,22 @@ pub struct Report {
     pub outputs: Arc<[OutputReport]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Keys that the attempt adds to dynamic partitions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 impl Report {
     /// An end of which nothing more is known.
     pub fn new(outcome: Outcome) -> Self {
-        Self { outcome, error: None, materialization_id: None, outputs: Arc::default(), usage: None }
+        Self {
+            outcome,
+            error: None,
+            materialization_id: None,
+            outputs: Arc::default(),
+            usage: None,
+            added_partitions: BTreeMap::new(),
+        }
     }
 
     /// A plain success.
@@ -214,6 +236,14 @@ pub struct CancelRun {
     pub reason: String,
     /// Do not wait for workers that have fallen silent.
     pub force: bool,
+}
+
+/// Try at once the tasks of a run that wait to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RetryNow {
+    pub run_id: RunId,
+    pub caller: Caller,
 }
 
 /// Work with these definitions from now on.
@@ -360,4 +390,34 @@ pub struct TriggerSchedule {
     pub config: BTreeMap<String, String>,
     /// Who asks.
     pub caller: Caller,
+}
+
+/// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisterWorker {
+    /// Its id: a name, and a nonce of the process.
+    pub worker_id: Arc<str>,
+    /// The name that somebody gave it.
+    pub name: String,
+    /// The queues that it serves.
+    pub queues: Vec<Arc<str>>,
+    /// Functions that it runs at once.
+    pub slots: u32,
+    /// Digest of its code.
+    pub digest: Arc<str>,
+    /// Its storage, as it calls it.
+    pub storage: String,
+    /// The machine that it runs on.
+    pub host: String,
+    /// Version of Servo.
+    pub version: String,
+}
+
+/// Give no more tasks to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerLeaves {
+    /// The worker.
+    pub worker_id: Arc<str>,
+    /// Whether it is still at work, and ends what it has begun.
+    pub draining: bool,
 }

@@ -54,8 +54,9 @@ pub mod work;
 
 pub use command::{
     Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report,
+    RetryNow, Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun,
+    TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -67,7 +68,7 @@ pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason,
+    TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};

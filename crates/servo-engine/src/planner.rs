@@ -28,6 +28,7 @@ pub use meaning::{PlannedReason, Why};
 
 use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
+use crate::retry::RetryPolicy;
 use lookup::Lookup;
 use outside::Outside;
 
@@ -40,6 +41,8 @@ pub struct PlanRequest {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
     pub config: BTreeMap<String, String>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
 }
 
 /// Partitions in the user's notation; the union of all.
@@ -149,7 +152,10 @@ pub fn plan(
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
     config::check(definitions, &assets, &request.config)?;
-    let groups = groups(definitions, &assets, &request.config)?;
+    let mut groups = groups(definitions, &assets, &request.config)?;
+    if request.no_retry {
+        groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+    }
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });

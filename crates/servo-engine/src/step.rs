@@ -6,7 +6,8 @@ use servo_core::{EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{Change, Finish, Input, PartitionsReply, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy, schedules};
+use crate::controllers::workers::Liveness;
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, schedules, workers};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -43,6 +44,8 @@ pub struct Engine {
     freshness: Freshness,
     refusals: RefusalRecords,
     automation: bool,
+    dispatching: Dispatching,
+    liveness: Liveness,
 }
 
 impl Engine {
@@ -57,6 +60,8 @@ impl Engine {
             freshness: Freshness::Current,
             refusals: RefusalRecords::default(),
             automation: true,
+            dispatching: Dispatching::All,
+            liveness: Liveness::default(),
         }
     }
 
@@ -71,11 +76,26 @@ impl Engine {
         self.automation = automation;
     }
 
+    /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
+    pub fn set_dispatching(&mut self, dispatching: Dispatching) {
+        self.dispatching = dispatching;
+    }
+
+    /// Which tasks are handed out.
+    pub fn dispatching(&self) -> Dispatching {
+        self.dispatching
+    }
+
+    /// When workers were last heard of: whoever drives the engine passes that on.
+    pub fn liveness_mut(&mut self) -> &mut Liveness {
+        &mut self.liveness
+    }
+
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
         let timers = match self.freshness {
-            Freshness::Current => first,
+            Freshness::Current => first.into_iter().chain(self.liveness.next_deadline(&self.state)).min(),
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
@@ -119,6 +139,7 @@ impl Engine {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
             if let Some(known) = answers::known(&self.state, input) {
+                self.asked_for(&known);
                 step.replies.push(known);
                 continue;
             }
@@ -150,9 +171,10 @@ impl Engine {
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             };
+            self.asked_for(&reply);
             self.record_answer(input, &reply, event_id, now, &mut step);
             step.replies.push(reply);
-            if matches!(input, Input::Sweep) {
+            if matches!(input, Input::Sweep) && self.dispatching != Dispatching::Held {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
@@ -161,6 +183,13 @@ impl Engine {
         }
         self.run_controllers(now, &mut step);
         step
+    }
+
+    /// Begins to hand out tasks with the first run that is asked for.
+    fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
+        if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
+            self.dispatching = Dispatching::First(asked.run_id);
+        }
     }
 
     /// Records the answer to a request that is carried out once, in the batch of what it changed.
@@ -204,6 +233,18 @@ impl Engine {
         }
     }
 
+    /// Notices workers that are gone, unless nobody could have been heard.
+    fn run_liveness(&mut self, now: Timestamp, step: &mut Step) {
+        self.liveness.begin(now);
+        if self.freshness != Freshness::Current {
+            return;
+        }
+        for data in workers::reconcile(&self.state, &self.liveness, now) {
+            self.react(data, now, step);
+        }
+        self.liveness.forget_gone(&self.state);
+    }
+
     /// Emits events of which the first is the cause of the others.
     fn emit_together(&mut self, events: Vec<EventData>, now: Timestamp, step: &mut Step) {
         let first = step.events.len();
@@ -217,8 +258,9 @@ impl Engine {
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
+        self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
-            let wanted = controllers::reconcile(&self.state, now, self.freshness);
+            let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() {
                 break;
             }

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{EventId, RunId, ScheduleId};
+use servo_core::{AssetKey, EventId, RunId, ScheduleId};
 use servo_engine::Run;
-use servo_engine::rows::{AuditRow, RunRow, ScheduleTickRow};
+use servo_engine::rows::{AuditRow, MaterializationRow, RunRow, ScheduleTickRow};
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
@@ -151,6 +151,19 @@ impl Workspace {
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// A page of materializations of an asset that are in the tables, the newest first, beginning before an event.
+    pub async fn materializations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<MaterializationRow>, Error> {
+        match self.projection() {
+            Some(projection) => Ok(projection.materializations_of(asset, before, limit).await?),
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(crate) fn projection(&self) -> Option<Projection> {

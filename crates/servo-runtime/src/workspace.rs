@@ -9,7 +9,8 @@ use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Times
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
+    Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State, TriggerSchedule,
+    Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -29,6 +30,7 @@ use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -56,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) vitals: Arc<Vitals>,
     /// Paths that data could not follow the log to.
     pub(crate) stuck: StuckPaths,
+    pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -209,6 +212,7 @@ impl Workspace {
             unswept: Some(rebuild_context(&stores, &config)),
             vitals: vitals.clone(),
         };
+        let signs_of_life: Arc<SignsOfLife> = Arc::default();
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
@@ -220,6 +224,7 @@ impl Workspace {
             generations,
             flushes.clone(),
             stopping.clone(),
+            signs_of_life.clone(),
             epoch,
         );
         let (tracker, work) = TaskTracker::new(spawner.clone());
@@ -258,6 +263,7 @@ impl Workspace {
                 data,
                 vitals,
                 stuck,
+                signs_of_life,
                 closed,
                 work,
                 snapshots: newest,
@@ -270,6 +276,12 @@ impl Workspace {
 
     /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Tries at once the tasks of a run that wait to be tried again; returns when that is durable. `Duplicate` if none
+    /// does.
+    pub async fn retry_now(&self, request: RetryNow) -> Result<Change, Error> {
         self.ask(request).await
     }
 

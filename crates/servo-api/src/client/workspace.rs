@@ -6,7 +6,7 @@ use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::routes::Version;
+use crate::routes::{Health, Version};
 use crate::views::{
     Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
     ReviewBody, Tables,
@@ -36,6 +36,11 @@ impl Client {
         let mut query = options.query("state");
         query.push(("selection", selection.to_owned()));
         self.get(&["assets"], &query).await
+    }
+
+    /// Answers when the server runs the code that was saved before.
+    pub async fn current_code(&self) -> Result<Health, ClientError> {
+        self.get(&["code"], &[]).await
     }
 
     /// How much the tables hold, when they hold everything that is durable now.

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use servo_api::Api;
 use servo_api::client::Client;
 use servo_core::RunId;
+use servo_engine::controllers::Dispatching;
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
 use servo_worker::project::Scanned;
@@ -19,6 +20,9 @@ use crate::keys_file::KeysFile;
 use crate::location::{Location, random_token};
 use crate::owner::Ownership;
 use crate::session::{self, Session, WorkerScope};
+
+/// Runs of before that are named one by one.
+const NAMED: usize = 3;
 
 /// This process.
 pub(super) struct Local {
@@ -47,7 +51,7 @@ impl Local {
     /// Reads the state, as if the project was deployed where that matters.
     pub(super) async fn read(location: &Location, with_project: bool) -> anyhow::Result<Self> {
         let definitions = match with_project {
-            true => Some(session::deployment(location.project.scan()?, location.caller())?),
+            true => Some(session::deployment(location.project.scan_cached()?, location.caller())?),
             false => None,
         };
         let stores = location.look_if_any()?;
@@ -94,10 +98,16 @@ impl Local {
         stores: Stores,
         mut ownership: Ownership,
         slots: usize,
+        dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, WorkerScope::Alone).await?;
-        let before = session.unfinished().await?;
+        let mut session =
+            Session::open(location, stores, project, slots, WorkerScope::Alone, dispatching).await?;
+        let mut before = session.unfinished().await?;
+        if let Dispatching::First(run) = dispatching {
+            before.retain(|unfinished| *unfinished != run);
+        }
+        say_what_else(&before);
         let started = async {
             session.deploy(location.caller()).await?;
             let (server, url, token) = Server::start(session.api()).await?;
@@ -146,6 +156,19 @@ impl Backend for Local {
                 }
                 Ok(())
             }
+        }
+    }
+}
+
+/// Says which runs of before are gone on with beside what is asked for, which goes first.
+fn say_what_else(before: &[RunId]) {
+    let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
+    match before.len() {
+        0 => {}
+        1 => eprintln!("{} of before goes on as well, when slots are free", named.join("")),
+        count => {
+            let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+            eprintln!("{}{more} of before go on as well, when slots are free", named.join(", "));
         }
     }
 }

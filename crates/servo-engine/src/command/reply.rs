@@ -8,8 +8,8 @@ use std::sync::Arc;
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    Review, TriggerRun, TriggerSchedule,
+    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause,
+    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::event::Progress;
 
@@ -128,6 +128,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -135,6 +136,8 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    RegisterWorker => Change(Change),
+    WorkerLeaves => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -178,6 +181,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,
@@ -185,6 +189,8 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    RegisterWorker => RegisterWorker,
+    WorkerLeaves => WorkerLeaves,
 }
 
 impl From<Started> for Input {

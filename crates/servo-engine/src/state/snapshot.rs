@@ -15,7 +15,7 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, run_rows,
+    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -56,6 +56,7 @@ impl State {
             schedule_definitions: self.schedules.definition_rows(),
             schedule_state: self.schedules.state_rows(),
             schedule_ticks: self.schedules.tick_rows(),
+            workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -98,6 +99,7 @@ impl State {
             schedule_definitions,
             schedule_state,
             schedule_ticks,
+            workers,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -107,6 +109,7 @@ impl State {
         state.changed_settings = Arc::new(ChangedSettings::restore(settings));
         state.settings = Arc::new(state.changed_settings.settings());
         state.pauses = Arc::new(Pauses::restore(pauses));
+        state.workers = Arc::new(Workers::restore(workers));
         state.head = head;
         state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
         state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
@@ -236,6 +239,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
         schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
         schedule_ticks: ticks.collect(),
+        workers: Vec::new(),
         gone: RemovedKeys {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
@@ -259,6 +263,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for worker in changes.workers {
+        match state.workers.get(&worker) {
+            Some(row) => delta.workers.push(row.clone()),
+            None => delta.gone.workers.push(worker),
         }
     }
     for key in changes.quarantine {
