@@ -137,8 +137,12 @@ fn plan(
     selection: &str,
     partitions: PartitionChoice,
 ) -> anyhow::Result<(Duration, usize, usize)> {
-    let request =
-        PlanRequest { selection: Selection::parse(selection)?, partitions, config: BTreeMap::new(), no_retry: false };
+    let request = PlanRequest {
+        selection: Selection::parse(selection)?,
+        partitions,
+        config: BTreeMap::new(),
+        no_retry: false,
+    };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
     let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {

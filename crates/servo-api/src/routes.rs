@@ -89,6 +89,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))

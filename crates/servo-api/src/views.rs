@@ -11,6 +11,7 @@ mod conflicts;
 mod deployments;
 mod lineage;
 mod logs;
+mod materializations;
 mod names;
 mod outputs;
 mod pages;
@@ -34,6 +35,7 @@ pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materializations::MaterializationDetail;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName,

@@ -120,9 +120,7 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         Reached::Owned(stores, ownership) => (stores, ownership),
     };
     Ok(Box::new(match need {
-        Need::Run { slots } => {
-            Local::run(location, stores, ownership, slots, Dispatching::Held).await?
-        }
+        Need::Run { slots } => Local::run(location, stores, ownership, slots, Dispatching::Held).await?,
         Need::Resume { slots, run } => {
             Local::run(location, stores, ownership, slots, Dispatching::First(run)).await?
         }

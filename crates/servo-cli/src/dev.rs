@@ -63,7 +63,8 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let code = LoadedCode::new(project.root());
     // Before an interpreter begins to read them.
     let sources = code.sources();
-    let mut session = Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
+    let mut session =
+        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
     ownership.advertise(url.clone(), None)?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());

@@ -2,8 +2,8 @@
 
 use std::io::IsTerminal;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
@@ -62,7 +62,6 @@ impl Keys {
             }
         }
     }
-
 }
 
 impl Drop for Keys {

@@ -11,6 +11,7 @@ use servo_api::views::{RunWithTasks, Task};
 use servo_core::{Millis, TaskKey, Timestamp};
 use servo_engine::TaskState;
 
+use crate::runs::told;
 use crate::style::{Paint, Style, harmless};
 use crate::summary::name;
 use pace::Pace;
@@ -73,10 +74,19 @@ impl Live {
             TaskState::RetryWait => {
                 let soon = task.retry_at.map(|at| at.since(now)).unwrap_or(Millis::ZERO);
                 let next = task.attempt + 1;
-                format!("{name} attempt {} failed: {}; attempt {next} in {}", task.attempt, error(task), rounded(soon))
+                format!(
+                    "{name} attempt {} failed: {}; attempt {next} in {}",
+                    task.attempt,
+                    error(task),
+                    rounded(soon)
+                )
             }
             TaskState::Failed => {
-                format!("{name}{}  {}", took(task, now).map(|it| format!("  {it}")).unwrap_or_default(), error(task))
+                format!(
+                    "{name}{}  {}",
+                    took(task, now).map(|it| format!("  {it}")).unwrap_or_default(),
+                    error(task)
+                )
             }
             TaskState::Planned
             | TaskState::Blocked
@@ -122,8 +132,9 @@ impl Live {
             lines.truncate(room - 1);
             lines.push(Line { rank: 9, text: format!("… and {rest} more assets") });
         }
-        if !is_last && seen.tasks.len() > 1 {
-            let text = self.paint.with(Style::Dim, &Pace::of(seen, now).to_string());
+        if !is_last {
+            let text = format!("{}: {}", told::short_id(&seen.run), Pace::of(seen, now));
+            let text = self.paint.with(Style::Dim, &text);
             lines.push(Line { rank: 9, text });
         }
         let mut text = String::new();
@@ -278,7 +289,8 @@ impl<'a> Group<'a> {
             parts.push(format!("{}/{}", self.done, self.total));
         }
         if let Some((from, until)) = self.span.filter(|(from, until)| until > from) {
-            parts.push(until.since(from).to_string());
+            let length = until.since(from);
+            parts.push(if length.get() < 1_000 { length.to_string() } else { rounded(length) });
         }
         for (count, what) in [
             (if self.total > 1 { self.running } else { 0 }, "running"),

@@ -72,7 +72,9 @@ pub(crate) enum Command {
         force: bool,
     },
     /// Retry a run that has ended, or at once what waits to be tried again.
-    #[command(after_help = "Examples:\n  servo run retry latest --from-failure\n  servo run retry latest --now")]
+    #[command(
+        after_help = "Examples:\n  servo run retry latest --from-failure\n  servo run retry latest --now"
+    )]
     Retry {
         /// The run: its id, the beginning of it, or latest.
         run: Which,
@@ -125,8 +127,12 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             let (run, accepted) = through(location, Need::Change, asked).await?;
             match (format, accepted.accepted_event_id) {
                 (Format::Json, _) => output::json(&accepted)?,
-                (Format::Table, Some(_)) => output::line(format_args!("what waits in {run} is tried again now")),
-                (Format::Table, None) => output::line(format_args!("nothing waits to be tried again in {run}")),
+                (Format::Table, Some(_)) => {
+                    output::line(format_args!("what waits in {run} is tried again now"))
+                }
+                (Format::Table, None) => {
+                    output::line(format_args!("nothing waits to be tried again in {run}"))
+                }
             }
             Ok(Exit::Done)
         }

@@ -134,7 +134,14 @@ pub struct Report {
 impl Report {
     /// An end of which nothing more is known.
     pub fn new(outcome: Outcome) -> Self {
-        Self { outcome, error: None, materialization_id: None, outputs: Arc::default(), usage: None, added_partitions: BTreeMap::new() }
+        Self {
+            outcome,
+            error: None,
+            materialization_id: None,
+            outputs: Arc::default(),
+            usage: None,
+            added_partitions: BTreeMap::new(),
+        }
     }
 
     /// A plain success.

@@ -54,7 +54,8 @@ pub mod work;
 pub use command::{
     Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
     Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, RetryNow, Review,
-    RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
+    Verdict,
 };
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};

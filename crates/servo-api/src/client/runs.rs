@@ -5,7 +5,8 @@ use servo_core::RunId;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, RetryNowBody, Run, RunBody, Task, TaskDetail,
+    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, RetryNowBody, Run, RunBody, Task,
+    TaskDetail,
 };
 
 impl Client {

@@ -8,7 +8,8 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, Quarantined, ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, MaterializationDetail, Quarantined,
+    ReviewBody, Tables,
 };
 
 impl Client {
@@ -47,6 +48,17 @@ impl Client {
     /// One asset.
     pub async fn asset(&self, asset: &AssetKey) -> Result<AssetDetail, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
+    }
+
+    /// The latest materialization of an asset, or of one of its partitions.
+    pub async fn materialization(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<MaterializationDetail, ClientError> {
+        let query: Vec<(&str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "materialization"], &query).await
     }
 
     /// Materializations that wait for review.

@@ -45,7 +45,8 @@ impl LoadedCode {
     pub(super) fn loaded(&self, sources: Sources, outcome: Result<(), &anyhow::Error>) {
         let problem = outcome.err().map(|error| {
             let mut problem = output::problem(error);
-            let said = "the code that was saved cannot be loaded, and nothing is done with the code before it: ";
+            let said =
+                "the code that was saved cannot be loaded, and nothing is done with the code before it: ";
             problem.detail = format!("{said}{}", problem.detail).into();
             problem
         });

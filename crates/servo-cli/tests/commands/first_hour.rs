@@ -24,14 +24,17 @@ fn a_query_sees_what_the_command_before_it_has_made() {
         project.good(&["materialize", "t.count"]);
         let seen = project.json(&["sql", "select n from t.count", "--json"]);
         assert_eq!(seen, json!([{ "n": n }]));
-        let runs = project.json(&["sql", "select count(*) as n from runs where state = 'SUCCEEDED'", "--json"]);
+        let runs =
+            project.json(&["sql", "select count(*) as n from runs where state = 'SUCCEEDED'", "--json"]);
         assert_eq!(runs, json!([{ "n": n }]));
     }
 }
 
 #[test]
 fn a_request_after_a_save_runs_what_was_saved() {
-    let project = Project::new("import helper\n@servo.asset(namespace=\"t\")\ndef value() -> list:\n    return [{\"n\": helper.N}]\n");
+    let project = Project::new(
+        "import helper\n@servo.asset(namespace=\"t\")\ndef value() -> list:\n    return [{\"n\": helper.N}]\n",
+    );
     fs::write(project.path("helper.py"), "N = 0\n").unwrap();
     let _dev = Dev::start(&project);
     for n in 1..=5 {
@@ -54,7 +57,9 @@ fn a_broken_save_is_told_to_whoever_asks() {
     project.save("import nothing_like_that\n");
     for arguments in [&["materialize", "t.count"][..], &["plan", "t.count"], &["run", "retry", "latest"]] {
         let told = project.bad(arguments);
-        for expected in ["the code that was saved cannot be loaded", "No module named 'nothing_like_that'", "work.py:2"] {
+        for expected in
+            ["the code that was saved cannot be loaded", "No module named 'nothing_like_that'", "work.py:2"]
+        {
             assert!(told.contains(expected), "{arguments:?}: {expected:?} is not in\n{told}");
         }
     }
@@ -91,7 +96,9 @@ fn a_crash_is_tried_again_soon_and_told_of_when_it_happens() {
     assert!(output.status.success(), "{told}");
     // Two waits, of at most 2 and 8 seconds; they were a minute and two.
     assert!(begun.elapsed() < PATIENCE, "{told}");
-    for expected in ["t.fragile attempt 1 failed: WORKER_CRASH", "; attempt 2 in ", "t.fragile attempt 2 failed"] {
+    for expected in
+        ["t.fragile attempt 1 failed: WORKER_CRASH", "; attempt 2 in ", "t.fragile attempt 2 failed"]
+    {
         assert!(told.contains(expected), "{expected:?} is not in\n{told}");
     }
 }
@@ -117,11 +124,18 @@ def patient() -> int:
 "#;
     let project = Project::new(slow);
     let _dev = Dev::start(&project);
-    let mut waiting =
-        project.command(&["materialize", "t.patient"]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut waiting = project
+        .command(&["materialize", "t.patient"])
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
     let said = lines.next().unwrap().unwrap();
-    assert!(said.contains("attempt 1 failed: USER_CODE_EXCEPTION ValueError: it is not mended; attempt 2 in"), "{said}");
+    assert!(
+        said.contains("attempt 1 failed: USER_CODE_EXCEPTION ValueError: it is not mended; attempt 2 in"),
+        "{said}"
+    );
     fs::write(project.path("mended"), "").unwrap();
     let told = project.good(&["run", "retry", "latest", "--now"]);
     assert!(told.contains("tried again now"), "{told}");
@@ -153,7 +167,13 @@ def quick() -> int:
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let began = || fs::read_dir(project.root.path()).unwrap().flatten().filter(|it| it.file_name().to_string_lossy().starts_with("began-")).count();
+    let began = || {
+        fs::read_dir(project.root.path())
+            .unwrap()
+            .flatten()
+            .filter(|it| it.file_name().to_string_lossy().starts_with("began-"))
+            .count()
+    };
     until("two tasks are at work", || (began() == 2).then_some(()));
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -168,7 +188,10 @@ def quick() -> int:
     let left = runs["items"][0]["run_id"].as_str().unwrap().to_owned();
     project.good(&["run", "watch", &left]);
     let ended = project.json(&["run", "show", &left, "--json"]);
-    assert_eq!((ended["run"]["state"].as_str(), ended["run"]["tasks_succeeded"].as_u64()), (Some("SUCCEEDED"), Some(8)));
+    assert_eq!(
+        (ended["run"]["state"].as_str(), ended["run"]["tasks_succeeded"].as_u64()),
+        (Some("SUCCEEDED"), Some(8))
+    );
 }
 
 #[test]
@@ -177,7 +200,9 @@ fn servers_and_commands_start_with_the_same_settings() {
     let changes = || {
         let ledger = project.home().join("ledger/orchestration");
         let files = fs::read_dir(ledger).unwrap().flatten();
-        let count = |file: fs::DirEntry| fs::read_to_string(file.path()).unwrap().matches("\"SettingsChanged\"").count();
+        let count = |file: fs::DirEntry| {
+            fs::read_to_string(file.path()).unwrap().matches("\"SettingsChanged\"").count()
+        };
         files.map(count).sum::<usize>()
     };
     project.good(&["materialize", "t.count", "--slots", "2"]);
@@ -215,7 +240,8 @@ def profile(ctx) -> str:
     let project = Project::new(code);
     let keys = || {
         let listed = project.json(&["partition", "list", "t.profile", "--json"]);
-        let keys = listed["items"].as_array().unwrap().iter().map(|it| it["partition"].as_str().unwrap().to_owned());
+        let keys =
+            listed["items"].as_array().unwrap().iter().map(|it| it["partition"].as_str().unwrap().to_owned());
         let mut keys: Vec<String> = keys.collect();
         keys.sort();
         keys
@@ -277,11 +303,104 @@ for name in pathlib.Path("names.txt").read_text().split():
     settle();
     assert_eq!((show(&[]), imports()), (("two".to_owned(), 2), 2), "a module that it imports");
     assert_eq!((show(&[]), imports()), (("two".to_owned(), 2), 2));
-    assert_eq!((show(&[("SUFFIX", "!")]), imports()), (("two!".to_owned(), 2), 3), "a variable that it reads");
+    assert_eq!(
+        (show(&[("SUFFIX", "!")]), imports()),
+        (("two!".to_owned(), 2), 3),
+        "a variable that it reads"
+    );
     assert_eq!((show(&[("SUFFIX", "!")]), imports()), (("two!".to_owned(), 2), 3));
-    assert_eq!((show(&[("OTHER", "x"), ("SUFFIX", "!")]), imports()).1, 3, "a variable that it does not read");
+    assert_eq!(
+        (show(&[("OTHER", "x"), ("SUFFIX", "!")]), imports()).1,
+        3,
+        "a variable that it does not read"
+    );
     fs::write(project.path("names.txt"), "feed orders").unwrap();
     settle();
     assert_eq!((show(&[("SUFFIX", "!")]), imports()), (("two!".to_owned(), 3), 4), "a file that it reads");
     assert_eq!((show(&[("SUFFIX", "!"), ("SERVO_NO_CACHE", "1")]), imports()).1, 5, "without the cache");
+}
+
+#[test]
+fn what_is_known_of_data_is_shown() {
+    let code = r##"
+import pyarrow as pa
+days = servo.StaticPartitions(["mon", "tue"])
+
+@servo.asset(namespace="t", partitions=days)
+def frame(ctx) -> pa.Table:
+    ctx.metadata(
+        note=servo.md("**all** of it"),
+        source=servo.url("https://example.org/feed", "the feed"),
+        sums=servo.table([{"what": "total", "n": 6}]),
+        picture=servo.plot("<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        limits={"low": 1},
+    )
+    return pa.table({"n": [1, None, 3], "name": ["a", "b", str(ctx.partition)]})
+"##;
+    let project = Project::new(code);
+    let never = project.good(&["asset", "show", "t.frame"]);
+    assert!(!never.contains("first rows"), "{never}");
+    let told = project.bad(&["asset", "show", "t.frame", "-p", "mon"]);
+    assert!(told.contains("t.frame mon was never materialized"), "{told}");
+    project.good(&["materialize", "t.frame", "-p", "mon", "-p", "tue"]);
+    let shown = project.good(&["asset", "show", "t.frame", "-p", "mon"]);
+    for expected in [
+        "data mon",
+        "rows             3",
+        "n     int64   1 null",
+        "name  string",
+        "**all** of it",
+        "source: the feed https://example.org/feed",
+        "sums, 1 in all",
+        "total",
+        "_plot-picture.svg",
+        "limits: {\"low\":1}",
+        "first rows, 3 in all",
+    ] {
+        assert!(shown.contains(expected), "{expected:?} is not in\n{shown}");
+    }
+    assert!(project.good(&["asset", "show", "t.frame"]).contains("data tue"), "the last of its partitions");
+    let _dev = Dev::start(&project);
+    let made = project.json(&["asset", "show", "t.frame", "-p", "mon", "--json"])["materialization"].clone();
+    assert_eq!(made["metadata"]["limits"], json!({ "low": 1 }));
+    assert_eq!(made["metadata"]["note"], json!({ "$servo": "md", "text": "**all** of it" }));
+    assert_eq!((&made["nulls"]["n"], &made["preview"][2]["name"]), (&json!(1), &json!("mon")));
+}
+
+#[test]
+fn programs_are_told_the_same_things_under_the_same_names() {
+    let code = r#"
+@servo.asset(namespace="raw")
+def rows(ctx) -> list:
+    ctx.metadata(limits={"low": 1})
+    return [1]
+
+@servo.asset(namespace="t", checks=[servo.row_count(min=1)])
+def clean(rows: list) -> list:
+    return rows
+"#;
+    let project = Project::new(code);
+    let plan = project.json(&["plan", "t.clean", "--json"]);
+    assert_eq!(plan["warnings"], json!(["t.clean reads raw.rows, which was never materialized"]));
+    let plan = project.json(&["plan", "+t.clean", "--json"]);
+    let stages: Vec<_> = plan["tasks"].as_array().unwrap().iter().map(|task| task["stage"].clone()).collect();
+    assert_eq!(stages, [json!(1), json!(2)], "as people count them");
+    project.good(&["materialize", "+t.clean"]);
+    let run = project.newest_run()["run_id"].as_str().unwrap().to_owned();
+    let shown = project.json(&["run", "show", &run, "--json"]);
+    assert_eq!(shown["tasks"][0]["asset_key"], "raw/rows");
+    for (arguments, code) in [
+        (&["asset", "shwo", "--json"][..], 2),
+        (&["asset", "show", "t.nothing", "--json"], 1),
+        (&["sql", "selec", "--json"], 1),
+        (&["materialize", "t.nothing", "--json"], 1),
+    ] {
+        let output = project.servo(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let problem: Value =
+            serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(problem["code"].is_string() && problem["detail"].is_string(), "{arguments:?}: {text}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
 }

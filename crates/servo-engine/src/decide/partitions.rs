@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Answer, Decision};
-use crate::definitions::Definitions;
 use crate::command::{Change, ChangePartitions, PartitionsReply, Reply, Report};
+use crate::definitions::Definitions;
 use crate::event::{DynamicPartitionsChanged, EventData, Outcome};
 use crate::failure::{ErrorCode, TaskError};
 use crate::gate;

@@ -84,7 +84,9 @@ mod tests {
         }
         write("work.py", "a = 1");
         let before = Sources::look(root.path());
-        for (name, text) in [("__pycache__/work.py", ""), (".servo/a.py", ""), ("notes.md", ""), (".x.py", "")] {
+        for (name, text) in
+            [("__pycache__/work.py", ""), (".servo/a.py", ""), ("notes.md", ""), (".x.py", "")]
+        {
             write(name, text);
             assert_eq!(Sources::look(root.path()), before, "{name}");
         }
