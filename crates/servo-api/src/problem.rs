@@ -112,6 +112,14 @@ codes! {
     VersionConflict = "version_conflict", CONFLICT, "Version conflict";
     /// The schedule has nothing to request by itself.
     NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
+    /// The worker is not registered, or was not heard of for too long.
+    UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
+    /// The worker has other code than is deployed.
+    OtherCode = "other_code", CONFLICT, "Other code";
+    /// The worker has not found in its storage what is in that of the workspace.
+    OtherStorage = "other_storage", CONFLICT, "Other storage";
+    /// The worker works for another workspace.
+    OtherWorkspace = "other_workspace", CONFLICT, "Other workspace";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// The body exceeds the limit.

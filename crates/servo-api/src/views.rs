@@ -7,15 +7,21 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod changes;
 mod conflicts;
 mod deployments;
+mod graph;
 mod lineage;
+mod logins;
 mod logs;
+mod materialization_detail;
 mod materializations;
 mod names;
 mod outputs;
 mod pages;
+mod partition_summary;
 mod plans;
+mod readiness;
 mod requests;
 mod runs;
 mod schedules;
@@ -26,26 +32,32 @@ mod workers;
 
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization, Partition,
-    PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
+    Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
+pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
-pub use materializations::MaterializationDetail;
+pub use materialization_detail::MaterializationDetail;
+pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage,
+    SchedulePage, TaskPage, TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use partition_summary::{PartitionBucket, PartitionSummary};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
     RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
@@ -56,4 +68,7 @@ pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerSch
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
-pub use workers::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started};
+pub use workers::{
+    Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
+    Started, Worker, WorkerSign, WorkerStanding, Workers,
+};

@@ -9,7 +9,7 @@ use servo_api::views::{CancelBody, LogLine, RetryNowBody, RunWithTasks, Task};
 use servo_core::{AssetKey, Clock, RunId};
 use servo_engine::TaskState;
 use servo_runtime::SystemClock;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::interrupts::Interrupts;
 use crate::keys::Keys;
@@ -21,6 +21,9 @@ use crate::summary::{self, Detail, Details};
 const REDRAW: Duration = Duration::from_millis(200);
 /// Log lines shown of a failed task.
 const TAIL: usize = 20;
+
+/// After how long without anything new it is asked what the run waits for, and how often.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Follows a run until it has ended, and tells what became of it.
 pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
@@ -52,6 +55,7 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
     loop {
         // Whatever happens meanwhile does not make it begin anew: it counts how long nobody answers.
         let mut next = pin!(events.next());
+        let mut patience = tokio::time::interval_at(Instant::now() + PATIENCE, PATIENCE);
         let event = loop {
             let pressed = async {
                 match &mut keys {
@@ -68,6 +72,14 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
                     // Nobody else's: what is typed for the shell meanwhile is left to it.
                     let is_wanted = seen.tasks.iter().any(|task| task.state == TaskState::RetryWait);
                     keys = if is_wanted { keys.or_else(Keys::of_terminal) } else { None };
+                }
+                _ = patience.tick() => {
+                    let notices = client.run(run).await?.notices;
+                    let live = drawn(client, &mut live, &seen).await?;
+                    live.notice(notices);
+                    if format == Format::Table {
+                        live.show(&seen, SystemClock.now());
+                    }
                 }
                 () = pressed => {
                     client.retry_now(run, &RetryNowBody::default()).await?;

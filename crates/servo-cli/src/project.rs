@@ -14,6 +14,11 @@ pub(crate) struct ProjectArgs {
 }
 
 impl ProjectArgs {
+    /// A project in a directory.
+    pub(crate) fn at(directory: PathBuf) -> Self {
+        Self { project: Some(directory) }
+    }
+
     /// The project at or above the directory.
     pub(crate) fn find(&self) -> anyhow::Result<Project> {
         Ok(Project::find(self.project.as_deref().unwrap_or(Path::new(".")))?)

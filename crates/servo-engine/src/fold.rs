@@ -21,6 +21,7 @@ mod schedules;
 mod settings;
 mod tasks;
 mod timers;
+mod workers;
 
 pub(crate) use cancel::is_silent;
 #[cfg(feature = "testing")]
@@ -117,6 +118,10 @@ impl State {
                 schedules::ticked(self, at, payload, &event.idempotency_key)
             }
             EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::WorkerRegistered(payload) => workers::registered(self, at, payload),
+            EventData::WorkerChanged(payload) => workers::changed(self, at, payload),
+            EventData::WorkerLeft(payload) => workers::left(self, at, payload),
+            EventData::WorkerLost(payload) => workers::lost(self, at, payload),
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

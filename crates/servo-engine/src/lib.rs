@@ -27,6 +27,7 @@ mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod dep_sets;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -53,10 +54,11 @@ pub mod work;
 
 pub use command::{
     Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, RetryNow, Review,
-    RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
-    Verdict,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report,
+    RetryNow, Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun,
+    TriggerSchedule, Verdict, WorkerLeaves,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
@@ -66,7 +68,7 @@ pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason,
+    TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};

@@ -100,6 +100,15 @@ pub enum Refusal {
     NothingToTrigger { name: String },
     #[error("schedule {name} cannot be triggered: {problem}")]
     CannotTrigger { name: String, problem: String },
+    #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
+    UnknownWorker { worker: Arc<str> },
+    #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
+    NothingDeployed { worker: Arc<str> },
+    #[error(
+        "worker {worker} has code with digest {found}, and deployment {deployment} has {deployed}; give it the code that \
+         is deployed, or deploy what it has"
+    )]
+    OtherCode { worker: Arc<str>, found: Arc<str>, deployment: u64, deployed: Arc<str> },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -128,6 +137,9 @@ impl Refusal {
             Refusal::NothingToTrigger { .. } => "nothing_to_trigger",
             Refusal::CannotTrigger { .. } => "unplannable",
             Refusal::BadDefinition { .. } => "invalid_definitions",
+            Refusal::UnknownWorker { .. } => "unknown_worker",
+            Refusal::NothingDeployed { .. } => "nothing_deployed",
+            Refusal::OtherCode { .. } => "other_code",
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -159,7 +171,10 @@ impl Refusal {
             | Refusal::NameTaken { .. }
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
-            | Refusal::NothingToTrigger { .. } => RefusalKind::Conflict,
+            | Refusal::NothingToTrigger { .. }
+            | Refusal::UnknownWorker { .. }
+            | Refusal::NothingDeployed { .. }
+            | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }

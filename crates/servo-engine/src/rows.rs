@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod check_results;
 mod delta;
+mod dep_sets;
 mod deployments;
 mod dynamic_partitions;
 mod edges;
@@ -31,6 +32,7 @@ mod settings;
 mod table;
 mod tasks;
 mod timers;
+mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
@@ -38,6 +40,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
+pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
@@ -58,6 +61,7 @@ pub use table::{
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+pub use workers::WorkerRow;
 
 /// The place of a time that passed in the log among the times of rows: what decides when a row expires.
 pub(crate) fn elapsed_at(elapsed: servo_core::Millis) -> servo_core::Timestamp {
@@ -78,6 +82,7 @@ macro_rules! tables {
                 runs: RunRow,
                 tasks: TaskRow,
                 edges: EdgeRow,
+                dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
             }
@@ -95,6 +100,7 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                workers: WorkerRow,
             }
             // Rows are written once.
             append_only {

@@ -6,6 +6,7 @@
 
 mod answers;
 mod asset_states;
+mod capacity;
 mod changes;
 mod code_versions;
 mod dedup;
@@ -26,6 +27,7 @@ mod snapshot;
 mod statuses;
 mod task;
 mod view;
+mod workers;
 
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
@@ -33,7 +35,7 @@ pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
-pub use run::{Cancel, Counts, Edge, Run};
+pub use run::{Cancel, Counts, Edge, Run, RunSet};
 pub use schedules::Schedule;
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
@@ -50,11 +52,12 @@ use servo_core::{
 
 pub(crate) use answers::AnswerIndex;
 pub(crate) use asset_states::AssetStates;
+pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
-pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane};
+pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use partition_status::Materialization;
 pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
@@ -64,12 +67,13 @@ pub(crate) use schedules::Schedules;
 pub(crate) use settings::ChangedSettings;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::{Outbox, Rest};
+pub(crate) use workers::Workers;
 
 use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
     AuditRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow, QuarantineRow,
-    RunKeyConflictRow, ScheduleTickRow, SettingRow,
+    RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -82,6 +86,7 @@ pub struct State {
     pub(crate) settings: Arc<Settings>,
     pub(crate) changed_settings: Arc<ChangedSettings>,
     pub(crate) pauses: Arc<Pauses>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) head: Head,
     pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
@@ -112,6 +117,7 @@ impl State {
             settings: Arc::default(),
             changed_settings: Arc::default(),
             pauses: Arc::default(),
+            workers: Arc::default(),
             head: Head {
                 seq: 0,
                 last_event: EventId::NIL,
@@ -234,6 +240,16 @@ impl State {
     /// Scopes that are paused, or were once.
     pub fn pauses(&self) -> impl DoubleEndedIterator<Item = &PauseRow> {
         self.pauses.rows()
+    }
+
+    /// Workers that are there, and the newest of those that are gone, by id.
+    pub fn workers(&self) -> impl DoubleEndedIterator<Item = &WorkerRow> {
+        self.workers.rows()
+    }
+
+    /// A worker that is there, or was not long ago.
+    pub fn worker(&self, id: &str) -> Option<&WorkerRow> {
+        self.workers.get(id)
     }
 
     /// Tasks that hold a slot: on their way to a queue, in it, or running.
@@ -428,6 +444,9 @@ impl State {
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
+        if subject.state.is_terminal() {
+            subject.finished_event.get_or_insert(version);
+        }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
         let after = index::keys_of(owner, task, &self.settings, &self.pauses);

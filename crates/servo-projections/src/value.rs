@@ -21,7 +21,7 @@ use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
     OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState, TickStatus,
-    TimerState, TransitionReason,
+    TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -174,6 +174,7 @@ named_values!(
     AutomationStatus,
     Origin,
     TickStatus,
+    WorkerState,
 );
 
 /// Keys that are shown in another form than they are stored in.

@@ -1,83 +1,74 @@
-//! What is known of a materialization beside its data: metadata, columns, first rows.
+//! Materializations as they were recorded.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use servo_core::{EventId, MaterializationId, RunId, Timestamp};
+use servo_engine::rows::MaterializationRow;
+use servo_engine::{DataFormat, GatingDecision};
 use utoipa::ToSchema;
 
-use super::assets::Materialization;
+use super::names::{DataFormatName, GatingDecisionName};
 use super::runs::values;
+use super::tasks::Task;
 
-/// A materialization with what was recorded when it was committed.
+/// A good materialization with everything that was recorded of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct MaterializationDetail {
-    /// The materialization.
-    #[serde(flatten)]
-    pub materialization: Materialization,
-    /// Where its files are, or its own location.
+#[allow(missing_docs)]
+pub struct MaterializationRecord {
+    #[schema(value_type = String)]
+    pub materialization_id: MaterializationId,
+    /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uri: Option<String>,
-    /// Rows of a table, elements of a list.
+    pub partition: Option<String>,
+    #[schema(value_type = String)]
+    pub run_id: RunId,
+    pub task_id: String,
+    pub attempt: u32,
+    #[schema(value_type = String, format = DateTime)]
+    pub materialized_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<DataFormatName>)]
+    pub format: Option<DataFormat>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_count: Option<u64>,
-    /// Size of the stored data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_size: Option<u64>,
-    /// The types of the columns by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub schema: BTreeMap<String, String>,
-    /// How many values the columns lack, by name.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub nulls: BTreeMap<String, u64>,
-    /// The first rows.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Object>)]
-    pub preview: Vec<Map<String, Value>>,
-    /// Metadata that the function attached, by name. One with `$servo` is shown in a way of its own: `md`, `table`,
-    /// `url`, `image`.
+    /// Metadata that the function attached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, Object>)]
-    pub metadata: BTreeMap<String, Value>,
+    pub metadata: BTreeMap<String, serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_version: Option<String>,
+    /// Number of the deployment that it was dispatched with.
+    pub deployment_number: u64,
+    pub checks_passed: u32,
+    pub checks_failed: u32,
+    #[schema(value_type = GatingDecisionName)]
+    pub gating_decision: GatingDecision,
+    #[schema(value_type = String)]
+    pub row_version: EventId,
 }
 
-/// The part of `_commit.json` that is shown.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Record {
-    uri: Option<String>,
-    row_count: Option<u64>,
-    byte_size: Option<u64>,
-    schema: Option<BTreeMap<String, String>>,
-    metadata: BTreeMap<String, String>,
-    preview: Option<Preview>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Preview {
-    rows: Vec<Map<String, Value>>,
-    nulls: BTreeMap<String, u64>,
-}
-
-impl MaterializationDetail {
-    /// A materialization, where its files are, and the record of its commit, if it left one.
-    pub(crate) fn new(
-        materialization: Materialization,
-        directory: Option<String>,
-        record: Option<&[u8]>,
-    ) -> Result<Self, serde_json::Error> {
-        let record: Record = record.map(serde_json::from_slice).transpose()?.unwrap_or_default();
-        let preview = record.preview.unwrap_or_default();
-        Ok(Self {
-            materialization,
-            uri: record.uri.or(directory),
-            row_count: record.row_count,
-            byte_size: record.byte_size,
-            schema: record.schema.unwrap_or_default(),
-            nulls: preview.nulls,
-            preview: preview.rows,
-            metadata: values(record.metadata),
-        })
+impl From<MaterializationRow> for MaterializationRecord {
+    fn from(row: MaterializationRow) -> Self {
+        Self {
+            materialization_id: row.materialization_id,
+            partition: row.partition_key.as_ref().map(ToString::to_string),
+            run_id: row.run_id,
+            task_id: Task::id_of(&row.task_key),
+            attempt: row.attempt,
+            materialized_at: row.materialized_at,
+            format: row.format,
+            row_count: row.row_count,
+            byte_size: row.byte_size,
+            metadata: row.metadata.map(|metadata| values(metadata.0)).unwrap_or_default(),
+            code_version: row.code_version,
+            deployment_number: row.deployment_number,
+            checks_passed: row.checks_passed,
+            checks_failed: row.checks_failed,
+            gating_decision: row.gating_decision,
+            row_version: row.row_version,
+        }
     }
 }

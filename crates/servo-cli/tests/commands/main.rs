@@ -8,5 +8,7 @@ mod facts;
 mod first_hour;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod support;
+mod workers;

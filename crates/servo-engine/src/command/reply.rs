@@ -8,8 +8,8 @@ use std::sync::Arc;
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    RetryNow, Review, TriggerRun, TriggerSchedule,
+    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause,
+    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::event::Progress;
 
@@ -136,6 +136,8 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    RegisterWorker => Change(Change),
+    WorkerLeaves => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -187,6 +189,8 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    RegisterWorker => RegisterWorker,
+    WorkerLeaves => WorkerLeaves,
 }
 
 impl From<Started> for Input {

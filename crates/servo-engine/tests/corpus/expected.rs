@@ -14,14 +14,15 @@ use servo_engine::event::{
     NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
     RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
     ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
-    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, manual_tick_id, tick_id,
+    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
-    PieceRead, PiecesRead, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
-    TaskOptions, TickStatus,
+    DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome,
+    OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
+    SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -148,6 +149,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 fingerprint: fingerprint("b"),
                 deployment: 0,
                 tasks: plan.tasks().clone(),
+                sets: Arc::default(),
             })]
         }
         EventKind::RunTriggered => vec![
@@ -489,6 +491,39 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 retry_at: due.saturating_add(Millis::from_secs(2)),
             })]
         }
+        EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
+            worker_id: "größe-5f3a9c01".into(),
+            number: 1,
+            name: "größe".to_owned(),
+            queues: vec!["default".into(), "gpu".into()],
+            slots: 4,
+            deployment: 7,
+            digest: "sha256:1234".into(),
+            storage: "s3://bucket/path".to_owned(),
+            host: "vm-1".to_owned(),
+            version: "0.1.0".to_owned(),
+        })],
+        EventKind::WorkerChanged => {
+            let changed = |number, draining| {
+                EventData::WorkerChanged(WorkerChanged {
+                    worker_id: "w-5f3a9c01".into(),
+                    number,
+                    deployment: 8,
+                    digest: "sha256:5678".into(),
+                    draining,
+                })
+            };
+            vec![changed(2, false), changed(3, true)]
+        }
+        EventKind::WorkerLeft => {
+            vec![EventData::WorkerLeft(WorkerLeft { worker_id: "w-5f3a9c01".into(), number: 4 })]
+        }
+        EventKind::WorkerLost => {
+            let lost = |number, heard_at| {
+                EventData::WorkerLost(WorkerLost { worker_id: "w-5f3a9c01".into(), number, heard_at })
+            };
+            vec![lost(2, None), lost(3, Some(AT))]
+        }
     }
 }
 
@@ -533,6 +568,17 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         fingerprint: fingerprint("d"),
         deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
+        sets: Arc::default(),
+    });
+    let tasks = ["a", "b", "c", "d"].map(|name| task(name, &[], TaskOptions::default()));
+    let set = DepSet { upstream: Positions::of([0, 2]), downstream: Positions::of([1, 3]) };
+    let with_sets = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id: plan_id(),
+        fingerprint: fingerprint("e"),
+        deployment: 7,
+        tasks: plan_of(tasks.into()).tasks().clone(),
+        sets: [set].into(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
         run_id,
@@ -550,6 +596,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     });
     vec![
         ("PlanCreated_config.json", vec![plan]),
+        ("PlanCreated_sets.json", vec![with_sets]),
         ("RunCancelRequested_silent_since.json", vec![forced]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),
