@@ -9,9 +9,9 @@ use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
     Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
-    Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply, RunRequest,
-    SettingOrigin, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
-    WorkerLeaves,
+    Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply,
+    RunRequest, SettingOrigin, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    Verdict, WorkerLeaves,
 };
 use servo_sim::model::Log;
 
