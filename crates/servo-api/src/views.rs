@@ -7,14 +7,20 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod changes;
 mod conflicts;
 mod deployments;
+mod graph;
 mod lineage;
+mod logins;
 mod logs;
+mod materializations;
 mod names;
 mod outputs;
 mod pages;
+mod partition_summary;
 mod plans;
+mod readiness;
 mod requests;
 mod runs;
 mod schedules;
@@ -25,28 +31,34 @@ mod workers;
 
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization, Partition,
-    PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
+    Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
+pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage,
+    SchedulePage, TaskPage, TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use partition_summary::{PartitionBucket, PartitionSummary};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;

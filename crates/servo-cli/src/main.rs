@@ -1,6 +1,7 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod admin_keys;
+mod admin_log;
 mod admission;
 mod assets;
 mod audit;
@@ -17,11 +18,13 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod keys;
 mod keys_file;
 mod lineage;
 mod live;
 mod location;
 mod materialize;
+mod open;
 mod output;
 mod owner;
 mod partitions;
@@ -74,6 +77,9 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
+    /// Open the server of the workspace in a browser, which is let in by a link that is good once.
+    #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
+    Open(open::Options),
     /// Run tasks of a server on this machine, or list those who do.
     #[command(
         after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
@@ -159,9 +165,12 @@ enum Admin {
     /// Show who did what to what: the same as `servo audit`.
     #[command(after_help = "Example:\n  servo admin audit --refused")]
     Audit(audit::Options),
-    /// List and rotate the keys that sign envelopes, task tokens and cursors.
+    /// List and rotate the keys that sign envelopes, task tokens, cursors and sessions.
     #[command(subcommand)]
     Keys(admin_keys::Command),
+    /// Look at a log that cannot be read to its end, and repair it.
+    #[command(subcommand)]
+    Log(admin_log::Command),
 }
 
 impl Command {
@@ -171,6 +180,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
+            Self::Open(_) => "open",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
@@ -211,6 +221,7 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Open(options) => open::run(&cli.location, &options, format).await,
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
@@ -236,6 +247,7 @@ fn main() -> ExitCode {
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }
+            Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
+use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
 use servo_engine::{Caller, Deploy, RegisterWorker, SettingOrigin, StartWith, State, read_settings};
@@ -46,6 +47,7 @@ impl Session {
         project: Project,
         slots: usize,
         reach: WorkerScope,
+        dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
@@ -80,6 +82,7 @@ impl Session {
         config.start_with = start_with;
         // A command that runs something for a moment starts nothing else.
         config.automation = reach != WorkerScope::Alone;
+        config.dispatching = dispatching;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -194,7 +197,8 @@ pub(crate) enum WorkerScope {
 
 /// Settings of `servo.toml`, which win over those that follow from options. Workers ask for tasks, so that their slots
 /// decide how many are on their way; what none of them has begun waits in the queue of this process, which loses
-/// nothing, so that waiting long is no reason to send it again.
+/// nothing, so that waiting long is no reason to send it again. Whoever starts with the same options has the same settings,
+/// be it a server or a command: the log hears of changes only.
 fn start_with(project: &Project, reach: WorkerScope) -> anyhow::Result<StartWith> {
     let mut start = StartWith::default();
     start.adjust(SettingOrigin::Flag, |settings| {

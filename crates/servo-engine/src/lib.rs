@@ -27,6 +27,7 @@ mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod dep_sets;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -54,9 +55,10 @@ pub mod work;
 pub use command::{
     Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
     Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report,
-    Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
-    Verdict, WorkerLeaves,
+    RetryNow, Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun,
+    TriggerSchedule, Verdict, WorkerLeaves,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};

@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod check_results;
 mod delta;
+mod dep_sets;
 mod deployments;
 mod dynamic_partitions;
 mod edges;
@@ -39,6 +40,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
+pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
@@ -80,6 +82,7 @@ macro_rules! tables {
                 runs: RunRow,
                 tasks: TaskRow,
                 edges: EdgeRow,
+                dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
             }

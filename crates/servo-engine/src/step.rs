@@ -7,7 +7,7 @@ use servo_core::{EventId, RunId, Timestamp};
 use crate::audit::RefusalRecords;
 use crate::command::{Change, Finish, Input, PartitionsReply, Reply, RunReply};
 use crate::controllers::workers::Liveness;
-use crate::controllers::{self, Freshness, anti_entropy, schedules, workers};
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, schedules, workers};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -44,6 +44,7 @@ pub struct Engine {
     freshness: Freshness,
     refusals: RefusalRecords,
     automation: bool,
+    dispatching: Dispatching,
     liveness: Liveness,
 }
 
@@ -59,6 +60,7 @@ impl Engine {
             freshness: Freshness::Current,
             refusals: RefusalRecords::default(),
             automation: true,
+            dispatching: Dispatching::All,
             liveness: Liveness::default(),
         }
     }
@@ -72,6 +74,16 @@ impl Engine {
     /// that it was not asked for.
     pub fn set_automation(&mut self, automation: bool) {
         self.automation = automation;
+    }
+
+    /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
+    pub fn set_dispatching(&mut self, dispatching: Dispatching) {
+        self.dispatching = dispatching;
+    }
+
+    /// Which tasks are handed out.
+    pub fn dispatching(&self) -> Dispatching {
+        self.dispatching
     }
 
     /// When workers were last heard of: whoever drives the engine passes that on.
@@ -127,6 +139,7 @@ impl Engine {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
             if let Some(known) = answers::known(&self.state, input) {
+                self.asked_for(&known);
                 step.replies.push(known);
                 continue;
             }
@@ -158,9 +171,10 @@ impl Engine {
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             };
+            self.asked_for(&reply);
             self.record_answer(input, &reply, event_id, now, &mut step);
             step.replies.push(reply);
-            if matches!(input, Input::Sweep) {
+            if matches!(input, Input::Sweep) && self.dispatching != Dispatching::Held {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
@@ -169,6 +183,13 @@ impl Engine {
         }
         self.run_controllers(now, &mut step);
         step
+    }
+
+    /// Begins to hand out tasks with the first run that is asked for.
+    fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
+        if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
+            self.dispatching = Dispatching::First(asked.run_id);
+        }
     }
 
     /// Records the answer to a request that is carried out once, in the batch of what it changed.
@@ -239,7 +260,7 @@ impl Engine {
         self.run_automation(now, step);
         self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
-            let wanted = controllers::reconcile(&self.state, now, self.freshness);
+            let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() {
                 break;
             }

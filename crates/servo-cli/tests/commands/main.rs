@@ -5,8 +5,10 @@
 mod backends;
 mod execution;
 mod facts;
+mod first_hour;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod support;
 mod workers;

@@ -9,7 +9,7 @@ use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
     Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause,
-    RegisterWorker, Report, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::event::Progress;
 
@@ -128,6 +128,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -180,6 +181,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,
