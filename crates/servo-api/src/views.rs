@@ -7,6 +7,7 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod backfills;
 mod conflicts;
 mod deployments;
 mod lineage;
@@ -30,6 +31,10 @@ pub use assets::{
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use backfills::{
+    AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
+    ChangeBackfillBody, RetryBackfillBody,
+};
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
@@ -40,7 +45,7 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
     TickPage,
 };
 pub use plans::{Plan, PlannedInput, PlannedTask};

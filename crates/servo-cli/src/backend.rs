@@ -55,6 +55,11 @@ pub(crate) enum Need {
         /// Tasks at once.
         slots: usize,
     },
+    /// The same, and who plans chunks of backfills.
+    Backfill {
+        /// Tasks at once.
+        slots: usize,
+    },
     /// Somebody who goes on with a run.
     Resume {
         /// Tasks at once.
@@ -66,7 +71,9 @@ impl Need {
     /// A command that is at work has the code that it began with: nobody runs something else with it.
     fn asks(self) -> Asks {
         match self {
-            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } => Asks::Servers,
+            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } | Self::Backfill { .. } => {
+                Asks::Servers
+            }
             Self::ReadTables | Self::Follow | Self::Change | Self::ChangeProject | Self::Resume { .. } => {
                 Asks::Anybody
             }
@@ -83,7 +90,12 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     let is_read = match need {
         Need::Read | Need::ReadProject | Need::Follow => true,
         Need::ReadTables => !Local::tables_lag(location).await?,
-        Need::Change | Need::ChangeProject | Need::Deploy | Need::Run { .. } | Need::Resume { .. } => false,
+        Need::Change
+        | Need::ChangeProject
+        | Need::Deploy
+        | Need::Run { .. }
+        | Need::Backfill { .. }
+        | Need::Resume { .. } => false,
     };
     if is_read {
         return Ok(match owner::find(location, asks).await? {
@@ -104,6 +116,7 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         | Need::ChangeProject
         | Need::Deploy
         | Need::Run { .. }
+        | Need::Backfill { .. }
         | Need::Resume { .. } => None,
     };
     let (stores, ownership) = match owner::reach(location, asks).await? {
@@ -112,8 +125,9 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     };
     Ok(Box::new(match need {
         Need::Run { slots } | Need::Resume { slots } => {
-            Local::run(location, stores, ownership, slots).await?
+            Local::run(location, stores, ownership, slots, false).await?
         }
+        Need::Backfill { slots } => Local::run(location, stores, ownership, slots, true).await?,
         Need::Read
         | Need::ReadProject
         | Need::ReadTables

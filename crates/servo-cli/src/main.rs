@@ -5,6 +5,7 @@ mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod backfills;
 mod completion;
 mod config;
 mod demo;
@@ -100,6 +101,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
+    #[command(subcommand)]
+    Backfill(backfills::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -177,6 +181,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -211,6 +216,7 @@ fn main() -> ExitCode {
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Worker(options) => worker::run(&cli.location, &options).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,

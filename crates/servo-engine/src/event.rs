@@ -3,6 +3,7 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod backfills;
 mod clock;
 mod definitions;
 mod dispatch;
@@ -19,6 +20,10 @@ mod tasks;
 mod timers;
 mod wire;
 
+pub use backfills::{
+    BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget, FailureThreshold, KeyRange,
+    chunk_id, chunk_run_key,
+};
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
@@ -247,6 +252,12 @@ events! {
     ScheduleTicked = 64,
     /// The function of a schedule failed for a tick that will be evaluated again.
     ScheduleEvaluationFailed = 65,
+    /// A backfill was accepted.
+    BackfillCreated = 90,
+    /// The next chunk of a backfill was planned.
+    BackfillChunkPlanned = 91,
+    /// A backfill has another state.
+    BackfillStateChanged = 92,
 }
 
 /// The version this build writes for every event kind.

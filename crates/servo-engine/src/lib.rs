@@ -27,6 +27,7 @@ mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod chunks;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -52,7 +53,7 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
+    Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish,
     Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
     RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
@@ -63,7 +64,7 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus, GatingDecision, Origin,
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
     TickStatus, TimerState, TransitionReason,
 };
@@ -76,8 +77,8 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
-    FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge, Execution,
+    FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
     RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
     Task, TaskRef,
 };

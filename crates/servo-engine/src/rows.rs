@@ -10,6 +10,7 @@ mod answers;
 mod asset_definitions;
 mod asset_states;
 mod audit;
+mod backfills;
 mod check_results;
 mod delta;
 mod deployments;
@@ -36,6 +37,7 @@ pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
+pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use deployments::DeploymentRow;
@@ -80,6 +82,7 @@ macro_rules! tables {
                 edges: EdgeRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
+                backfill_chunks: BackfillChunkRow,
             }
             // Rows change and go.
             hot {
@@ -95,6 +98,7 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                backfills: BackfillRow,
             }
             // Rows are written once.
             append_only {

@@ -1,7 +1,7 @@
-//! The newest rows of history about one thing: ticks of a schedule, evaluations of a sensor.
+//! The newest rows of history about one thing: ticks of a schedule, chunks of a backfill.
 
-use servo_core::{EventId, ScheduleId};
-use servo_engine::rows::{HistoryRow, Row, ScheduleTickRow};
+use servo_core::{BackfillId, EventId, ScheduleId};
+use servo_engine::rows::{BackfillChunkRow, HistoryRow, Row, ScheduleTickRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -20,6 +20,18 @@ impl Projection {
         accepts: impl Fn(&ScheduleTickRow) -> bool,
     ) -> Result<Vec<ScheduleTickRow>, Error> {
         self.newest_of(&schedule.to_string(), before, limit, accepts).await
+    }
+
+    /// Chunks of a backfill that have left memory and are accepted, from the last to the first, beginning before the
+    /// event that planned one.
+    pub async fn backfill_chunks(
+        &self,
+        backfill: BackfillId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillChunkRow) -> bool,
+    ) -> Result<Vec<BackfillChunkRow>, Error> {
+        self.newest_of(&backfill.to_string(), before, limit, accepts).await
     }
 
     /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before

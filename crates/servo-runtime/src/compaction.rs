@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
+    AuditRow, BackfillChunkRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
     ScheduleTickRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
@@ -48,6 +48,7 @@ pub(crate) struct InFlight {
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
+    pub(crate) chunks: Vec<BackfillChunkRow>,
 }
 
 impl FlushTracker {
@@ -75,6 +76,7 @@ impl FlushTracker {
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
+            chunks: delta.ended.backfill_chunks.clone(),
         }));
     }
 

@@ -107,6 +107,8 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Whether schedules tick in this process.
     pub automation: bool,
+    /// Whether chunks of backfills are planned in this process.
+    pub backfills: bool,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -135,6 +137,7 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,
+            backfills: true,
             keep_log_batches: None,
             limits: Limits::default(),
         }

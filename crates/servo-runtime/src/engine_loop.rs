@@ -86,6 +86,7 @@ impl EngineLoop {
         epoch: u64,
     ) -> Self {
         engine.set_automation(config.automation);
+        engine.set_backfills(config.backfills);
         let now = config.spawner.elapsed();
         let stall_detector =
             StallDetector::new(config.heartbeat_interval, config.clock.as_ref(), config.spawner.as_ref());
@@ -372,6 +373,7 @@ impl EngineLoop {
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
                     self.published = 0;
                     self.engine.set_automation(self.config.automation);
+                    self.engine.set_backfills(self.config.backfills);
                     self.flushes.adopt(recovered.manifest);
                     break;
                 }

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
     Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
@@ -279,6 +279,11 @@ impl Workspace {
 
     /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
         self.ask(request).await
     }
 

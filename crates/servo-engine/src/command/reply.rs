@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
+    Attempt, CancelRun, ChangeBackfill, ChangePartitions, CreateBackfill, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
     Review, TriggerRun, TriggerSchedule,
 };
 use crate::event::Progress;
@@ -22,6 +22,8 @@ pub enum Reply {
     Change(Change),
     /// To a request to add and remove keys of dynamic partitions.
     Partitions(PartitionsReply),
+    /// To a request for a backfill.
+    Backfill(BackfillReply),
     /// To a worker that is still at it.
     Heartbeat(HeartbeatReply),
     /// To a worker that has ended.
@@ -36,6 +38,15 @@ pub struct RunReply {
     /// The run.
     pub run_id: RunId,
     /// The event that asked for it; none when the very same request was made before.
+    pub accepted: Option<EventId>,
+}
+
+/// The reply to a request for a backfill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackfillReply {
+    /// The backfill.
+    pub backfill_id: BackfillId,
+    /// The event that accepted it; none when the very same request was made before.
     pub accepted: Option<EventId>,
 }
 
@@ -135,6 +146,8 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    CreateBackfill => Backfill(BackfillReply),
+    ChangeBackfill => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -185,6 +198,8 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    CreateBackfill => CreateBackfill,
+    ChangeBackfill => ChangeBackfill,
 }
 
 impl From<Started> for Input {

@@ -1,5 +1,6 @@
 //! Resolves the inputs of each task: upstream tasks of the same run, and materializations from outside it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use servo_core::partitions::{MappingAt, PartitionSet};
@@ -67,8 +68,15 @@ pub(super) fn wire(
         missing: Vec::new(),
         more: 0,
     };
-    for (dep, _) in deps.iter().flatten() {
-        wiring.outside[dep.asset as usize].get_or_insert_with(|| outside.of(dep.asset));
+    let mut read: BTreeMap<u32, PartitionSet> = BTreeMap::new();
+    for (group, deps) in groups.iter().zip(&deps) {
+        for (dep, mapping) in deps {
+            let set = read.entry(dep.asset).or_default();
+            *set = set.union(&mapping.upstream(&group.partitions).set);
+        }
+    }
+    for (asset, set) in read {
+        wiring.outside[asset as usize] = Some(outside.within(asset, &set));
     }
     let wired = (0u32..)
         .zip(drafts)
