@@ -124,7 +124,9 @@ impl From<RequestError> for Problem {
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
             RequestError::Backfill(_) => Problem::new(Code::InvalidRequest, detail),
             RequestError::BackfillActive { .. } => Problem::new(Code::InvalidStateTransition, detail),
-            RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => Problem::new(Code::NothingToRetry, detail),
+            RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => {
+                Problem::new(Code::NothingToRetry, detail)
+            }
         }
     }
 }

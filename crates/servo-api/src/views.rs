@@ -45,8 +45,8 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, PartitionPage, QuarantinedPage,
+    RunPage, SchedulePage, TaskPage, TickPage,
 };
 pub use plans::{Plan, PlannedInput, PlannedTask};
 pub use requests::{

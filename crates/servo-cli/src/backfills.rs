@@ -31,7 +31,9 @@ const BAR: u64 = 30;
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
     /// Show what a backfill would make. Changes nothing.
-    #[command(after_help = "Example:\n  servo backfill preview raw.flights --partitions 2013-01-01..2013-12-31")]
+    #[command(
+        after_help = "Example:\n  servo backfill preview raw.flights --partitions 2013-01-01..2013-12-31"
+    )]
     Preview(What),
     /// Create a backfill. It is accepted at once and planned chunk by chunk.
     #[command(
@@ -258,7 +260,8 @@ fn key(given: Option<&String>) -> String {
 async fn preview(location: &Location, what: &What, format: Format) -> anyhow::Result<()> {
     let body = what.body()?;
     let found: BackfillPreview =
-        through(location, Need::ReadProject, async |client| Ok(client.preview_backfill(&body).await?)).await?;
+        through(location, Need::ReadProject, async |client| Ok(client.preview_backfill(&body).await?))
+            .await?;
     if format == Format::Json {
         return output::json(&found);
     }
@@ -476,7 +479,9 @@ async fn show(location: &Location, id: BackfillId, chunks: usize, format: Format
     for target in &found.targets {
         add("makes", Some(format!("{} {}", target.asset_key, shortened(&target.partitions))));
     }
-    output::section("", &rows);
+    for row in rows {
+        output::line(format_args!("  {:<9}  {}", row[0], row[1]));
+    }
     let row = |chunk: &BackfillChunk| {
         vec![
             chunk.chunk_index.to_string(),
@@ -504,10 +509,9 @@ async fn change(
     format: Format,
 ) -> anyhow::Result<()> {
     let (id, body) = (which.backfill, which.body());
-    let accepted = through(location, Need::Change, async |client| {
-        Ok(client.change_backfill(id, change, &body).await?)
-    })
-    .await?;
+    let accepted =
+        through(location, Need::Change, async |client| Ok(client.change_backfill(id, change, &body).await?))
+            .await?;
     if format == Format::Json {
         return output::json(&accepted);
     }

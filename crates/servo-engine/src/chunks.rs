@@ -107,8 +107,7 @@ fn read_ranges(
 impl<'a> Chunks<'a> {
     pub(crate) fn new(definitions: &'a Definitions, targets: Sets, at: PartitionContext<'a>) -> Self {
         let order = order(definitions, &targets);
-        let mut chunks =
-            Self { definitions, at, targets, order, led: BTreeSet::new(), drivers: Vec::new() };
+        let mut chunks = Self { definitions, at, targets, order, led: BTreeSet::new(), drivers: Vec::new() };
         let mut own = Sets::new();
         for asset in chunks.order.clone() {
             let has_partitions = definitions.asset(asset).partitions.is_some();
@@ -218,7 +217,9 @@ impl<'a> Chunks<'a> {
         let position = self.definitions.position(asset);
         let is_driver = |driver: &Driver| position.is_some_and(|it| driver.assets.contains(&it));
         let found = self.drivers.iter().position(is_driver);
-        found.ok_or_else(|| format!("{asset} is deployed with other dependencies than when the backfill began"))
+        found.ok_or_else(|| {
+            format!("{asset} is deployed with other dependencies than when the backfill began")
+        })
     }
 
     /// The driving partitions after the cursor.
@@ -253,9 +254,8 @@ impl<'a> Chunks<'a> {
         }
         sets.retain(|_, set| !set.is_empty());
         let partitions = of.partitions.as_ref();
-        let key = |digits: &[u64]| {
-            partitions.and_then(|it| it.keys_in(&PartitionSet::one(digits), self.at).next())
-        };
+        let key =
+            |digits: &[u64]| partitions.and_then(|it| it.keys_in(&PartitionSet::one(digits), self.at).next());
         Chunk {
             asset: self.definitions.asset(of.assets[0]).key.clone(),
             partition_keys: partitions.map(|it| ranges(it, &set, self.at)).unwrap_or_default(),

@@ -3,14 +3,17 @@
 mod reply;
 
 pub use reply::{
-    BackfillReply, Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply, RunReply, Started,
+    BackfillReply, Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply,
+    RunReply, Started,
 };
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp,
+};
 
 use crate::definitions::{AssetDef, ScheduleDef};
 use crate::effect::Release;

@@ -1,8 +1,8 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId, dispatch_id,
 };
 use sha2::{Digest, Sha256};
 

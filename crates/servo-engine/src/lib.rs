@@ -23,11 +23,11 @@
 //! ```
 
 mod audit;
+mod chunks;
 mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
-mod chunks;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -53,9 +53,10 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
+    ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish, Finished, Heartbeat,
+    HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan, RunReply, ScheduleChange,
+    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
@@ -64,9 +65,9 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -77,10 +78,10 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge, Execution,
-    FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
-    RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
-    Task, TaskRef,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
+    PastAttempt, RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State,
+    Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

@@ -46,8 +46,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use answers::AnswerIndex;
@@ -71,8 +71,8 @@ pub(crate) use task::{Outbox, Rest};
 use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
-    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow, QuarantineRow,
-    RunKeyConflictRow, ScheduleTickRow, SettingRow,
+    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
+    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow,
 };
 use crate::settings::Settings;
 

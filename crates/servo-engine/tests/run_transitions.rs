@@ -20,8 +20,9 @@ use servo_engine::{
     RunRequest, RunState, Settings, State, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, answered, conflicted, deployed, empty_state, ended_as, event, key, partitions_changed,
-    pause_changed, plan, refused, released, reviewed, schedule_events, settings_changed, backfill_events, user_error,
+    SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
+    partitions_changed, pause_changed, plan, refused, released, reviewed, schedule_events, settings_changed,
+    user_error,
 };
 
 fn request() -> TriggerRun {

@@ -9,10 +9,11 @@ use servo_engine::requests::{
     self, BackfillPreview, BackfillRequest, EndedRun, PlannedRun, Retry, prepare_backfill, preview_backfill,
     retry_backfill,
 };
-use servo_engine::{
-    BackfillReply, Caller, ChunkState, CreateBackfill, Refusal, RequestError, RunReply, RunRequest, TriggerRun,
-};
 use servo_engine::rows::BackfillChunkRow;
+use servo_engine::{
+    BackfillReply, Caller, ChunkState, CreateBackfill, Refusal, RequestError, RunReply, RunRequest,
+    TriggerRun,
+};
 
 use crate::error::Error;
 use crate::workspace::Workspace;

@@ -8,8 +8,9 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
+    Engine, Event, Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State,
+    TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;

@@ -6,7 +6,9 @@ use axum::http::Response;
 use serde::Deserialize;
 use servo_core::BackfillId;
 use servo_engine::rows::AnswerEntry;
-use servo_engine::{BackfillChange, BackfillReply, BackfillState, Caller, ChangeBackfill, ChunkState, Refusal};
+use servo_engine::{
+    BackfillChange, BackfillReply, BackfillState, Caller, ChangeBackfill, ChunkState, Refusal,
+};
 use utoipa::IntoParams;
 
 use super::runs::states;
@@ -136,9 +138,8 @@ pub(super) async fn chunks(
     }
     let name = format!("chunks {id} {wanted:?}");
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
-    let accepts = |row: &servo_engine::rows::BackfillChunkRow| {
-        wanted.is_empty() || wanted.contains(&row.state)
-    };
+    let accepts =
+        |row: &servo_engine::rows::BackfillChunkRow| wanted.is_empty() || wanted.contains(&row.state);
     let found = app.workspace().backfill_chunks(id, list.place()?, list.wanted(), accepts).await?;
     let page = Page::of(found, &list, |row| row.planned_event_id.to_string());
     Ok(Answer(page.map(BackfillChunk::from)))

@@ -65,8 +65,7 @@ impl BackfillBody {
             chunk_size: self.chunk_size.unwrap_or(DEFAULT_CHUNK_SIZE),
             max_concurrent_runs: self.max_concurrent_runs.unwrap_or(DEFAULT_CONCURRENT_RUNS),
             stop_on_failure: self.stop_on_failure,
-            failure_threshold: threshold
-                .map_err(|problem| Problem::invalid("failure_threshold", problem))?,
+            failure_threshold: threshold.map_err(|problem| Problem::invalid("failure_threshold", problem))?,
             config: texts(&self.config),
             priority: self.priority,
             labels: self.labels,

@@ -1,6 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Act, Asset, Backfill, BackfillChunk, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick};
+use super::{
+    Act, Asset, Backfill, BackfillChunk, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick,
+};
 use crate::pages::Page;
 
 /// Runs.

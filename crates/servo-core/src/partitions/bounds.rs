@@ -19,7 +19,11 @@ impl Partitions {
         let moment = at.into();
         let counts = self.counts(moment);
         let exists = block.ranges().len() == counts.len()
-            && block.ranges().iter().zip(&counts).all(|(range, count)| range.start < range.end && range.end <= *count);
+            && block
+                .ranges()
+                .iter()
+                .zip(&counts)
+                .all(|(range, count)| range.start < range.end && range.end <= *count);
         let first: Vec<u64> = block.ranges().iter().map(|range| range.start).collect();
         let last: Vec<u64> = block.ranges().iter().map(|range| range.end.saturating_sub(1)).collect();
         exists.then(|| (self.key_at(&first, moment), self.key_at(&last, moment)))
@@ -111,10 +115,10 @@ mod tests {
         let before = regions(&["de", "nl", "us"]);
         let at = PartitionContext::new(Timestamp::MAX, &before);
         let (from, to) = partitions.corners(&Block::new([0..2, 1..3]), at).expect("it exists");
-        assert_eq!((from.to_string(), to.to_string()), (
-            "date=2013-01-01,region=nl".to_owned(),
-            "date=2013-01-02,region=us".to_owned(),
-        ));
+        assert_eq!(
+            (from.to_string(), to.to_string()),
+            ("date=2013-01-01,region=nl".to_owned(), "date=2013-01-02,region=us".to_owned(),)
+        );
         let after = regions(&["de", "fr", "pl", "uk"]);
         let at = PartitionContext::new(Timestamp::MAX, &after);
         assert_eq!(partitions.between(&from, &to, at).unwrap(), Block::new([0..2, 2..4]));
@@ -125,9 +129,10 @@ mod tests {
 
     #[test]
     fn the_first_and_those_after_are_all_of_them_in_order() {
-        let set: PartitionSet = [Block::new([0..3, 0..1]), Block::new([0..2, 2..4]), Block::new([4..5, 0..2])]
-            .into_iter()
-            .collect();
+        let set: PartitionSet =
+            [Block::new([0..3, 0..1]), Block::new([0..2, 2..4]), Block::new([4..5, 0..2])]
+                .into_iter()
+                .collect();
         let mut expected: Vec<Vec<u64>> = set.iter().collect();
         expected.sort();
         let (mut rest, mut found) = (set.clone(), Vec::new());

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangeBackfill, ChangePartitions, CreateBackfill, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    Review, TriggerRun, TriggerSchedule,
+    Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, CreateBackfill,
+    Deploy, Input, Pause, Report, Review, TriggerRun, TriggerSchedule,
 };
 use crate::event::Progress;
 

@@ -113,7 +113,9 @@ impl FailureThreshold {
     /// Why the text is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!("failure threshold {text:?} is neither a percentage from 0% to 100% nor a number of partitions")
+            format!(
+                "failure threshold {text:?} is neither a percentage from 0% to 100% nor a number of partitions"
+            )
         };
         match text.trim().strip_suffix('%') {
             Some(percent) => {
@@ -216,7 +218,8 @@ impl Payload for BackfillCreated {
     }
 
     fn act(&self) -> Option<Act> {
-        let action = if self.parent_backfill_id.is_some() { Act::RETRY_BACKFILL } else { Act::CREATE_BACKFILL };
+        let action =
+            if self.parent_backfill_id.is_some() { Act::RETRY_BACKFILL } else { Act::CREATE_BACKFILL };
         Some(Act::new(action, self.backfill_id, self.asset_selection.as_str()))
     }
 }

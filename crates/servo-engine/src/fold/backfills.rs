@@ -114,8 +114,12 @@ pub(super) fn state_changed(state: &mut State, at: At, payload: &BackfillStateCh
 
 /// The run of a chunk has started.
 pub(super) fn run_started(state: &mut State, at: At, run: RunId) {
-    let Some((id, index)) = state.run(run).and_then(|run| chunk_of(state, &run.source, run.id)) else { return };
-    let Some(mut row) = state.backfills.chunk(id, index).map(|row| BackfillChunkRow::clone(row)) else { return };
+    let Some((id, index)) = state.run(run).and_then(|run| chunk_of(state, &run.source, run.id)) else {
+        return;
+    };
+    let Some(mut row) = state.backfills.chunk(id, index).map(|row| BackfillChunkRow::clone(row)) else {
+        return;
+    };
     row.state = ChunkState::Running;
     row.row_version = at.id;
     state.put_chunk(row);
@@ -125,7 +129,9 @@ pub(super) fn run_started(state: &mut State, at: At, run: RunId) {
 pub(super) fn run_ended(state: &mut State, source: &RunSource, run: RunId) {
     let Some((id, index)) = chunk_of(state, source, run) else { return };
     let Some(ended) = state.runs.get(&run).cloned() else { return };
-    let Some(mut row) = state.backfills.chunk(id, index).map(|row| BackfillChunkRow::clone(row)) else { return };
+    let Some(mut row) = state.backfills.chunk(id, index).map(|row| BackfillChunkRow::clone(row)) else {
+        return;
+    };
     let fared = fared(&ended, &mut row);
     row.state = match ended.state {
         RunState::Succeeded => ChunkState::Succeeded,

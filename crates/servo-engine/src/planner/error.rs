@@ -27,7 +27,9 @@ pub enum PlanningError {
         selection: String,
     },
     /// Only what failed last is asked for, and nothing did.
-    #[error("the last attempt at nothing that {selection} selects has failed; leave out --failed to make it again")]
+    #[error(
+        "the last attempt at nothing that {selection} selects has failed; leave out --failed to make it again"
+    )]
     NothingFailed {
         /// The selection.
         selection: String,

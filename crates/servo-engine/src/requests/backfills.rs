@@ -167,7 +167,14 @@ pub fn prepare_backfill(
 ) -> Result<CreateBackfill, RequestError> {
     let preview = preview_backfill(state, &request, at)?;
     let fingerprint = request.fingerprint(None);
-    Ok(CreateBackfill { basis: basis(state, &preview)?, request, parent: None, preview, fingerprint, as_of: at })
+    Ok(CreateBackfill {
+        basis: basis(state, &preview)?,
+        request,
+        parent: None,
+        preview,
+        fingerprint,
+        as_of: at,
+    })
 }
 
 /// The command that makes again what a backfill did not make: what failed, was skipped or stopped, and of one that
@@ -261,7 +268,13 @@ fn asked(
 }
 
 fn plan_context<'a>(state: &'a State, at: PartitionContext<'a>, max_tasks: u32) -> PlanContext<'a> {
-    PlanContext { tenant: state.tenant(), workspace: state.workspace(), at, materializations: state, max_tasks }
+    PlanContext {
+        tenant: state.tenant(),
+        workspace: state.workspace(),
+        at,
+        materializations: state,
+        max_tasks,
+    }
 }
 
 /// Counts what is to be made, and plans the first chunk to see that it can be.

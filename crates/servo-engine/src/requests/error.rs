@@ -31,7 +31,9 @@ impl RequestError {
     /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            RequestError::Selection(_) | RequestError::Planning(_) | RequestError::Backfill(_) => RefusalKind::Invalid,
+            RequestError::Selection(_) | RequestError::Planning(_) | RequestError::Backfill(_) => {
+                RefusalKind::Invalid
+            }
             RequestError::NothingDeployed
             | RequestError::StillRunning { .. }
             | RequestError::BackfillActive { .. }

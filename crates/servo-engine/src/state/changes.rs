@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id, timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id,
+    timer_id,
 };
 
 use super::Run;
@@ -13,7 +14,8 @@ use super::task::SideRows;
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow, ScheduleTickRow,
+    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
+    ScheduleTickRow,
 };
 
 #[derive(Debug, Clone, Default)]

@@ -12,8 +12,9 @@ use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, task_row, timer_row};
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task,
+    run_rows,
 };
 use crate::event::RunSource;
 use crate::rows::{AppendedRows, Delta, EndedRows, HotRows, KeyRetention, RemovedKeys};

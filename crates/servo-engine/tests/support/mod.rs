@@ -2,11 +2,12 @@
 
 #![allow(dead_code)] // every test binary uses a part of it
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef};
 use servo_engine::event::{
@@ -17,9 +18,9 @@ use servo_engine::event::{
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Origin, Outcome,
-    Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
-    TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
+    Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
+    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step,
+    Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.

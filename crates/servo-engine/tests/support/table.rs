@@ -53,7 +53,11 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
             "accepted".to_owned()
         }
         Ok(Reply::Backfill(reply)) => {
-            if reply.accepted.is_some() { "new backfill".to_owned() } else { "same backfill".to_owned() }
+            if reply.accepted.is_some() {
+                "new backfill".to_owned()
+            } else {
+                "same backfill".to_owned()
+            }
         }
         Ok(Reply::Partitions(reply)) => reply_word(&Ok(Reply::Change(reply.change))),
         Ok(Reply::Change(Change::Duplicate) | Reply::Finish(Finish::Duplicate)) => "duplicate".to_owned(),

@@ -7,8 +7,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, ScheduleId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
+    PlanId, RunId, ScheduleId, TaskKey, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
@@ -18,10 +18,10 @@ use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus, ErrorCategory, ErrorCode,
-    ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, Principal,
-    Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason, SettingOrigin, TaskError,
-    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
+    PastAttempt, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason,
+    SettingOrigin, TaskError, TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
 };
 
 use super::support::event;
