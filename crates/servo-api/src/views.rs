@@ -8,14 +8,20 @@ mod assets;
 mod attempts;
 mod audit;
 mod backfills;
+mod changes;
 mod conflicts;
 mod deployments;
+mod graph;
 mod lineage;
+mod logins;
 mod logs;
+mod materializations;
 mod names;
 mod outputs;
 mod pages;
+mod partition_summary;
 mod plans;
+mod readiness;
 mod requests;
 mod runs;
 mod schedules;
@@ -26,8 +32,8 @@ mod workers;
 
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization, Partition,
-    PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
+    Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
@@ -35,23 +41,29 @@ pub use backfills::{
     AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
     ChangeBackfillBody, RetryBackfillBody,
 };
+pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
+pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, PartitionPage, QuarantinedPage,
-    RunPage, SchedulePage, TaskPage, TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage, TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use partition_summary::{PartitionBucket, PartitionSummary};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;

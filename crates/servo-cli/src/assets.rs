@@ -172,7 +172,7 @@ fn facts(detail: &AssetDetail, def: &AssetDef) -> Vec<(&'static str, String)> {
     fact("secrets", Some(secrets.collect::<Vec<_>>().join(", ")));
     let fields = def.config.iter().flat_map(|config| &config.fields).map(|field| field.name.clone());
     fact("config", Some(fields.collect::<Vec<_>>().join(", ")));
-    if let Some(health) = &detail.health {
+    if let Some(health) = &detail.asset.health {
         fact("succeeded", health.last_success_at.map(|at| format!("last at {at}")));
         let since = match health.consecutive_failures {
             0 => String::new(),

@@ -11,9 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use servo_api::Code;
 use servo_api::client::{Client, ClientError};
+use servo_core::RunId;
+use servo_engine::controllers::Dispatching;
 
 use crate::location::Location;
 use crate::owner::{self, Asks, Reached};
+use crate::session::WorkerScope;
 use local::Local;
 use server::Server;
 
@@ -64,6 +67,8 @@ pub(crate) enum Need {
     Resume {
         /// Tasks at once.
         slots: usize,
+        /// The run.
+        run: RunId,
     },
 }
 
@@ -83,7 +88,7 @@ impl Need {
 
 /// Finds who can do what is needed: the server at `SERVO_URL`, the process that has the workspace, or this one.
 async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend>> {
-    if let Some(server) = Server::named()? {
+    if let Some(server) = Server::named(location)? {
         return Ok(Box::new(server));
     }
     let asks = need.asks();
@@ -99,7 +104,12 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     };
     if is_read {
         return Ok(match owner::find(location, asks).await? {
-            Some(client) => Box::new(Server::found(client)),
+            Some(client) => {
+                if need == Need::ReadProject {
+                    wait_for_code(&client).await?;
+                }
+                Box::new(Server::found(client))
+            }
             None => Box::new(Local::read(location, need == Need::ReadProject).await?),
         });
     }
@@ -124,10 +134,18 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         Reached::Owned(stores, ownership) => (stores, ownership),
     };
     Ok(Box::new(match need {
-        Need::Run { slots } | Need::Resume { slots } => {
-            Local::run(location, stores, ownership, slots, false).await?
+        Need::Run { slots } => {
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::Held).await?
         }
-        Need::Backfill { slots } => Local::run(location, stores, ownership, slots, true).await?,
+        Need::Resume { slots, run } => {
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::First(run)).await?
+        }
+        Need::Backfill { slots } => {
+            let reach = WorkerScope::Alone { backfills: true };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::All).await?
+        }
         Need::Read
         | Need::ReadProject
         | Need::ReadTables
@@ -138,9 +156,23 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     }))
 }
 
+/// Waits until a server has loaded what was saved. If that cannot be, the code before it is what is shown.
+async fn wait_for_code(client: &Client) -> anyhow::Result<()> {
+    match client.current_code().await {
+        Ok(_) => Ok(()),
+        Err(ClientError::Problem(problem))
+            if matches!(problem.code, Code::InvalidProject | Code::InvalidDefinitions) =>
+        {
+            eprintln!("warning: {problem}\nthis is about the code before it");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
 pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
-    match Server::named()? {
+    match Server::named(location)? {
         Some(server) => Ok(Some(server.client().clone())),
         None => owner::find(location, Asks::Anybody).await,
     }

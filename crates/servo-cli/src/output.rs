@@ -87,7 +87,7 @@ pub(crate) fn failure(error: &anyhow::Error, format: Format) {
 }
 
 /// The problem document of an error.
-fn problem(error: &anyhow::Error) -> Problem {
+pub(crate) fn problem(error: &anyhow::Error) -> Problem {
     if let Some(problem) = error.downcast_ref::<Problem>() {
         return problem.clone();
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
+use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
 use servo_engine::{Caller, Deploy, SettingOrigin, StartWith, State, read_settings};
@@ -39,6 +40,7 @@ impl Session {
         project: Project,
         slots: usize,
         reach: WorkerScope,
+        dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
@@ -66,6 +68,7 @@ impl Session {
             WorkerScope::Alone { backfills } => (false, backfills),
             WorkerScope::Shared(_) => (true, true),
         };
+        config.dispatching = dispatching;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -161,8 +164,9 @@ pub(crate) enum WorkerScope {
 }
 
 /// Settings of `servo.toml`, which win over those that follow from options. Twice as many tasks as slots are on their
-/// way, so that none waits for the next. Where all of them wait for one of these slots, waiting long is no reason to
-/// send them again; a worker elsewhere may have vanished with one.
+/// way, so that none waits for the next. They wait for a slot in the queue of this process, which offers what a worker
+/// has vanished with to others, so that waiting long is no reason to send them again. Whoever starts with the same
+/// options has the same settings, be it a server or a command: the log hears of changes only.
 fn start_with(project: &Project, slots: usize, reach: WorkerScope) -> anyhow::Result<StartWith> {
     let mut start = StartWith::default();
     start.adjust(SettingOrigin::Flag, |settings| {
@@ -170,7 +174,6 @@ fn start_with(project: &Project, slots: usize, reach: WorkerScope) -> anyhow::Re
         settings.dispatch_ack_timeout = Millis::from_hours(24);
         if let WorkerScope::Shared(silence) = reach {
             let grace = Millis::new(silence.get() / 3);
-            settings.dispatch_ack_timeout = Millis::from_minutes(5);
             settings.heartbeat_timeout = Millis::new(silence.get() - grace.get());
             settings.heartbeat_grace = grace;
         }

@@ -23,6 +23,7 @@ impl Act {
     pub(crate) const RETRY: &'static str = "run.retry";
     pub(crate) const CANCEL: &'static str = "run.cancel";
     pub(crate) const FORCE_CANCEL: &'static str = "run.force_cancel";
+    pub(crate) const RETRY_NOW: &'static str = "run.retry_now";
     pub(crate) const DEPLOY: &'static str = "assets.deploy";
     pub(crate) const PARTITIONS: &'static str = "partitions.change";
     pub(crate) const SETTINGS: &'static str = "settings.change";
@@ -71,6 +72,9 @@ impl Act {
             Input::Cancel(command) => {
                 let action = Self::cancel_action(command.force);
                 Some((Self::new(action, command.run_id, command.reason.as_str()), &command.caller))
+            }
+            Input::RetryNow(command) => {
+                Some((Self::new(Self::RETRY_NOW, command.run_id, ""), &command.caller))
             }
             Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
             Input::ChangePartitions(command) => {
@@ -123,6 +127,7 @@ impl Act {
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }

@@ -34,6 +34,8 @@ pub enum Input {
     Trigger(TriggerRun),
     /// Stop a run.
     Cancel(CancelRun),
+    /// Try at once what waits to be tried again.
+    RetryNow(RetryNow),
     /// Work with these definitions from now on.
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
@@ -66,6 +68,8 @@ pub enum Input {
     Finished(Attempt, Report),
     /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
+    /// The messages of a queue that lived with a process before this one are gone: nobody began those attempts.
+    MessagesLost,
     /// The clock does not show the time that has passed.
     ClockStepped {
         /// The time at which it would be had it gone on evenly.
@@ -83,6 +87,7 @@ impl Input {
         match self {
             Input::Trigger(command) => Some(&command.request.caller),
             Input::Cancel(command) => Some(&command.caller),
+            Input::RetryNow(command) => Some(&command.caller),
             Input::Deploy(command) => Some(&command.caller),
             Input::ChangePartitions(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
@@ -99,6 +104,7 @@ impl Input {
             | Input::Finished(..)
             | Input::Released(_)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }
@@ -129,12 +135,22 @@ pub struct Report {
     pub outputs: Arc<[OutputReport]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Keys that the attempt adds to dynamic partitions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 impl Report {
     /// An end of which nothing more is known.
     pub fn new(outcome: Outcome) -> Self {
-        Self { outcome, error: None, materialization_id: None, outputs: Arc::default(), usage: None }
+        Self {
+            outcome,
+            error: None,
+            materialization_id: None,
+            outputs: Arc::default(),
+            usage: None,
+            added_partitions: BTreeMap::new(),
+        }
     }
 
     /// A plain success.
@@ -223,6 +239,14 @@ pub struct CancelRun {
     pub reason: String,
     /// Do not wait for workers that have fallen silent.
     pub force: bool,
+}
+
+/// Try at once the tasks of a run that wait to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RetryNow {
+    pub run_id: RunId,
+    pub caller: Caller,
 }
 
 /// Work with these definitions from now on.

@@ -9,6 +9,7 @@ mod pauses;
 mod review;
 mod schedules;
 mod settings;
+mod waiting;
 
 pub(crate) use launch::{launch, request_run};
 
@@ -88,6 +89,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
     match input {
         Input::Trigger(command) => trigger(state, secret, command, now),
         Input::Cancel(command) => cancel(state, command, now),
+        Input::RetryNow(command) => waiting::retry_now(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
         Input::ChangeSettings(command) => settings::change(state, command),
@@ -110,6 +112,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
         Input::WorkersLost(prefix) => workers_lost(state, prefix),
+        Input::MessagesLost => waiting::messages_lost(state, now),
         Input::ClockStepped { expected, by_ms } => clock_stepped(state, *expected, *by_ms),
         Input::Sweep => Decision::reply(Reply::Done),
     }
@@ -170,6 +173,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         fingerprint: plan.fingerprint().clone(),
         deployment: state.definitions.number(),
         tasks: plan.tasks().clone(),
+        sets: plan.sets().clone(),
     });
     let mut events = vec![requested, planned];
     if starts_at_once(state, request) {
@@ -382,11 +386,15 @@ fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &R
     let late = || Ok(Reply::Finish(Finish::Late));
     let event = ended(attempt, report);
     if task.has_open_attempt() {
-        return if run.cancel.is_some() && report.outcome != Outcome::Cancelled {
-            Decision::record(event, worker_of(task), late())
-        } else {
-            Decision { events: vec![event], principal: worker_of(task), answer: Answer::Finish }
+        if run.cancel.is_some() && report.outcome != Outcome::Cancelled {
+            return Decision::record(event, worker_of(task), late());
+        }
+        let events = match partitions::added_by(state, task, report) {
+            Ok(added) => std::iter::once(event).chain(added).collect(),
+            // What it wants to add cannot be added, so that nothing of it counts.
+            Err(error) => vec![ended(attempt, &Report::failed(error))],
         };
+        return Decision { events, principal: worker_of(task), answer: Answer::Finish };
     }
     let worth_recording = task.state == TaskState::Cancelled
         && task.late_outcome.is_none()

@@ -28,6 +28,7 @@ mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod dep_sets;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -55,9 +56,10 @@ pub mod work;
 pub use command::{
     Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
     ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish, Finished, Heartbeat,
-    HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan, RunReply, ScheduleChange,
-    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, RetryNow, Review, RunPlan, RunReply,
+    ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};

@@ -28,6 +28,7 @@ pub use meaning::{PlannedReason, Why};
 
 use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
+use crate::retry::RetryPolicy;
 use lookup::Lookup;
 use outside::Outside;
 
@@ -40,6 +41,8 @@ pub struct PlanRequest {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
     pub config: BTreeMap<String, String>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
 }
 
 /// Partitions in the user's notation; the union of all.
@@ -168,7 +171,14 @@ pub fn plan(
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
     config::check(definitions, &assets, &request.config)?;
-    plan_assets(definitions, assets, external, &request.config, &outside, context)
+    let groups = {
+        let mut groups = groups(definitions, &assets, &request.config)?;
+        if request.no_retry {
+            groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+        }
+        groups
+    };
+    plan_groups(definitions, assets, groups, external, &outside, context)
 }
 
 /// The partitions of each asset that a request means, by position, without a plan of them.
@@ -198,19 +208,20 @@ pub fn plan_targets(
         reasons: vec![PlannedReason { why: why.clone(), partitions: partitions.clone() }],
         partitions,
     };
-    let assets = targets.into_iter().filter(|(_, set)| !set.is_empty()).map(planned).collect();
-    plan_assets(definitions, assets, Vec::new(), config, &Outside::new(definitions, context), context)
+    let assets: Vec<PlannedAsset> =
+        targets.into_iter().filter(|(_, set)| !set.is_empty()).map(planned).collect();
+    let groups = groups(definitions, &assets, config)?;
+    plan_groups(definitions, assets, groups, Vec::new(), &Outside::new(definitions, context), context)
 }
 
-fn plan_assets(
+fn plan_groups(
     definitions: &Definitions,
     assets: Vec<PlannedAsset>,
+    groups: Vec<Group>,
     external: Vec<u32>,
-    config: &BTreeMap<String, String>,
     outside: &Outside<'_>,
     context: &PlanContext<'_>,
 ) -> Result<Planned, PlanningError> {
-    let groups = groups(definitions, &assets, config)?;
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
@@ -221,7 +232,7 @@ fn plan_assets(
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let wired = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?;
+    let (wired, sets) = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?;
     let specs = drafts
         .iter()
         .zip(&wired)
@@ -231,8 +242,8 @@ fn plan_assets(
             options: groups[draft.group].options.clone(),
         })
         .collect();
-    let plan = Plan::assemble(context.tenant, context.workspace, specs)?;
-    let (stages, of) = stages::stages(plan.tasks());
+    let plan = Plan::assemble(context.tenant, context.workspace, specs, sets)?;
+    let (stages, of) = stages::stages(plan.tasks(), plan.sets());
     let tasks = drafts.into_iter().zip(wired).zip(of).map(|((draft, wired), stage)| PlannedTask {
         assets: groups[draft.group].assets.clone(),
         partition: draft.partition,

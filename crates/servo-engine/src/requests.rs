@@ -41,6 +41,8 @@ pub struct RunRequest {
     pub labels: BTreeMap<String, String>,
     /// Longest the run may take.
     pub timeout: Option<Millis>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
     /// Origin of the run.
     pub source: RunSource,
     /// Who asks.
@@ -61,6 +63,8 @@ struct NormalizedRequest<'a> {
     priority: i32,
     labels: &'a BTreeMap<String, String>,
     timeout_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    no_retry: bool,
 }
 
 impl RunRequest {
@@ -92,6 +96,7 @@ impl RunRequest {
             priority: self.priority,
             labels: &self.labels,
             timeout_ms: self.timeout,
+            no_retry: self.no_retry,
         })
         .expect("integers and strings have a canonical form")
     }

@@ -13,6 +13,7 @@ mod audit;
 mod backfills;
 mod check_results;
 mod delta;
+mod dep_sets;
 mod deployments;
 mod dynamic_partitions;
 mod edges;
@@ -40,6 +41,7 @@ pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
+pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
@@ -80,6 +82,7 @@ macro_rules! tables {
                 runs: RunRow,
                 tasks: TaskRow,
                 edges: EdgeRow,
+                dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
                 backfill_chunks: BackfillChunkRow,

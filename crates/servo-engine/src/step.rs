@@ -7,7 +7,7 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy, backfills, schedules};
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, backfills, schedules};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -47,6 +47,7 @@ pub struct Engine {
     freshness: Freshness,
     refusals: RefusalRecords,
     automation: bool,
+    dispatching: Dispatching,
     /// Whether chunks of backfills are planned.
     backfills: bool,
     /// Backfills that could only wait, and what that followed from.
@@ -73,6 +74,7 @@ impl Engine {
             freshness: Freshness::Current,
             refusals: RefusalRecords::default(),
             automation: true,
+            dispatching: Dispatching::All,
             backfills: true,
             waiting: BTreeMap::new(),
         }
@@ -92,6 +94,16 @@ impl Engine {
     /// Whether chunks of backfills are planned. They are unless this is said, as with automation.
     pub fn set_backfills(&mut self, backfills: bool) {
         self.backfills = backfills;
+    }
+
+    /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
+    pub fn set_dispatching(&mut self, dispatching: Dispatching) {
+        self.dispatching = dispatching;
+    }
+
+    /// Which tasks are handed out.
+    pub fn dispatching(&self) -> Dispatching {
+        self.dispatching
     }
 
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
@@ -143,6 +155,7 @@ impl Engine {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
             if let Some(known) = answers::known(&self.state, input) {
+                self.asked_for(&known);
                 step.replies.push(known);
                 continue;
             }
@@ -177,9 +190,10 @@ impl Engine {
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             };
+            self.asked_for(&reply);
             self.record_answer(input, &reply, event_id, now, &mut step);
             step.replies.push(reply);
-            if matches!(input, Input::Sweep) {
+            if matches!(input, Input::Sweep) && self.dispatching != Dispatching::Held {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
@@ -188,6 +202,13 @@ impl Engine {
         }
         self.run_controllers(now, &mut step);
         step
+    }
+
+    /// Begins to hand out tasks with the first run that is asked for.
+    fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
+        if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
+            self.dispatching = Dispatching::First(asked.run_id);
+        }
     }
 
     /// Records the answer to a request that is carried out once, in the batch of what it changed.
@@ -283,7 +304,7 @@ impl Engine {
         self.run_automation(now, step);
         for _ in 0..MAX_ROUNDS {
             let planned = self.run_backfills(now, step);
-            let wanted = controllers::reconcile(&self.state, now, self.freshness);
+            let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() && !planned {
                 break;
             }

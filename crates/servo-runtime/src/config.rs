@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::StartWith;
+use servo_engine::controllers::Dispatching;
 use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
@@ -109,6 +110,9 @@ pub struct Config {
     pub automation: bool,
     /// Whether chunks of backfills are planned in this process.
     pub backfills: bool,
+    /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
+    /// nobody has begun is taken back first.
+    pub dispatching: Dispatching,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -138,6 +142,7 @@ impl Config {
             sweep_every: Duration::from_secs(300),
             automation: true,
             backfills: true,
+            dispatching: Dispatching::All,
             keep_log_batches: None,
             limits: Limits::default(),
         }

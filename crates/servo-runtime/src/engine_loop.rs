@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use servo_core::{Backoff, RunId, Timestamp};
+use servo_engine::controllers::Dispatching;
 use servo_engine::rows::RunRow;
 use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
@@ -87,6 +88,7 @@ impl EngineLoop {
     ) -> Self {
         engine.set_automation(config.automation);
         engine.set_backfills(config.backfills);
+        engine.set_dispatching(config.dispatching);
         let now = config.spawner.elapsed();
         let stall_detector =
             StallDetector::new(config.heartbeat_interval, config.clock.as_ref(), config.spawner.as_ref());
@@ -133,7 +135,11 @@ impl EngineLoop {
     /// After a start the local queue is empty and the local workers are gone (ADR-046).
     async fn start(&mut self) {
         let lost = Input::WorkersLost(self.config.local_workers.clone());
-        self.round(vec![EngineMessage::Input(lost, None)], false).await;
+        let mut messages = vec![EngineMessage::Input(lost, None)];
+        if self.config.dispatching != Dispatching::All {
+            messages.push(EngineMessage::Input(Input::MessagesLost, None));
+        }
+        self.round(messages, false).await;
         let effects = self.engine.recovered_effects();
         self.send(Commit { effects, ..self.empty_commit() }).await;
     }
@@ -353,6 +359,14 @@ impl EngineLoop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
             }
+            if self.stores.log.is_lost() {
+                tracing::error!(
+                    log = self.stores.log.describe(),
+                    "the lock of the log is gone, so that another process may write: this one stops"
+                );
+                self.stopping.store(true, Ordering::Release);
+                return false;
+            }
             match recover(&self.stores, &self.config).await {
                 Ok(recovered) if self.is_deposed_by(recovered.epoch) => {
                     tracing::error!(
@@ -370,10 +384,12 @@ impl EngineLoop {
                 }
                 Ok(recovered) => {
                     self.has_started = false;
+                    let dispatching = self.engine.dispatching();
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
                     self.published = 0;
                     self.engine.set_automation(self.config.automation);
                     self.engine.set_backfills(self.config.backfills);
+                    self.engine.set_dispatching(dispatching);
                     self.flushes.adopt(recovered.manifest);
                     break;
                 }

@@ -1,7 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick,
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Schedule, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -17,6 +18,8 @@ pub type ActPage = Page<Act>;
 pub type AssetPage = Page<Asset>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
+/// Materializations of an asset.
+pub type MaterializationRecordPage = Page<MaterializationRecord>;
 /// A page of materializations that wait for review.
 pub type QuarantinedPage = Page<Quarantined>;
 /// A page of schedules.

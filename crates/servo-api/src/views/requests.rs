@@ -40,6 +40,9 @@ pub struct RunBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub timeout_ms: Option<Millis>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_retry: bool,
     /// `manual` if a person asks, with a command; `api` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RequestSource>,
@@ -110,6 +113,15 @@ pub struct RetryBody {
     /// Retry only tasks that did not succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_failure: bool,
+    /// The idempotency key, as an alternative to the header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// A request to try at once what waits to be tried again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryNowBody {
     /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
@@ -234,6 +246,7 @@ asked!(
     RunBody,
     CancelBody,
     RetryBody,
+    RetryNowBody,
     ReviewBody,
     ChangePartitionsBody,
     ScheduleBody,

@@ -1,5 +1,6 @@
 //! Bodies of the worker protocol.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -91,6 +92,9 @@ pub struct Completed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Usage>)]
     pub usage: Option<servo_engine::outputs::Usage>,
+    /// Keys that the attempt adds to dynamic partitions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 /// The result of a report.
@@ -124,6 +128,7 @@ mod tests {
             materialization_id: Some(MaterializationId::from_u128(7)),
             outputs: [output].into(),
             usage: Some(servo_engine::outputs::Usage::default()),
+            added_partitions: [("customers".to_owned(), vec!["acme".to_owned()])].into(),
         };
         for report in [whole, Report::succeeded()] {
             let told = serde_json::to_value(&report).unwrap();

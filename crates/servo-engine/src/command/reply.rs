@@ -9,7 +9,7 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, CreateBackfill,
-    Deploy, Input, Pause, Report, Review, TriggerRun, TriggerSchedule,
+    Deploy, Input, Pause, Report, RetryNow, Review, TriggerRun, TriggerSchedule,
 };
 use crate::event::Progress;
 
@@ -139,6 +139,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -191,6 +192,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,

@@ -258,8 +258,12 @@ fn asked(
     at: PartitionContext<'_>,
 ) -> Result<Sets, RequestError> {
     let selection = Selection::parse(&request.selection).map_err(RequestError::Selection)?;
-    let wanted =
-        PlanRequest { selection, partitions: request.partitions.clone(), config: request.config.clone() };
+    let wanted = PlanRequest {
+        selection,
+        partitions: request.partitions.clone(),
+        config: request.config.clone(),
+        no_retry: false,
+    };
     let targets = planner::targets(definitions, &wanted, &plan_context(state, at, u32::MAX))?;
     if targets.keys().all(|asset| definitions.asset(*asset).partitions.is_none()) {
         return Err(RequestError::Planning(PlanningError::NoPartitions));

@@ -77,8 +77,12 @@ pub fn plan_with(
     at: Timestamp,
 ) -> Result<PlannedRun, RequestError> {
     let selection = Selection::parse(&request.selection).map_err(RequestError::Selection)?;
-    let wanted =
-        PlanRequest { selection, partitions: request.partitions.clone(), config: request.config.clone() };
+    let wanted = PlanRequest {
+        selection,
+        partitions: request.partitions.clone(),
+        config: request.config.clone(),
+        no_retry: request.no_retry,
+    };
     let context = PlanContext {
         tenant: state.tenant(),
         workspace: state.workspace(),
