@@ -42,6 +42,7 @@ pub enum Permission {
     AutomationOperate,
     AutomationChange,
     LoginsCreate,
+    WorkersRead,
 }
 
 /// The access that a route requires.
@@ -188,6 +189,10 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         Access::Needs(Permission::RunsRetry),
     ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/workers", Access::Needs(Permission::WorkersRead)),
+    (Method::POST, "/api/v1/worker/register", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/heartbeat", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/leave", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),

@@ -30,5 +30,5 @@ pub use app::{Api, ProjectCode};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
-pub use routes::{Health, Version, openapi, router, worker_keyring};
+pub use routes::{Health, Version, asset_fingerprint, openapi, router, worker_keyring};
 pub use server::serve;

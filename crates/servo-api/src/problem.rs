@@ -116,6 +116,14 @@ codes! {
     NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
     /// It cannot get into that state from where it is.
     InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
+    /// The worker is not registered, or was not heard of for too long.
+    UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
+    /// The worker has other code than is deployed.
+    OtherCode = "other_code", CONFLICT, "Other code";
+    /// The worker has not found in its storage what is in that of the workspace.
+    OtherStorage = "other_storage", CONFLICT, "Other storage";
+    /// The worker works for another workspace.
+    OtherWorkspace = "other_workspace", CONFLICT, "Other workspace";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// The body exceeds the limit.

@@ -90,6 +90,9 @@ impl From<Refusal> for Problem {
             Refusal::NothingToTrigger { .. } => Code::NothingToTrigger,
             Refusal::CannotTrigger { .. } => Code::Unplannable,
             Refusal::BadDefinition { .. } => Code::InvalidDefinitions,
+            Refusal::UnknownWorker { .. } => Code::UnknownWorker,
+            Refusal::NothingDeployed { .. } => Code::NothingDeployed,
+            Refusal::OtherCode { .. } => Code::OtherCode,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }

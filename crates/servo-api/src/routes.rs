@@ -19,6 +19,7 @@ mod partition_summary;
 mod partitions;
 mod plans;
 mod quarantine;
+mod registration;
 mod runs;
 mod schedules;
 mod settings;
@@ -27,6 +28,7 @@ mod tasks;
 mod workers;
 
 pub use health::{Health, Version};
+pub use registration::fingerprint as asset_fingerprint;
 pub use workers::worker_keyring;
 
 use std::convert::Infallible;
@@ -131,6 +133,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
+        .routes(routes!(registration::list))
+        .routes(routes!(registration::register))
+        .routes(routes!(registration::heartbeat))
+        .routes(routes!(registration::leave))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))

@@ -51,7 +51,7 @@ pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, Task
 pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
@@ -71,4 +71,7 @@ pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerSch
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
-pub use workers::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started};
+pub use workers::{
+    Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
+    Started, Worker, WorkerSign, WorkerStanding, Workers,
+};

@@ -24,7 +24,7 @@ use crate::materialize::default_slots;
 use crate::open;
 use crate::owner::{self, Kind};
 use crate::project::ProjectArgs;
-use crate::session::{self, Session, WorkerScope};
+use crate::session::{Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
 use code::LoadedCode;
@@ -180,7 +180,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
+                let deployed = session.deploy_scanned(scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),

@@ -8,7 +8,7 @@ use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
 use servo_api::views::{CancelBody, LogLine, RetryNowBody, RunWithTasks, Task};
 use servo_core::{AssetKey, Clock, RunId};
 use servo_runtime::SystemClock;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::interrupts::Interrupts;
 use crate::keys::Keys;
@@ -20,6 +20,9 @@ use crate::summary::{self, Detail, Details};
 const REDRAW: Duration = Duration::from_millis(200);
 /// Log lines shown of a failed task.
 const TAIL: usize = 20;
+
+/// After how long without anything new it is asked what the run waits for, and how often.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Follows a run until it has ended, and tells what became of it.
 pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
@@ -51,6 +54,7 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
     loop {
         // Whatever happens meanwhile does not make it begin anew: it counts how long nobody answers.
         let mut next = pin!(events.next());
+        let mut patience = tokio::time::interval_at(Instant::now() + PATIENCE, PATIENCE);
         let event = loop {
             let pressed = async {
                 match &mut keys {
@@ -62,6 +66,14 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
                 event = &mut next => break event?,
                 _ = ticks.tick(), if format == Format::Table => {
                     if let Some(live) = &mut live {
+                        live.show(&seen, SystemClock.now());
+                    }
+                }
+                _ = patience.tick() => {
+                    let notices = client.run(run).await?.notices;
+                    let live = drawn(client, &mut live, &seen).await?;
+                    live.notice(notices);
+                    if format == Format::Table {
                         live.show(&seen, SystemClock.now());
                     }
                 }

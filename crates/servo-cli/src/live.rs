@@ -38,6 +38,8 @@ pub(crate) struct Live {
     news: Vec<String>,
     /// When progress was told of last.
     told_at: Option<Timestamp>,
+    /// Sentences about the run that are shown below it.
+    notices: Vec<String>,
 }
 
 impl Live {
@@ -52,6 +54,7 @@ impl Live {
             told: BTreeSet::new(),
             news: Vec::new(),
             told_at: None,
+            notices: Vec::new(),
         }
     }
 
@@ -121,6 +124,15 @@ impl Live {
         }
     }
 
+    /// Shows sentences about the run: below it on a terminal, once elsewhere.
+    pub(crate) fn notice(&mut self, notices: Vec<String>) {
+        if !self.draws {
+            let new = notices.iter().filter(|notice| !self.notices.contains(notice));
+            new.for_each(|notice| eprintln!("{} {notice}", self.paint.with(Style::Warn, "!")));
+        }
+        self.notices = notices;
+    }
+
     fn draw(&mut self, seen: &RunWithTasks, now: Timestamp, is_last: bool) {
         let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
         let mut lines = self.lines(&seen.tasks, now);
@@ -134,6 +146,11 @@ impl Live {
         if !is_last && seen.tasks.len() > 1 {
             let text = self.paint.with(Style::Dim, &Pace::of(seen, now).to_string());
             lines.push(Line { rank: 9, text });
+        }
+        if !is_last {
+            let notice =
+                |notice: &String| format!("{} {}", self.paint.with(Style::Warn, "!"), harmless(notice));
+            lines.extend(self.notices.iter().map(|text| Line { rank: 9, text: notice(text) }));
         }
         let mut text = String::new();
         if self.drawn > 0 {

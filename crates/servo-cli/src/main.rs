@@ -81,8 +81,10 @@ enum Command {
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
-    /// Run tasks of a server on this machine.
-    #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
+    /// Run tasks of a server on this machine, or list those who do.
+    #[command(
+        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
+    )]
     Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
@@ -225,7 +227,7 @@ fn main() -> ExitCode {
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
-            Command::Worker(options) => worker::run(&cli.location, &options).await,
+            Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,

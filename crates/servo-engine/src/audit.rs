@@ -126,6 +126,8 @@ impl Act {
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
             | Input::MessagesLost
             | Input::ClockStepped { .. }

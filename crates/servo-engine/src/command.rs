@@ -66,6 +66,10 @@ pub enum Input {
     Heartbeat(Attempt, Timestamp, Option<Progress>),
     /// A worker ended an attempt.
     Finished(Attempt, Report),
+    /// A worker that has proven itself wants tasks.
+    RegisterWorker(RegisterWorker),
+    /// A worker takes no more tasks.
+    WorkerLeaves(WorkerLeaves),
     /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
     /// The messages of a queue that lived with a process before this one are gone: nobody began those attempts.
@@ -103,6 +107,8 @@ impl Input {
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::Released(_)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
             | Input::MessagesLost
             | Input::ClockStepped { .. }
@@ -436,4 +442,34 @@ pub enum BackfillChange {
     Resume,
     /// It ends, and the runs of its chunks are cancelled.
     Cancel,
+}
+
+/// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisterWorker {
+    /// Its id: a name, and a nonce of the process.
+    pub worker_id: Arc<str>,
+    /// The name that somebody gave it.
+    pub name: String,
+    /// The queues that it serves.
+    pub queues: Vec<Arc<str>>,
+    /// Functions that it runs at once.
+    pub slots: u32,
+    /// Digest of its code.
+    pub digest: Arc<str>,
+    /// Its storage, as it calls it.
+    pub storage: String,
+    /// The machine that it runs on.
+    pub host: String,
+    /// Version of Servo.
+    pub version: String,
+}
+
+/// Give no more tasks to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerLeaves {
+    /// The worker.
+    pub worker_id: Arc<str>,
+    /// Whether it is still at work, and ends what it has begun.
+    pub draining: bool,
 }

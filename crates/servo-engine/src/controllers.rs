@@ -9,6 +9,7 @@ pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;
 pub mod timers;
+pub mod workers;
 
 use servo_core::{RunId, Timestamp};
 

@@ -10,6 +10,7 @@ mod review;
 mod schedules;
 mod settings;
 mod waiting;
+mod workers;
 
 pub(crate) use launch::{launch, request_run};
 
@@ -103,7 +104,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
-            on_task(state, attempt, |run, task| started(run, task, attempt, worker))
+            on_task(state, attempt, |run, task| started(state, run, task, attempt, worker))
         }
         Input::Heartbeat(attempt, sent_at, progress) => on_task(state, attempt, |run, task| {
             heartbeat(state, run, task, attempt, *sent_at, progress.as_ref())
@@ -111,6 +112,8 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Finished(attempt, report) => {
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
+        Input::RegisterWorker(command) => workers::register(state, command),
+        Input::WorkerLeaves(command) => workers::leave(state, command),
         Input::WorkersLost(prefix) => workers_lost(state, prefix),
         Input::MessagesLost => waiting::messages_lost(state, now),
         Input::ClockStepped { expected, by_ms } => clock_stepped(state, *expected, *by_ms),
@@ -268,7 +271,7 @@ fn enqueued(state: &State, attempt: &Attempt) -> Decision {
     }
 }
 
-fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Decision {
+fn started(state: &State, run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Decision {
     let task_key = || attempt.task_key.clone();
     if !task.is_attempt(attempt.attempt, attempt.attempt_id) {
         return Decision::refuse(Refusal::StaleAttempt { task_key: task_key(), attempt: attempt.attempt });
@@ -297,6 +300,11 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
             principal,
             Err(Refusal::Cancelled { task_key: task_key() }),
         );
+    }
+    // Where workers ask, whoever has not proven itself begins nothing.
+    let is_registered = || state.workers.get(worker).is_some_and(|row| !row.state.is_gone());
+    if state.settings().push_limit(task.queue()) == 0 && !is_registered() {
+        return Decision::refuse(Refusal::UnknownWorker { worker: worker.clone() });
     }
     let event = EventData::TaskStarted(TaskStarted {
         run_id: attempt.run_id,
@@ -420,7 +428,7 @@ fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
 
 fn workers_lost(state: &State, prefix: &str) -> Decision {
     let interrupted = Report::new(Outcome::Interrupted);
-    let mut events = Vec::new();
+    let mut events: Vec<EventData> = workers::lost(state, prefix).collect();
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
             let theirs = task.worker().is_some_and(|worker| worker.starts_with(prefix));

@@ -19,6 +19,7 @@ mod source;
 mod tasks;
 mod timers;
 mod wire;
+mod workers;
 
 pub use backfills::{
     BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget, FailureThreshold, KeyRange,
@@ -42,6 +43,7 @@ pub use source::{RunSource, UnknownSource};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
 pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 pub use wire::{DecodeError, decode_batch, encode_batch};
+pub use workers::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};
 
 use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
 
@@ -252,6 +254,14 @@ events! {
     ScheduleTicked = 64,
     /// The function of a schedule failed for a tick that will be evaluated again.
     ScheduleEvaluationFailed = 65,
+    /// A worker has proven itself and may be given tasks.
+    WorkerRegistered = 70,
+    /// A worker has other code, or takes no more tasks.
+    WorkerChanged = 71,
+    /// A worker has ended, and said so.
+    WorkerLeft = 72,
+    /// A worker was silent for too long, or ended with its process.
+    WorkerLost = 73,
     /// A backfill was accepted.
     BackfillCreated = 90,
     /// The next chunk of a backfill was planned.

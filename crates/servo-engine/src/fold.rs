@@ -22,6 +22,7 @@ mod schedules;
 mod settings;
 mod tasks;
 mod timers;
+mod workers;
 
 pub(crate) use cancel::is_silent;
 #[cfg(feature = "testing")]
@@ -120,6 +121,10 @@ impl State {
                 schedules::ticked(self, at, payload, &event.idempotency_key)
             }
             EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::WorkerRegistered(payload) => workers::registered(self, at, payload),
+            EventData::WorkerChanged(payload) => workers::changed(self, at, payload),
+            EventData::WorkerLeft(payload) => workers::left(self, at, payload),
+            EventData::WorkerLost(payload) => workers::lost(self, at, payload),
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),

@@ -56,8 +56,9 @@ pub mod work;
 pub use command::{
     Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
     ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish, Finished, Heartbeat,
-    HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, RetryNow, Review, RunPlan, RunReply,
-    ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report, RetryNow, Review, RunPlan,
+    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -69,7 +70,7 @@ pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};

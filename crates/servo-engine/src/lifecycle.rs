@@ -149,6 +149,8 @@ named_enum! {
         ForceCancelled = "force_cancelled",
         /// An upstream task failed.
         UpstreamFailed = "upstream_failed",
+        /// The last worker of its queue was gone before anybody began it.
+        WorkersGone = "workers_gone",
     }
 }
 
@@ -393,5 +395,29 @@ named_enum! {
         Skipped = "SKIPPED",
         /// A run should have been requested and could not be.
         Failed = "FAILED",
+    }
+}
+
+named_enum! {
+    /// The state of a worker.
+    WorkerState {
+        /// It is given tasks.
+        Active = "ACTIVE",
+        /// It ends what it has begun, and takes nothing more.
+        Draining = "DRAINING",
+        /// It has ended, and said so.
+        Left = "LEFT",
+        /// It was not heard of for too long.
+        Lost = "LOST",
+    }
+}
+
+impl WorkerState {
+    /// Whether nothing is heard of it any more.
+    pub fn is_gone(self) -> bool {
+        match self {
+            Self::Active | Self::Draining => false,
+            Self::Left | Self::Lost => true,
+        }
     }
 }

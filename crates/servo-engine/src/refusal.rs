@@ -104,6 +104,15 @@ pub enum Refusal {
     UnknownBackfill { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has already ended as {state}")]
     BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
+    UnknownWorker { worker: Arc<str> },
+    #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
+    NothingDeployed { worker: Arc<str> },
+    #[error(
+        "worker {worker} has code with digest {found}, and deployment {deployment} has {deployed}; give it the code that \
+         is deployed, or deploy what it has"
+    )]
+    OtherCode { worker: Arc<str>, found: Arc<str>, deployment: u64, deployed: Arc<str> },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -134,6 +143,9 @@ impl Refusal {
             Refusal::NothingToTrigger { .. } => "nothing_to_trigger",
             Refusal::CannotTrigger { .. } => "unplannable",
             Refusal::BadDefinition { .. } => "invalid_definitions",
+            Refusal::UnknownWorker { .. } => "unknown_worker",
+            Refusal::NothingDeployed { .. } => "nothing_deployed",
+            Refusal::OtherCode { .. } => "other_code",
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -167,7 +179,10 @@ impl Refusal {
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
             | Refusal::BackfillEnded { .. }
-            | Refusal::NothingToTrigger { .. } => RefusalKind::Conflict,
+            | Refusal::NothingToTrigger { .. }
+            | Refusal::UnknownWorker { .. }
+            | Refusal::NothingDeployed { .. }
+            | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }

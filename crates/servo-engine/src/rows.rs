@@ -33,6 +33,7 @@ mod settings;
 mod table;
 mod tasks;
 mod timers;
+mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
@@ -62,6 +63,7 @@ pub use table::{
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+pub use workers::WorkerRow;
 
 /// The place of a time that passed in the log among the times of rows: what decides when a row expires.
 pub(crate) fn elapsed_at(elapsed: servo_core::Millis) -> servo_core::Timestamp {
@@ -102,6 +104,7 @@ macro_rules! tables {
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
                 backfills: BackfillRow,
+                workers: WorkerRow,
             }
             // Rows are written once.
             append_only {

@@ -7,6 +7,7 @@
 mod answers;
 mod asset_states;
 mod backfills;
+mod capacity;
 mod changes;
 mod code_versions;
 mod dedup;
@@ -27,6 +28,7 @@ mod snapshot;
 mod statuses;
 mod task;
 mod view;
+mod workers;
 
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
@@ -53,11 +55,12 @@ use servo_core::{
 pub(crate) use answers::AnswerIndex;
 pub(crate) use asset_states::AssetStates;
 pub(crate) use backfills::Backfills;
+pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
-pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane};
+pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use partition_status::Materialization;
 pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
@@ -67,12 +70,13 @@ pub(crate) use schedules::Schedules;
 pub(crate) use settings::ChangedSettings;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::{Outbox, Rest};
+pub(crate) use workers::Workers;
 
 use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
     AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
-    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow,
+    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -85,6 +89,7 @@ pub struct State {
     pub(crate) settings: Arc<Settings>,
     pub(crate) changed_settings: Arc<ChangedSettings>,
     pub(crate) pauses: Arc<Pauses>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) head: Head,
     pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
@@ -116,6 +121,7 @@ impl State {
             settings: Arc::default(),
             changed_settings: Arc::default(),
             pauses: Arc::default(),
+            workers: Arc::default(),
             head: Head {
                 seq: 0,
                 last_event: EventId::NIL,
@@ -239,6 +245,16 @@ impl State {
     /// Scopes that are paused, or were once.
     pub fn pauses(&self) -> impl DoubleEndedIterator<Item = &PauseRow> {
         self.pauses.rows()
+    }
+
+    /// Workers that are there, and the newest of those that are gone, by id.
+    pub fn workers(&self) -> impl DoubleEndedIterator<Item = &WorkerRow> {
+        self.workers.rows()
+    }
+
+    /// A worker that is there, or was not long ago.
+    pub fn worker(&self, id: &str) -> Option<&WorkerRow> {
+        self.workers.get(id)
     }
 
     /// Tasks that hold a slot: on their way to a queue, in it, or running.

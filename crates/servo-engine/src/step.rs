@@ -7,7 +7,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
-use crate::controllers::{self, Dispatching, Freshness, anti_entropy, backfills, schedules};
+use crate::controllers::workers::Liveness;
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, backfills, schedules, workers};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -48,6 +49,7 @@ pub struct Engine {
     refusals: RefusalRecords,
     automation: bool,
     dispatching: Dispatching,
+    liveness: Liveness,
     /// Whether chunks of backfills are planned.
     backfills: bool,
     /// Backfills that could only wait, and what that followed from.
@@ -75,6 +77,7 @@ impl Engine {
             refusals: RefusalRecords::default(),
             automation: true,
             dispatching: Dispatching::All,
+            liveness: Liveness::default(),
             backfills: true,
             waiting: BTreeMap::new(),
         }
@@ -106,11 +109,16 @@ impl Engine {
         self.dispatching
     }
 
+    /// When workers were last heard of: whoever drives the engine passes that on.
+    pub fn liveness_mut(&mut self) -> &mut Liveness {
+        &mut self.liveness
+    }
+
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
         let timers = match self.freshness {
-            Freshness::Current => first,
+            Freshness::Current => first.into_iter().chain(self.liveness.next_deadline(&self.state)).min(),
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
@@ -289,6 +297,18 @@ impl Engine {
         }
     }
 
+    /// Notices workers that are gone, unless nobody could have been heard.
+    fn run_liveness(&mut self, now: Timestamp, step: &mut Step) {
+        self.liveness.begin(now);
+        if self.freshness != Freshness::Current {
+            return;
+        }
+        for data in workers::reconcile(&self.state, &self.liveness, now) {
+            self.react(data, now, step);
+        }
+        self.liveness.forget_gone(&self.state);
+    }
+
     /// Emits events of which the first is the cause of the others.
     fn emit_together(&mut self, events: Vec<EventData>, now: Timestamp, step: &mut Step) {
         let first = step.events.len();
@@ -302,6 +322,7 @@ impl Engine {
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
+        self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
             let planned = self.run_backfills(now, step);
             let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);

@@ -49,6 +49,7 @@ fn planned(assets: &[Value], max_tasks: u32) -> Result<Planned, PlanningError> {
         selection: Selection::parse("*").unwrap(),
         partitions: PartitionChoice { missing: true, ..PartitionChoice::default() },
         config: BTreeMap::new(),
+        no_retry: false,
     };
     let (tenant, workspace) = names();
     let context = PlanContext {

@@ -72,7 +72,13 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
     let is_barrier = |data: &&EventData| {
         matches!(
             data,
-            EventData::ClockStepped(_) | EventData::SettingsChanged(_) | EventData::PauseChanged(_)
+            EventData::ClockStepped(_)
+                | EventData::SettingsChanged(_)
+                | EventData::PauseChanged(_)
+                | EventData::WorkerRegistered(_)
+                | EventData::WorkerChanged(_)
+                | EventData::WorkerLeft(_)
+                | EventData::WorkerLost(_)
         )
     };
     if [first, second].iter().any(is_barrier) {
@@ -152,6 +158,10 @@ impl AssetPartition {
             | EventData::SettingsChanged(_)
             | EventData::PauseChanged(_)
             | EventData::RequestRefused(_)
+            | EventData::WorkerRegistered(_)
+            | EventData::WorkerChanged(_)
+            | EventData::WorkerLeft(_)
+            | EventData::WorkerLost(_)
             | EventData::Unknown(_) => run(RunId::from_u128(0)),
             // Changes of a schedule follow each other, and its ticks come in order.
             EventData::ScheduleDefined(_)

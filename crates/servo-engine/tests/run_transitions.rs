@@ -195,6 +195,9 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     for (name, data) in schedule_events(now).into_iter().chain(backfill_events(now)) {
         add(name, data, now);
     }
+    for (name, data) in support::worker_events() {
+        add(name, data, now);
+    }
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     add("Unknown", EventData::Unknown(unknown), now);
     list

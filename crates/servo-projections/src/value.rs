@@ -21,7 +21,7 @@ use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -177,6 +177,7 @@ named_values!(
     TickStatus,
     BackfillState,
     ChunkState,
+    WorkerState,
 );
 
 /// Keys that are shown in another form than they are stored in.

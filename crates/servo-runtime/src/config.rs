@@ -69,6 +69,9 @@ pub enum Ownership {
     },
 }
 
+/// Prefix of the ids of workers that are part of the process that has the workspace.
+pub const LOCAL_WORKERS: &str = "local-";
+
 /// Configuration of a running workspace.
 #[derive(Clone)]
 pub struct Config {
@@ -131,7 +134,7 @@ impl Config {
             spawner: Arc::new(ThreadSpawner::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
-            local_workers: "local-".into(),
+            local_workers: LOCAL_WORKERS.into(),
             heartbeat_interval: Millis::from_secs(1),
             token_lifetime: Millis::from_hours(2),
             envelope_lifetime: Millis::from_hours(25),

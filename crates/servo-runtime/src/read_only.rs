@@ -74,6 +74,7 @@ impl Workspace {
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
                 vitals: Arc::default(),
                 stuck: StuckPaths::default(),
+                signs_of_life: Arc::default(),
                 closed,
                 work,
                 followers: weak_followers,

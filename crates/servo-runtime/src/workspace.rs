@@ -30,6 +30,7 @@ use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -57,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) vitals: Arc<Vitals>,
     /// Paths that data could not follow the log to.
     pub(crate) stuck: StuckPaths,
+    pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -210,6 +212,7 @@ impl Workspace {
             unswept: Some(rebuild_context(&stores, &config)),
             vitals: vitals.clone(),
         };
+        let signs_of_life: Arc<SignsOfLife> = Arc::default();
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
@@ -221,6 +224,7 @@ impl Workspace {
             generations,
             flushes.clone(),
             stopping.clone(),
+            signs_of_life.clone(),
             epoch,
         );
         let (tracker, work) = TaskTracker::new(spawner.clone());
@@ -259,6 +263,7 @@ impl Workspace {
                 data,
                 vitals,
                 stuck,
+                signs_of_life,
                 closed,
                 work,
                 snapshots: newest,

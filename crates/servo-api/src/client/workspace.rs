@@ -6,7 +6,7 @@ use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::routes::Version;
+use crate::routes::{Health, Version};
 use crate::views::{
     Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
     ReviewBody, Tables,

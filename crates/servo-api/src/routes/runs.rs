@@ -144,7 +144,8 @@ pub(super) async fn show(
     Path(run): Path<RunId>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Run>, Problem> {
-    Ok(Answer(app.run_row(run).await?.into()))
+    let notices = app.workspace().read(|state| servo_engine::why::notices(state, run)).await?;
+    Ok(Answer(Run { notices, ..app.run_row(run).await?.into() }))
 }
 
 /// Cancels a run. Running tasks are asked to stop.

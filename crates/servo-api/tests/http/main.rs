@@ -12,6 +12,7 @@ mod logs;
 mod pages;
 mod problems;
 mod readiness;
+mod registration;
 mod remote_workers;
 mod runs;
 mod security;

@@ -12,3 +12,4 @@ mod owners;
 mod safety;
 mod schedules;
 mod support;
+mod workers;

@@ -9,7 +9,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, CreateBackfill,
-    Deploy, Input, Pause, Report, RetryNow, Review, TriggerRun, TriggerSchedule,
+    Deploy, Input, Pause, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule,
+    WorkerLeaves,
 };
 use crate::event::Progress;
 
@@ -149,6 +150,8 @@ commands! {
     TriggerSchedule => Run(RunReply),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    RegisterWorker => Change(Change),
+    WorkerLeaves => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -202,6 +205,8 @@ inputs! {
     TriggerSchedule => TriggerSchedule,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    RegisterWorker => RegisterWorker,
+    WorkerLeaves => WorkerLeaves,
 }
 
 impl From<Started> for Input {

@@ -1,5 +1,6 @@
 //! Ready tasks get slots as long as there are any: highest priority first, then the source with the fewest tasks at
-//! work, then the oldest. Lanes that are paused and pools that are full give nothing (ADR-097).
+//! work, then the oldest. Lanes that are paused, pools that are full and queues without a worker that has room give
+//! nothing (ADR-097, ADR-111).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use servo_core::{RunId, Timestamp};
 use super::Dispatching;
 use crate::derive::attempt_id;
 use crate::event::{DispatchRequested, EventData, PauseScope};
-use crate::state::{Flow, Index, ReadyKey, Run, State, TaskLane, TaskRef};
+use crate::state::{Capacities, Flow, Index, ReadyKey, Run, State, TaskLane, TaskRef};
 use crate::work;
 
 /// A `DispatchRequested` for every ready task that has a slot.
@@ -56,13 +57,18 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
         .collect();
     let mut of_flow: BTreeMap<&Flow, u32> = index.outstanding_of.iter().map(|(flow, n)| (flow, *n)).collect();
     let mut in_pool: BTreeMap<&Arc<str>, u32> = index.in_pool.iter().map(|(pool, n)| (pool, *n)).collect();
+    let mut capacities = Capacities::new(state, index);
     let mut chosen = Vec::new();
     while free > 0 {
         let is_full = |pool: &Arc<str>| {
             let limit = state.settings.pools.get(&**pool);
             limit.is_some_and(|limit| in_pool.get(pool).copied().unwrap_or_default() >= *limit)
         };
-        lanes.retain(|waiting| waiting.head.is_some() && !waiting.lane.pool.as_ref().is_some_and(is_full));
+        lanes.retain(|waiting| {
+            waiting.head.is_some()
+                && !waiting.lane.pool.as_ref().is_some_and(is_full)
+                && capacities.of(&waiting.lane.queue).free > 0
+        });
         let next = lanes.iter_mut().min_by_key(|waiting| {
             let at_work = of_flow.get(&waiting.lane.flow).copied().unwrap_or_default();
             (waiting.head.map(|key| key.run_priority), at_work, waiting.head)
@@ -74,6 +80,7 @@ fn choose(state: &State, index: &Index, of: Option<RunId>) -> Vec<TaskRef> {
         if let Some(pool) = &lane.pool {
             *in_pool.entry(pool).or_default() += 1;
         }
+        capacities.take(&lane.queue);
         chosen.push(key.task);
         free -= 1;
     }

@@ -42,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.
     pub(crate) pauses: BTreeSet<String>,
+    /// Workers that came, changed or went.
+    pub(crate) workers: BTreeSet<String>,
     /// Settings that changed.
     pub(crate) settings: BTreeSet<String>,
     /// Schedules whose state changed.

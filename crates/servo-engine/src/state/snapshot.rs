@@ -16,7 +16,7 @@ use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
     IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task,
-    run_rows,
+    Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -59,6 +59,7 @@ impl State {
             schedule_ticks: self.schedules.tick_rows(),
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
+            workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -103,6 +104,7 @@ impl State {
             schedule_ticks,
             backfills,
             backfill_chunks,
+            workers,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -112,6 +114,7 @@ impl State {
         state.changed_settings = Arc::new(ChangedSettings::restore(settings));
         state.settings = Arc::new(state.changed_settings.settings());
         state.pauses = Arc::new(Pauses::restore(pauses));
+        state.workers = Arc::new(Workers::restore(workers));
         state.head = head;
         state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
         state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
@@ -246,6 +249,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_ticks: ticks.collect(),
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        workers: Vec::new(),
         gone: RemovedKeys {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
@@ -271,6 +275,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for worker in changes.workers {
+        match state.workers.get(&worker) {
+            Some(row) => delta.workers.push(row.clone()),
+            None => delta.gone.workers.push(worker),
         }
     }
     for key in changes.quarantine {

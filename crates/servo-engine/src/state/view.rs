@@ -24,6 +24,7 @@ impl State {
             settings: self.settings.clone(),
             changed_settings: self.changed_settings.clone(),
             pauses: self.pauses.clone(),
+            workers: self.workers.clone(),
             head: self.head,
             runs: self.runs.clone(),
             recent: self.recent.clone(),

@@ -15,7 +15,8 @@ use servo_engine::event::{
     NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
     RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
     ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
-    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, manual_tick_id, tick_id,
+    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -546,6 +547,39 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 state_version: 3,
                 reason: "1 partition was not made".to_owned(),
             })]
+        }
+        EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
+            worker_id: "größe-5f3a9c01".into(),
+            number: 1,
+            name: "größe".to_owned(),
+            queues: vec!["default".into(), "gpu".into()],
+            slots: 4,
+            deployment: 7,
+            digest: "sha256:1234".into(),
+            storage: "s3://bucket/path".to_owned(),
+            host: "vm-1".to_owned(),
+            version: "0.1.0".to_owned(),
+        })],
+        EventKind::WorkerChanged => {
+            let changed = |number, draining| {
+                EventData::WorkerChanged(WorkerChanged {
+                    worker_id: "w-5f3a9c01".into(),
+                    number,
+                    deployment: 8,
+                    digest: "sha256:5678".into(),
+                    draining,
+                })
+            };
+            vec![changed(2, false), changed(3, true)]
+        }
+        EventKind::WorkerLeft => {
+            vec![EventData::WorkerLeft(WorkerLeft { worker_id: "w-5f3a9c01".into(), number: 4 })]
+        }
+        EventKind::WorkerLost => {
+            let lost = |number, heard_at| {
+                EventData::WorkerLost(WorkerLost { worker_id: "w-5f3a9c01".into(), number, heard_at })
+            };
+            vec![lost(2, None), lost(3, Some(AT))]
         }
     }
 }

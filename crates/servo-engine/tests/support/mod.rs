@@ -282,6 +282,39 @@ pub(crate) fn pause_changed(number: u64) -> EventData {
     })
 }
 
+/// Events of a worker that is not there: it registers, changes, leaves, is lost.
+pub(crate) fn worker_events() -> [(&'static str, EventData); 4] {
+    use servo_engine::event::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};
+    let registered = WorkerRegistered {
+        worker_id: "w-1".into(),
+        number: 1,
+        name: "w".to_owned(),
+        queues: vec!["default".into()],
+        slots: 2,
+        deployment: 1,
+        digest: "sha256:1".into(),
+        storage: String::new(),
+        host: String::new(),
+        version: String::new(),
+    };
+    let changed = WorkerChanged {
+        worker_id: "w-2".into(),
+        number: 2,
+        deployment: 1,
+        digest: "sha256:1".into(),
+        draining: false,
+    };
+    [
+        ("WorkerRegistered", EventData::WorkerRegistered(registered)),
+        ("WorkerChanged, unknown", EventData::WorkerChanged(changed)),
+        ("WorkerLeft, unknown", EventData::WorkerLeft(WorkerLeft { worker_id: "w-2".into(), number: 2 })),
+        (
+            "WorkerLost, unknown",
+            EventData::WorkerLost(WorkerLost { worker_id: "w-2".into(), number: 2, heard_at: None }),
+        ),
+    ]
+}
+
 /// The review of a materialization that is not in quarantine.
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");

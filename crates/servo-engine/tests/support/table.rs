@@ -97,6 +97,9 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::StateVersion { .. } => "version conflict",
                 Refusal::NothingToTrigger { .. } => "nothing to trigger",
                 Refusal::CannotTrigger { .. } => "cannot trigger",
+                Refusal::UnknownWorker { .. } => "unknown worker",
+                Refusal::NothingDeployed { .. } => "nothing deployed",
+                Refusal::OtherCode { .. } => "other code",
                 Refusal::Quota { .. } => "quota",
             };
             format!("{:?}: {what}", refusal.kind())

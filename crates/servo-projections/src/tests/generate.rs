@@ -20,8 +20,9 @@ use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
-    PastAttempt, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason,
-    SettingOrigin, TaskError, TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
+    PastAttempt, Positions, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
+    RunTransitionReason, SettingOrigin, TaskError, TaskOptions, TaskState, TickStatus, TimerState,
+    TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -151,7 +152,8 @@ picked!(
     Origin,
     TickStatus,
     BackfillState,
-    ChunkState
+    ChunkState,
+    WorkerState
 );
 
 made! {
@@ -168,6 +170,7 @@ made! {
         (None, _) => from.number(),
     };
     u128: |from| from.wide();
+    Positions: |from| Positions::of((0..from.below(5)).map(|_| from.below(10_000) as u32));
     String: |from| match (from.batch.get(), from.below(10)) {
         (Some(_), few) => from.pick(&TEXTS)[..].repeat(1 + few as usize % 2),
         (None, 0) => "long ".repeat(2_000),
