@@ -7,6 +7,7 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod backfills;
 mod changes;
 mod conflicts;
 mod deployments;
@@ -14,6 +15,7 @@ mod graph;
 mod lineage;
 mod logins;
 mod logs;
+mod materialization_detail;
 mod materializations;
 mod names;
 mod outputs;
@@ -36,6 +38,10 @@ pub use assets::{
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use backfills::{
+    AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
+    ChangeBackfillBody, RetryBackfillBody,
+};
 pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
@@ -43,6 +49,7 @@ pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
@@ -50,8 +57,8 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage,
-    SchedulePage, TaskPage, TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};

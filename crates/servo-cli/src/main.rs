@@ -6,6 +6,7 @@ mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod backfills;
 mod completion;
 mod config;
 mod demo;
@@ -23,6 +24,7 @@ mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod materialization;
 mod materialize;
 mod open;
 mod output;
@@ -108,6 +110,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
+    #[command(subcommand)]
+    Backfill(backfills::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -189,6 +194,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -203,7 +209,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::wrong_use(&error),
+    };
     cli.location.command = cli.command.name();
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -224,6 +233,7 @@ fn main() -> ExitCode {
             Command::Open(options) => open::run(&cli.location, &options, format).await,
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,

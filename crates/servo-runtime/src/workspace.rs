@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State, TriggerSchedule,
-    Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
+    Engine, Event, Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State,
+    TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -21,7 +22,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
-use crate::data::Data;
+use crate::data::{Data, MARKER};
 use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
@@ -310,6 +311,11 @@ impl Workspace {
         self.ask(request).await
     }
 
+    /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
     /// Makes a tick of a schedule; returns when the tick and its run are durable.
     pub async fn trigger_schedule(&self, request: TriggerSchedule) -> Result<RunReply, Error> {
         self.ask(request).await
@@ -363,6 +369,19 @@ impl Workspace {
                 return Err(Error::Stopped);
             }
         }
+    }
+
+    /// Where the files of a materialization are, and the record of its commit; nothing of one that stored none.
+    pub async fn commit_record(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> Result<Option<(String, Bytes)>, Error> {
+        let Some(data) = &self.inner.data else { return Ok(None) };
+        let directory = data.layout.materialization(asset, partition, id);
+        let record = data.root.get(&format!("{directory}/{MARKER}")).await?;
+        Ok(record.map(|record| (data.root.uri(&directory), record)))
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.

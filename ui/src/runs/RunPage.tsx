@@ -404,7 +404,7 @@ function TaskPanel({ task }: { task: Task }) {
                     {Object.entries(output.metadata ?? {}).map(([name, value]) => (
                       <div key={name} style={{ display: "contents" }}>
                         <dt>{name}</dt>
-                        <dd className="mono">{value}</dd>
+                        <dd className="mono">{JSON.stringify(value)}</dd>
                       </div>
                     ))}
                   </dl>

@@ -17,8 +17,8 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition,
-    PartitionPage, PartitionTotals,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization,
+    MaterializationDetail, Partition, PartitionPage, PartitionTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
@@ -210,6 +210,50 @@ fn some_partitions(
     let has_more = |index: u128| if newest_first { index > 0 } else { index + 1 < count };
     let next = last.filter(|(index, _)| has_more(*index)).map(|(_, place)| place);
     (items, next)
+}
+
+/// Which materialization.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MaterializationQuery {
+    /// The partition, as people write it; the last that was made, in the order of keys, unless given.
+    partition: Option<String>,
+}
+
+/// The latest materialization of an asset or of one of its partitions: metadata, columns, missing values, first rows.
+#[utoipa::path(
+    get, path = "/assets/{namespace}/{name}/materialization", operation_id = "get_materialization", tag = "assets",
+    params(("namespace" = String, Path), ("name" = String, Path), MaterializationQuery, Wait),
+    responses((status = 200, body = MaterializationDetail), Problems)
+)]
+pub(super) async fn materialization(
+    State(app): State<Shared>,
+    Path((namespace, name)): Path<(String, String)>,
+    Query(query): Query<MaterializationQuery>,
+) -> Result<Answer<MaterializationDetail>, Problem> {
+    let asset = key(&namespace, &name)?;
+    let meant = match &query.partition {
+        Some(text) => Some(partition(&app, &asset, text).await?),
+        None => None,
+    };
+    let found = app.workspace().read(|state| match &meant {
+        Some(key) => {
+            let status = state.partition_status(&asset, Some(key))?;
+            latest((Some(key.canonical()), status))
+        }
+        None => state.partition_statuses(&asset).rev().take(LOOKED_AT).find_map(latest),
+    });
+    let Some(found) = found.await? else {
+        let which = query.partition.map(|text| format!(" {text}")).unwrap_or_default();
+        let detail = format!("{asset}{which} was never materialized; make it: servo materialize {asset}");
+        return Err(Problem::new(Code::NeverMaterialized, detail));
+    };
+    let id = found.materialization_id;
+    let record = app.workspace().commit_record(&asset, found.partition_key.as_ref(), id).await?;
+    let (directory, record) = record.unzip();
+    let detail = MaterializationDetail::new(found, directory, record.as_deref());
+    detail.map(Answer).map_err(|error| Problem::internal(&error))
 }
 
 /// An asset by the two parts of its name.

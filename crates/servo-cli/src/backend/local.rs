@@ -10,6 +10,7 @@ use servo_core::RunId;
 use servo_engine::controllers::Dispatching;
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
+use servo_store::DataRoot;
 use servo_worker::project::Scanned;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -54,7 +55,10 @@ impl Local {
             true => Some(session::deployment(location.project.scan_cached()?, location.caller())?),
             false => None,
         };
-        let stores = location.look_if_any()?;
+        let mut stores = location.look_if_any()?;
+        if let Some(place) = location.project.find().ok().and_then(|project| project.storage()) {
+            stores.data = DataRoot::open(&place, &stores.layout).ok();
+        }
         let secret = location.secret_if_any()?;
         let keys = KeysFile::look(location)?.ring()?;
         let queue = LocalQueue::new(1);
@@ -84,6 +88,7 @@ impl Local {
         let queue = LocalQueue::new(1_024);
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.automation = false;
+        config.backfills = false;
         let workspace = Workspace::open(stores, config).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         if let Some(scanned) = scanned {
@@ -92,17 +97,18 @@ impl Local {
         Ok(Self { client, work: Work::Writing(workspace, ownership) })
     }
 
-    /// Has the workspace, deploys the project, runs tasks, and answers other commands.
+    /// Has the workspace, deploys the project, runs tasks, plans chunks of backfills if that is wanted, and answers
+    /// other commands.
     pub(super) async fn run(
         location: &Location,
         stores: Stores,
         mut ownership: Ownership,
         slots: usize,
+        reach: WorkerScope,
         dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session =
-            Session::open(location, stores, project, slots, WorkerScope::Alone, dispatching).await?;
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching).await?;
         let mut before = session.unfinished().await?;
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);
