@@ -103,6 +103,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(materializations::list))
         .routes(routes!(graph::show))
         .routes(routes!(changes::follow))
+        .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))

@@ -15,6 +15,7 @@ mod graph;
 mod lineage;
 mod logins;
 mod logs;
+mod materialization_detail;
 mod materializations;
 mod names;
 mod outputs;
@@ -48,6 +49,7 @@ pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,

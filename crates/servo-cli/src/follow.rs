@@ -7,6 +7,7 @@ use std::time::Duration;
 use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
 use servo_api::views::{CancelBody, LogLine, RetryNowBody, RunWithTasks, Task};
 use servo_core::{AssetKey, Clock, RunId};
+use servo_engine::TaskState;
 use servo_runtime::SystemClock;
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -48,7 +49,7 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
     let mut events = client.follow(run, None);
     let mut interrupts = Interrupts::default();
     let mut live: Option<Live> = None;
-    let mut keys = if format == Format::Table { Keys::of_terminal() } else { None };
+    let mut keys: Option<Keys> = None;
     let mut ticks = tokio::time::interval(REDRAW);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -68,6 +69,9 @@ async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<R
                     if let Some(live) = &mut live {
                         live.show(&seen, SystemClock.now());
                     }
+                    // Nobody else's: what is typed for the shell meanwhile is left to it.
+                    let is_wanted = seen.tasks.iter().any(|task| task.state == TaskState::RetryWait);
+                    keys = if is_wanted { keys.or_else(Keys::of_terminal) } else { None };
                 }
                 _ = patience.tick() => {
                     let notices = client.run(run).await?.notices;

@@ -11,6 +11,7 @@ use servo_api::views::{RunWithTasks, Task};
 use servo_core::{Millis, TaskKey, Timestamp};
 use servo_engine::TaskState;
 
+use crate::runs::told;
 use crate::style::{Paint, Style, harmless};
 use crate::summary::name;
 use pace::Pace;
@@ -143,8 +144,9 @@ impl Live {
             lines.truncate(room - 1);
             lines.push(Line { rank: 9, text: format!("… and {rest} more assets") });
         }
-        if !is_last && seen.tasks.len() > 1 {
-            let text = self.paint.with(Style::Dim, &Pace::of(seen, now).to_string());
+        if !is_last {
+            let text = format!("{}: {}", told::short_id(&seen.run), Pace::of(seen, now));
+            let text = self.paint.with(Style::Dim, &text);
             lines.push(Line { rank: 9, text });
         }
         if !is_last {
@@ -304,7 +306,8 @@ impl<'a> Group<'a> {
             parts.push(format!("{}/{}", self.done, self.total));
         }
         if let Some((from, until)) = self.span.filter(|(from, until)| until > from) {
-            parts.push(until.since(from).to_string());
+            let length = until.since(from);
+            parts.push(if length.get() < 1_000 { length.to_string() } else { rounded(length) });
         }
         for (count, what) in [
             (if self.total > 1 { self.running } else { 0 }, "running"),

@@ -24,6 +24,7 @@ mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod materialization;
 mod materialize;
 mod open;
 mod output;
@@ -208,7 +209,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::wrong_use(&error),
+    };
     cli.location.command = cli.command.name();
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

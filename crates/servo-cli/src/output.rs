@@ -1,6 +1,7 @@
 //! Tables for people, JSON for programs.
 
 use std::io::Write;
+use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -84,6 +85,19 @@ pub(crate) fn failure(error: &anyhow::Error, format: Format) {
         Format::Table => eprintln!("error: {error:#}"),
         Format::Json => eprintln!("{}", serde_json::to_string(&problem(error)).unwrap_or_default()),
     }
+}
+
+/// Prints what is wrong with a command line, or the help that was asked for.
+pub(crate) fn wrong_use(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if !error.use_stderr() || !wants_json {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let detail = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    let problem = Problem::new(Code::InvalidRequest, detail);
+    eprintln!("{}", serde_json::to_string(&problem).unwrap_or_default());
+    ExitCode::from(2)
 }
 
 /// The problem document of an error.

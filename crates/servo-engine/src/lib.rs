@@ -72,7 +72,7 @@ pub use lifecycle::{
     GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason,
     SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
-pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
@@ -83,8 +83,8 @@ pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, r
 pub use state::{
     ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
     Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State,
-    Success, Task, TaskRef,
+    PastAttempt, RestoreError, RetryTimer, Run, RunSet, Schedule, SharedItems, SharedMap, SharedVec,
+    Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

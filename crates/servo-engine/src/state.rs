@@ -298,6 +298,11 @@ impl State {
         self.definitions.get(asset)
     }
 
+    /// The id of an asset that is deployed.
+    pub fn asset_id(&self, asset: &AssetKey) -> Option<AssetId> {
+        self.definitions.id(asset).filter(|_| self.definitions.get(asset).is_some())
+    }
+
     /// The deployed assets with everything that follows from them; none if they make no sense to this version.
     pub fn checked_definitions(&self) -> Option<Arc<Definitions>> {
         self.definitions.checked()

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
@@ -21,7 +22,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
-use crate::data::Data;
+use crate::data::{Data, MARKER};
 use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
@@ -368,6 +369,19 @@ impl Workspace {
                 return Err(Error::Stopped);
             }
         }
+    }
+
+    /// Where the files of a materialization are, and the record of its commit; nothing of one that stored none.
+    pub async fn commit_record(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> Result<Option<(String, Bytes)>, Error> {
+        let Some(data) = &self.inner.data else { return Ok(None) };
+        let directory = data.layout.materialization(asset, partition, id);
+        let record = data.root.get(&format!("{directory}/{MARKER}")).await?;
+        Ok(record.map(|record| (data.root.uri(&directory), record)))
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.

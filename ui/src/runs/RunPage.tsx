@@ -15,7 +15,7 @@ import { toast, toastError } from "../parts/toasts";
 import { Failures } from "./Failures";
 import { Gantt } from "./Gantt";
 import { LogView } from "./LogView";
-import { partitionsText, progressOf, tasksText } from "./RunsPage";
+import { partitionsText, progressOf, tasksText } from "./text";
 import { sourceOf, useScheduleNames } from "./source";
 import { isActive, isRunActive, taskName, useRun, type Run, type Task } from "./useRun";
 
@@ -404,7 +404,7 @@ function TaskPanel({ task }: { task: Task }) {
                     {Object.entries(output.metadata ?? {}).map(([name, value]) => (
                       <div key={name} style={{ display: "contents" }}>
                         <dt>{name}</dt>
-                        <dd className="mono">{value}</dd>
+                        <dd className="mono">{JSON.stringify(value)}</dd>
                       </div>
                     ))}
                   </dl>

@@ -8,8 +8,8 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
-    ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, MaterializationDetail,
+    Quarantined, Readiness, ReviewBody, Tables,
 };
 
 impl Client {
@@ -56,6 +56,17 @@ impl Client {
     /// One asset.
     pub async fn asset(&self, asset: &AssetKey) -> Result<AssetDetail, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
+    }
+
+    /// The latest materialization of an asset, or of one of its partitions.
+    pub async fn materialization(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<MaterializationDetail, ClientError> {
+        let query: Vec<(&str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "materialization"], &query).await
     }
 
     /// Materializations that wait for review.

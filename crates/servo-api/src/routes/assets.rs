@@ -17,8 +17,8 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition,
-    PartitionPage, PartitionTotals,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization,
+    MaterializationDetail, Partition, PartitionPage, PartitionTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
@@ -91,8 +91,9 @@ pub(super) async fn list(
         let rest =
             assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
         let at_work = at_work(state);
+        let rest = rest.filter(|asset| !needs_attention || attention(state, asset, now));
         let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
-        Ok(shown.filter(|asset| !needs_attention || attention(asset)).take(wanted).collect())
+        Ok(shown.take(wanted).collect())
     });
     let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
         let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
@@ -211,6 +212,50 @@ fn some_partitions(
     (items, next)
 }
 
+/// Which materialization.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MaterializationQuery {
+    /// The partition, as people write it; the last that was made, in the order of keys, unless given.
+    partition: Option<String>,
+}
+
+/// The latest materialization of an asset or of one of its partitions: metadata, columns, missing values, first rows.
+#[utoipa::path(
+    get, path = "/assets/{namespace}/{name}/materialization", operation_id = "get_materialization", tag = "assets",
+    params(("namespace" = String, Path), ("name" = String, Path), MaterializationQuery, Wait),
+    responses((status = 200, body = MaterializationDetail), Problems)
+)]
+pub(super) async fn materialization(
+    State(app): State<Shared>,
+    Path((namespace, name)): Path<(String, String)>,
+    Query(query): Query<MaterializationQuery>,
+) -> Result<Answer<MaterializationDetail>, Problem> {
+    let asset = key(&namespace, &name)?;
+    let meant = match &query.partition {
+        Some(text) => Some(partition(&app, &asset, text).await?),
+        None => None,
+    };
+    let found = app.workspace().read(|state| match &meant {
+        Some(key) => {
+            let status = state.partition_status(&asset, Some(key))?;
+            latest((Some(key.canonical()), status))
+        }
+        None => state.partition_statuses(&asset).rev().take(LOOKED_AT).find_map(latest),
+    });
+    let Some(found) = found.await? else {
+        let which = query.partition.map(|text| format!(" {text}")).unwrap_or_default();
+        let detail = format!("{asset}{which} was never materialized; make it: servo materialize {asset}");
+        return Err(Problem::new(Code::NeverMaterialized, detail));
+    };
+    let id = found.materialization_id;
+    let record = app.workspace().commit_record(&asset, found.partition_key.as_ref(), id).await?;
+    let (directory, record) = record.unzip();
+    let detail = MaterializationDetail::new(found, directory, record.as_deref());
+    detail.map(Answer).map_err(|error| Problem::internal(&error))
+}
+
 /// An asset by the two parts of its name.
 pub(super) fn key(namespace: &str, name: &str) -> Result<AssetKey, Problem> {
     AssetKey::new(namespace, name).map_err(|error| Problem::invalid("asset", error.to_string()))
@@ -253,7 +298,8 @@ pub(super) fn view(
     now: Timestamp,
     at_work: &AtWork,
 ) -> Option<Asset> {
-    let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
+    let key = &asset.key;
+    let (def, id) = state.definition(key).zip(state.asset_id(key))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
     let totals = PartitionTotals::new(total, state.partition_counts(key));
@@ -317,10 +363,11 @@ fn late_since(state: &EngineState, asset: &Checked, now: Timestamp) -> Option<Ti
 }
 
 /// Whether somebody should look at an asset.
-fn attention(asset: &Asset) -> bool {
-    let is_bad =
-        |health: &AssetHealth| health.consecutive_failures > 0 || health.last_check_passed == Some(false);
-    asset.late_since.is_some() || asset.health.as_ref().is_some_and(is_bad)
+fn attention(state: &EngineState, asset: &Checked, now: Timestamp) -> bool {
+    let is_bad = state.asset_state(&asset.key).is_some_and(|known| {
+        known.consecutive_failures() > 0 || known.last_check().is_some_and(|check| !check.passed)
+    });
+    is_bad || late_since(state, asset, now).is_some()
 }
 
 fn detail(

@@ -165,7 +165,12 @@ fn part(data: &EventData) -> Part {
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
         | EventData::MaterializationReleased(_) => Part::Assets,
-        EventData::SettingsChanged(_) | EventData::PauseChanged(_) => Part::Settings,
+        EventData::SettingsChanged(_)
+        | EventData::PauseChanged(_)
+        | EventData::WorkerRegistered(_)
+        | EventData::WorkerChanged(_)
+        | EventData::WorkerLeft(_)
+        | EventData::WorkerLost(_) => Part::Settings,
         EventData::ScheduleDefined(_)
         | EventData::SchedulePaused(_)
         | EventData::ScheduleResumed(_)

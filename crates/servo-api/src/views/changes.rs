@@ -20,6 +20,6 @@ pub struct Changes {
     pub assets: bool,
     /// Whether schedules have changed or ticked.
     pub automation: bool,
-    /// Whether settings or pauses have changed.
+    /// Whether settings, pauses or workers have changed.
     pub settings: bool,
 }

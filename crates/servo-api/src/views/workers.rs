@@ -13,7 +13,6 @@ use utoipa::ToSchema;
 
 use super::attempts::{Failure, Usage};
 use super::names::{OutcomeName, WorkerStateName};
-use super::outputs::Output;
 use super::requests::Accepted;
 use super::tasks::Progress;
 
@@ -236,9 +235,9 @@ pub struct Completed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub materialization_id: Option<MaterializationId>,
-    /// The reported state of each asset.
+    /// The reported state of each asset, with metadata as JSON texts by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Output>)]
+    #[schema(value_type = Vec<Object>)]
     pub outputs: Vec<OutputReport>,
     /// Resource usage of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]

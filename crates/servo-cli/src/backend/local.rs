@@ -10,6 +10,7 @@ use servo_core::RunId;
 use servo_engine::controllers::Dispatching;
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
+use servo_store::DataRoot;
 use servo_worker::project::Scanned;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -54,7 +55,10 @@ impl Local {
             true => Some(session::deployment(location.project.scan_cached()?, location.caller())?),
             false => None,
         };
-        let stores = location.look_if_any()?;
+        let mut stores = location.look_if_any()?;
+        if let Some(place) = location.project.find().ok().and_then(|project| project.storage()) {
+            stores.data = DataRoot::open(&place, &stores.layout).ok();
+        }
         let secret = location.secret_if_any()?;
         let keys = KeysFile::look(location)?.ring()?;
         let queue = LocalQueue::new(1);

@@ -54,7 +54,7 @@ impl Pace {
 
     /// How long the rest takes at this pace.
     fn rest(&self) -> Option<Millis> {
-        let left = self.total - self.done - self.failed - self.left_out;
+        let left = self.total - self.done - self.failed - self.left_out - self.waiting_to_retry;
         let rate = self.rate().filter(|rate| *rate > 0 && left > 0)?;
         Some(Millis::new(left as u64 * 1_000_000 / rate))
     }
@@ -105,13 +105,13 @@ mod tests {
         };
         assert_eq!(
             pace.to_string(),
-            "39/100 done, 2 running, 1 failed, 10 skipped or cancelled, 1 waiting to retry, 2.0/s, about 25s left, \
+            "39/100 done, 2 running, 1 failed, 10 skipped or cancelled, 1 waiting to retry, 2.0/s, about 24s left, \
              20s so far"
         );
         let slow = Pace { done: 4, failed: 0, left_out: 0, elapsed: Millis::from_minutes(8), ..pace };
         assert_eq!(
             slow.to_string(),
-            "4/100 done, 2 running, 1 waiting to retry, 28/h, about 3h20m left, 8m so far"
+            "4/100 done, 2 running, 1 waiting to retry, 28/h, about 3h17m55s left, 8m so far"
         );
         let new = Pace { done: 2, failed: 0, left_out: 0, ..pace };
         assert_eq!(new.to_string(), "2/100 done, 2 running, 1 waiting to retry, 20s so far");

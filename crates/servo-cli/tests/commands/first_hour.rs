@@ -319,3 +319,88 @@ for name in pathlib.Path("names.txt").read_text().split():
     assert_eq!((show(&[("SUFFIX", "!")]), imports()), (("two!".to_owned(), 3), 4), "a file that it reads");
     assert_eq!((show(&[("SUFFIX", "!"), ("SERVO_NO_CACHE", "1")]), imports()).1, 5, "without the cache");
 }
+
+#[test]
+fn what_is_known_of_data_is_shown() {
+    let code = r##"
+import pyarrow as pa
+days = servo.StaticPartitions(["mon", "tue"])
+
+@servo.asset(namespace="t", partitions=days)
+def frame(ctx) -> pa.Table:
+    ctx.metadata(
+        note=servo.md("**all** of it"),
+        source=servo.url("https://example.org/feed", "the feed"),
+        sums=servo.table([{"what": "total", "n": 6}]),
+        picture=servo.plot("<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        limits={"low": 1},
+    )
+    return pa.table({"n": [1, None, 3], "name": ["a", "b", str(ctx.partition)]})
+"##;
+    let project = Project::new(code);
+    let never = project.good(&["asset", "show", "t.frame"]);
+    assert!(!never.contains("first rows"), "{never}");
+    let told = project.bad(&["asset", "show", "t.frame", "-p", "mon"]);
+    assert!(told.contains("t.frame mon was never materialized"), "{told}");
+    project.good(&["materialize", "t.frame", "-p", "mon", "-p", "tue"]);
+    let shown = project.good(&["asset", "show", "t.frame", "-p", "mon"]);
+    for expected in [
+        "data mon",
+        "rows             3",
+        "n     int64   1 null",
+        "name  string",
+        "**all** of it",
+        "source: the feed https://example.org/feed",
+        "sums, 1 in all",
+        "total",
+        "_plot-picture.svg",
+        "limits: {\"low\":1}",
+        "first rows, 3 in all",
+    ] {
+        assert!(shown.contains(expected), "{expected:?} is not in\n{shown}");
+    }
+    assert!(project.good(&["asset", "show", "t.frame"]).contains("data tue"), "the last of its partitions");
+    let _dev = Dev::start(&project);
+    let made = project.json(&["asset", "show", "t.frame", "-p", "mon", "--json"])["materialization"].clone();
+    assert_eq!(made["metadata"]["limits"], json!({ "low": 1 }));
+    assert_eq!(made["metadata"]["note"], json!({ "$servo": "md", "text": "**all** of it" }));
+    assert_eq!((&made["nulls"]["n"], &made["preview"][2]["name"]), (&json!(1), &json!("mon")));
+}
+
+#[test]
+fn programs_are_told_the_same_things_under_the_same_names() {
+    let code = r#"
+@servo.asset(namespace="raw")
+def rows(ctx) -> list:
+    ctx.metadata(limits={"low": 1})
+    return [1]
+
+@servo.asset(namespace="t", checks=[servo.row_count(min=1)])
+def clean(rows: list) -> list:
+    return rows
+"#;
+    let project = Project::new(code);
+    let plan = project.json(&["plan", "t.clean", "--json"]);
+    assert_eq!(plan["warnings"], json!(["t.clean reads raw.rows, which was never materialized"]));
+    let plan = project.json(&["plan", "+t.clean", "--json"]);
+    let stages: Vec<_> = plan["tasks"].as_array().unwrap().iter().map(|task| task["stage"].clone()).collect();
+    assert_eq!(stages, [json!(1), json!(2)], "as people count them");
+    project.good(&["materialize", "+t.clean"]);
+    let run = project.newest_run()["run_id"].as_str().unwrap().to_owned();
+    let shown = project.json(&["run", "show", &run, "--json"]);
+    assert_eq!(shown["tasks"][0]["asset_key"], "raw/rows");
+    for (arguments, code) in [
+        (&["asset", "shwo", "--json"][..], 2),
+        (&["asset", "show", "t.nothing", "--json"], 1),
+        (&["sql", "selec", "--json"], 1),
+        (&["materialize", "t.nothing", "--json"], 1),
+    ] {
+        let output = project.servo(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        let problem: Value =
+            serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(problem["code"].is_string() && problem["detail"].is_string(), "{arguments:?}: {text}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
