@@ -201,6 +201,25 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
+  test("a browser whose session is over is told how to come back, and comes back to the same page", async () => {
+    const { page, wrongs, close } = await open(browser, server);
+    await page.goto(`${server.url}/assets/clean/tidy?tab=definition`);
+    await page.getByText("As declared").waitFor();
+    await page.context().clearCookies();
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.getByText("This browser is not signed in").waitFor();
+    const other = await page.context().newPage();
+    await other.goto(await server.entrance("/runs"));
+    await other.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "How full it is" }).waitFor();
+    // The refusals are what this is about.
+    const rest = wrongs.filter((each) => !each.includes("401"));
+    wrongs.length = 0;
+    wrongs.push(...rest);
+    await close();
+  });
+
   test("every page is accessible, fits its width, and looks as it should in both themes", async () => {
     await server.materialize({ selection: "held.short" }, ["FAILED"]);
     const failed = await server.materialize({ selection: "broken.divide" }, ["FAILED"]);
@@ -220,6 +239,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["schedule", "/automation/schedules/nightly"],
       ["quarantine", "/quarantine"],
       ["settings", "/settings"],
+      ["workers", "/settings/workers"],
       ["settings-all", "/settings/settings"],
       ["audit", "/settings/audit"],
       ["unknown-asset", "/assets/raw/nothing"],

@@ -3,6 +3,7 @@
 mod admission;
 mod assets;
 mod audit;
+mod backfills;
 mod changes;
 mod code;
 mod conflicts;
@@ -123,6 +124,14 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::trigger))
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
+        .routes(routes!(backfills::list, backfills::create))
+        .routes(routes!(backfills::preview))
+        .routes(routes!(backfills::show))
+        .routes(routes!(backfills::chunks))
+        .routes(routes!(backfills::pause))
+        .routes(routes!(backfills::resume))
+        .routes(routes!(backfills::cancel))
+        .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))

@@ -7,6 +7,7 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod backfills;
 mod changes;
 mod conflicts;
 mod deployments;
@@ -37,6 +38,10 @@ pub use assets::{
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use backfills::{
+    AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
+    ChangeBackfillBody, RetryBackfillBody,
+};
 pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
@@ -52,8 +57,8 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage,
-    SchedulePage, TaskPage, TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};

@@ -16,6 +16,7 @@ use servo_engine::controllers::Dispatching;
 
 use crate::location::Location;
 use crate::owner::{self, Asks, Reached};
+use crate::session::WorkerScope;
 use local::Local;
 use server::Server;
 
@@ -57,6 +58,11 @@ pub(crate) enum Need {
         /// Tasks at once.
         slots: usize,
     },
+    /// The same, and who plans chunks of backfills.
+    Backfill {
+        /// Tasks at once.
+        slots: usize,
+    },
     /// Somebody who goes on with a run.
     Resume {
         /// Tasks at once.
@@ -70,7 +76,9 @@ impl Need {
     /// A command that is at work has the code that it began with: nobody runs something else with it.
     fn asks(self) -> Asks {
         match self {
-            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } => Asks::Servers,
+            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } | Self::Backfill { .. } => {
+                Asks::Servers
+            }
             Self::ReadTables | Self::Follow | Self::Change | Self::ChangeProject | Self::Resume { .. } => {
                 Asks::Anybody
             }
@@ -87,7 +95,12 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     let is_read = match need {
         Need::Read | Need::ReadProject | Need::Follow => true,
         Need::ReadTables => !Local::tables_lag(location).await?,
-        Need::Change | Need::ChangeProject | Need::Deploy | Need::Run { .. } | Need::Resume { .. } => false,
+        Need::Change
+        | Need::ChangeProject
+        | Need::Deploy
+        | Need::Run { .. }
+        | Need::Backfill { .. }
+        | Need::Resume { .. } => false,
     };
     if is_read {
         return Ok(match owner::find(location, asks).await? {
@@ -113,6 +126,7 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         | Need::ChangeProject
         | Need::Deploy
         | Need::Run { .. }
+        | Need::Backfill { .. }
         | Need::Resume { .. } => None,
     };
     let (stores, ownership) = match owner::reach(location, asks).await? {
@@ -120,9 +134,17 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         Reached::Owned(stores, ownership) => (stores, ownership),
     };
     Ok(Box::new(match need {
-        Need::Run { slots } => Local::run(location, stores, ownership, slots, Dispatching::Held).await?,
+        Need::Run { slots } => {
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::Held).await?
+        }
         Need::Resume { slots, run } => {
-            Local::run(location, stores, ownership, slots, Dispatching::First(run)).await?
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::First(run)).await?
+        }
+        Need::Backfill { slots } => {
+            let reach = WorkerScope::Alone { backfills: true };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::All).await?
         }
         Need::Read
         | Need::ReadProject

@@ -6,6 +6,7 @@ mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod backfills;
 mod completion;
 mod config;
 mod demo;
@@ -109,6 +110,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
+    #[command(subcommand)]
+    Backfill(backfills::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -190,6 +194,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -228,6 +233,7 @@ fn main() -> ExitCode {
             Command::Open(options) => open::run(&cli.location, &options, format).await,
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,

@@ -40,6 +40,9 @@ pub(crate) struct PartitionArgs {
     /// Of these partitions, or of all if none are given, only those that were never made.
     #[arg(long)]
     missing: bool,
+    /// Of these partitions, or of all if none are given, only those whose last attempt failed.
+    #[arg(long)]
+    failed: bool,
 }
 
 impl PartitionArgs {
@@ -49,6 +52,7 @@ impl PartitionArgs {
             ranges: self.ranges.clone(),
             latest: self.latest,
             missing: self.missing,
+            failed: self.failed,
         }
     }
 }

@@ -81,7 +81,10 @@ impl Session {
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.start_with = start_with;
         // A command that runs something for a moment starts nothing else.
-        config.automation = reach != WorkerScope::Alone;
+        (config.automation, config.backfills) = match reach {
+            WorkerScope::Alone { backfills } => (false, backfills),
+            WorkerScope::Shared(_) => (true, true),
+        };
         config.dispatching = dispatching;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
@@ -189,8 +192,11 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
 /// The workers that run the tasks of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerScope {
-    /// This process alone.
-    Alone,
+    /// This process alone, for one command.
+    Alone {
+        /// Whether chunks of backfills are planned.
+        backfills: bool,
+    },
     /// Workers of other processes too; they are abandoned after being silent for so long.
     Shared(Millis),
 }

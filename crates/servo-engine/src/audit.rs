@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{Input, ScheduleChange, Verdict};
+use crate::command::{BackfillChange, Input, ScheduleChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -34,6 +34,11 @@ impl Act {
     pub(crate) const RESUME_SCHEDULE: &'static str = "schedule.resume";
     pub(crate) const REMOVE_SCHEDULE: &'static str = "schedule.remove";
     pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
+    pub(crate) const CREATE_BACKFILL: &'static str = "backfill.create";
+    pub(crate) const RETRY_BACKFILL: &'static str = "backfill.retry";
+    pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
+    pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
+    pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
 
@@ -101,6 +106,19 @@ impl Act {
             }
             Input::TriggerSchedule(command) => {
                 Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
+            }
+            Input::CreateBackfill(command) => {
+                let action =
+                    if command.parent.is_some() { Self::RETRY_BACKFILL } else { Self::CREATE_BACKFILL };
+                Some((Self::new(action, &command.request.selection, ""), &command.request.caller))
+            }
+            Input::ChangeBackfill(command) => {
+                let action = match command.change {
+                    BackfillChange::Pause => Self::PAUSE_BACKFILL,
+                    BackfillChange::Resume => Self::RESUME_BACKFILL,
+                    BackfillChange::Cancel => Self::CANCEL_BACKFILL,
+                };
+                Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
             }
             Input::StartWith(_)
             | Input::Enqueued(_)

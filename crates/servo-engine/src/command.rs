@@ -3,14 +3,17 @@
 mod reply;
 
 pub use reply::{
-    Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply, RunReply, Started,
+    BackfillReply, Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply,
+    RunReply, Started,
 };
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp,
+};
 
 use crate::definitions::{AssetDef, ScheduleDef};
 use crate::effect::Release;
@@ -21,7 +24,7 @@ use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
 use crate::principal::Caller;
-use crate::requests::{PlanBasis, RunRequest};
+use crate::requests::{BackfillPreview, BackfillRequest, PlanBasis, RunRequest};
 use crate::settings::{SettingValue, Settings};
 
 /// An input that the engine decides about.
@@ -49,6 +52,10 @@ pub enum Input {
     ChangeSchedule(ChangeSchedule),
     /// Make a tick of a schedule now.
     TriggerSchedule(TriggerSchedule),
+    /// Start a backfill.
+    CreateBackfill(CreateBackfill),
+    /// Pause, resume or cancel a backfill.
+    ChangeBackfill(ChangeBackfill),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
@@ -92,6 +99,8 @@ impl Input {
             Input::Review(command) => Some(&command.caller),
             Input::ChangeSchedule(command) => Some(&command.caller),
             Input::TriggerSchedule(command) => Some(&command.caller),
+            Input::CreateBackfill(command) => Some(&command.request.caller),
+            Input::ChangeBackfill(command) => Some(&command.caller),
             Input::StartWith(_)
             | Input::Enqueued(_)
             | Input::Started(..)
@@ -390,6 +399,49 @@ pub struct TriggerSchedule {
     pub config: BTreeMap<String, String>,
     /// Who asks.
     pub caller: Caller,
+}
+
+/// Start a backfill. Made by [`crate::requests::prepare_backfill`] and [`crate::requests::retry_backfill`].
+#[derive(Debug, Clone)]
+pub struct CreateBackfill {
+    /// The request, as it was made.
+    pub request: BackfillRequest,
+    /// The backfill whose failures it makes again.
+    pub parent: Option<BackfillId>,
+    /// What is to be made.
+    pub preview: BackfillPreview,
+    /// The parts of the state that this was found with.
+    pub basis: PlanBasis,
+    /// Hash of the request.
+    pub fingerprint: Fingerprint,
+    /// When partitions were looked at.
+    pub as_of: Timestamp,
+}
+
+/// Pause, resume or cancel a backfill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeBackfill {
+    /// The backfill.
+    pub backfill: BackfillId,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: BackfillChange,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a backfill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackfillChange {
+    /// No chunk is planned; those at work go on.
+    Pause,
+    /// Chunks are planned again.
+    Resume,
+    /// It ends, and the runs of its chunks are cancelled.
+    Cancel,
 }
 
 /// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.

@@ -4,6 +4,7 @@
 //! (P3, INV-3). None of them scans: each reads an index that the fold keeps. Only anti-entropy looks at every row.
 
 pub mod anti_entropy;
+pub mod backfills;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;

@@ -1,6 +1,7 @@
 //! Commands and reports become events, or are refused. Reads the state, never changes it.
 
 pub(crate) mod answers;
+mod backfills;
 mod deploy;
 mod launch;
 mod partitions;
@@ -11,11 +12,11 @@ mod settings;
 mod waiting;
 mod workers;
 
-pub(crate) use launch::request_run;
+pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;
 
-use servo_core::{Fingerprint, Millis, RunId, Timestamp};
+use servo_core::{BackfillId, Fingerprint, Millis, RunId, Timestamp};
 
 use crate::command::{
     Attempt, CancelRun, Change, Finish, HeartbeatReply, Input, Reply, Report, RunPlan, RunReply,
@@ -56,6 +57,8 @@ pub(crate) enum Answer {
     Finish,
     /// A new run, with the id of the first event.
     NewRun(RunId),
+    /// A new backfill, with the id of the first event.
+    NewBackfill(BackfillId),
     /// Keys of dynamic partitions: how many are new, how many are gone, and the id of the first event.
     Partitions(u64, u64),
 }
@@ -96,6 +99,8 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Review(command) => review::review(state, command),
         Input::ChangeSchedule(command) => schedules::change(state, command, now),
         Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
+        Input::CreateBackfill(command) => backfills::create(state, command, now),
+        Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {

@@ -3,6 +3,7 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod backfills;
 mod clock;
 mod definitions;
 mod dispatch;
@@ -20,6 +21,10 @@ mod timers;
 mod wire;
 mod workers;
 
+pub use backfills::{
+    BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget, FailureThreshold, KeyRange,
+    chunk_id, chunk_run_key,
+};
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
@@ -257,6 +262,12 @@ events! {
     WorkerLeft = 72,
     /// A worker was silent for too long, or ended with its process.
     WorkerLost = 73,
+    /// A backfill was accepted.
+    BackfillCreated = 90,
+    /// The next chunk of a backfill was planned.
+    BackfillChunkPlanned = 91,
+    /// A backfill has another state.
+    BackfillStateChanged = 92,
 }
 
 /// The version this build writes for every event kind.

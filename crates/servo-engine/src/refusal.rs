@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
+use servo_core::{AssetKey, BackfillId, MaterializationId, Millis, RunId, TaskKey};
 
 use crate::lifecycle::Origin;
 
@@ -100,6 +100,10 @@ pub enum Refusal {
     NothingToTrigger { name: String },
     #[error("schedule {name} cannot be triggered: {problem}")]
     CannotTrigger { name: String, problem: String },
+    #[error("there is no backfill {backfill_id}; `servo backfill list` shows what there is")]
+    UnknownBackfill { backfill_id: BackfillId },
+    #[error("backfill {backfill_id} has already ended as {state}")]
+    BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
     #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
     UnknownWorker { worker: Arc<str> },
     #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
@@ -131,6 +135,8 @@ impl Refusal {
             Refusal::AttemptEnded { .. } => "attempt_ended",
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
+            Refusal::UnknownBackfill { .. } => "unknown_backfill",
+            Refusal::BackfillEnded { .. } => "invalid_state_transition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
@@ -158,6 +164,7 @@ impl Refusal {
             Refusal::UnknownRun { .. }
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
+            | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownSchedule { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
@@ -171,6 +178,7 @@ impl Refusal {
             | Refusal::NameTaken { .. }
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
+            | Refusal::BackfillEnded { .. }
             | Refusal::NothingToTrigger { .. }
             | Refusal::UnknownWorker { .. }
             | Refusal::NothingDeployed { .. }

@@ -3,10 +3,15 @@
 //! Planning reads a state and changes nothing, so large requests are planned on a snapshot beside the engine. A plan
 //! remembers what it was made from, and the engine refuses one that the state has outrun ([`StalePlan`]): plan again.
 
+mod backfills;
 mod error;
 mod plan;
 mod retry;
 
+pub use backfills::{
+    BackfillPreview, BackfillRequest, DEFAULT_CHUNK_SIZE, DEFAULT_CONCURRENT_RUNS, prepare_backfill,
+    preview_backfill, retry_backfill,
+};
 pub use error::RequestError;
 pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};

@@ -10,6 +10,7 @@ mod answers;
 mod asset_definitions;
 mod asset_states;
 mod audit;
+mod backfills;
 mod check_results;
 mod delta;
 mod dep_sets;
@@ -38,6 +39,7 @@ pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
+pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
@@ -85,6 +87,7 @@ macro_rules! tables {
                 dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
+                backfill_chunks: BackfillChunkRow,
             }
             // Rows change and go.
             hot {
@@ -100,6 +103,7 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                backfills: BackfillRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

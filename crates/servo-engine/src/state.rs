@@ -6,6 +6,7 @@
 
 mod answers;
 mod asset_states;
+mod backfills;
 mod capacity;
 mod changes;
 mod code_versions;
@@ -31,6 +32,7 @@ mod workers;
 
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
+pub use backfills::{Backfill, Cursor, Fared};
 pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
@@ -46,12 +48,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use answers::AnswerIndex;
 pub(crate) use asset_states::AssetStates;
+pub(crate) use backfills::Backfills;
 pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
 pub(crate) use dedup::IdempotencyIndex;
@@ -72,8 +75,8 @@ pub(crate) use workers::Workers;
 use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
-    AuditRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow, QuarantineRow,
-    RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
+    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
+    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -99,6 +102,7 @@ pub struct State {
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) schedules: Schedules,
+    pub(crate) backfills: Backfills,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) answers: AnswerIndex,
@@ -134,6 +138,7 @@ impl State {
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
             schedules: Schedules::default(),
+            backfills: Backfills::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: AnswerIndex::default(),
@@ -293,6 +298,11 @@ impl State {
         self.definitions.get(asset)
     }
 
+    /// The id of an asset that is deployed.
+    pub fn asset_id(&self, asset: &AssetKey) -> Option<AssetId> {
+        self.definitions.id(asset).filter(|_| self.definitions.get(asset).is_some())
+    }
+
     /// The deployed assets with everything that follows from them; none if they make no sense to this version.
     pub fn checked_definitions(&self) -> Option<Arc<Definitions>> {
         self.definitions.checked()
@@ -412,6 +422,22 @@ impl State {
         self.schedules.ticks().values().rev().map(|row| &**row).chain(left)
     }
 
+    /// A backfill.
+    pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
+        self.backfills.get(id).map(|backfill| &**backfill)
+    }
+
+    /// All backfills, from the first to the last.
+    pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
+        self.backfills.values().map(|backfill| &**backfill)
+    }
+
+    /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
+    pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
+        let left = self.changes.ended_chunks.iter();
+        self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
+    }
+
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
         snapshot::take(self)
@@ -422,6 +448,8 @@ impl State {
         let mut index = Index::of(self.runs.values().map(|run| &**run), &self.settings, &self.pauses);
         let due = self.schedules.values().filter_map(|schedule| Some((schedule.due_at()?, schedule.id)));
         index.due = due.map(|(at, id)| (at, Due::Schedule(id))).collect();
+        let open = self.backfills.values().filter(|backfill| backfill.is_open());
+        index.backfills = open.map(|backfill| backfill.id).collect();
         index
     }
 
@@ -497,5 +525,29 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Changes a backfill through its index.
+    pub(crate) fn change_backfill(
+        &mut self,
+        id: BackfillId,
+        version: EventId,
+        change: impl FnOnce(&mut Backfill),
+    ) {
+        let Some(backfill) = self.backfills.get_mut(id) else { return };
+        change(backfill);
+        backfill.version = backfill.version.max(version);
+        if backfill.is_open() {
+            self.index.backfills.insert(id);
+        } else {
+            self.index.backfills.remove(&id);
+        }
+        self.changes.backfills.insert(id);
+    }
+
+    /// Adds a chunk of a backfill, or changes one.
+    pub(crate) fn put_chunk(&mut self, row: BackfillChunkRow) {
+        self.changes.chunks.insert((row.backfill_id, row.chunk_index));
+        self.backfills.put_chunk(row);
     }
 }

@@ -224,6 +224,9 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (71, "WorkerChanged"),
         (72, "WorkerLeft"),
         (73, "WorkerLost"),
+        (90, "BackfillCreated"),
+        (91, "BackfillChunkPlanned"),
+        (92, "BackfillStateChanged"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();

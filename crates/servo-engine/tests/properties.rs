@@ -170,6 +170,10 @@ impl AssetPartition {
             | EventData::ScheduleRemoved(_)
             | EventData::ScheduleTicked(_)
             | EventData::ScheduleEvaluationFailed(_) => run(RunId::from_u128(4)),
+            // Changes of a backfill follow each other, and its chunks come in order.
+            EventData::BackfillCreated(_)
+            | EventData::BackfillChunkPlanned(_)
+            | EventData::BackfillStateChanged(_) => run(RunId::from_u128(5)),
         }
     }
 }
@@ -424,8 +428,12 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules have stories of their own, in `controllers_schedules`.
-    let elsewhere = |kind: EventKind| kind == EventKind::TimerEnqueued || kind.name().starts_with("Schedule");
+    // Schedules and backfills have stories of their own, in `controllers_schedules` and `controllers_backfills`.
+    let elsewhere = |kind: EventKind| {
+        kind == EventKind::TimerEnqueued
+            || kind.name().starts_with("Schedule")
+            || kind.name().starts_with("Backfill")
+    };
     let kinds = EventKind::ALL.iter().filter(|kind| !elsewhere(**kind));
     wanted.extend(kinds.map(|k| k.name().to_owned()));
     wanted.extend(["retry", "heartbeat", "dispatch_ack", "run_timeout"].map(|kind| format!("fired {kind}")));

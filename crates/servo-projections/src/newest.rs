@@ -1,7 +1,7 @@
-//! The newest rows of history about one thing: ticks of a schedule, materializations of an asset.
+//! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
-use servo_core::{AssetKey, EventId, ScheduleId};
-use servo_engine::rows::{MaterializationRow, Row, ScheduleTickRow};
+use servo_core::{AssetKey, BackfillId, EventId, ScheduleId};
+use servo_engine::rows::{BackfillChunkRow, MaterializationRow, Row, ScheduleTickRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -20,6 +20,18 @@ impl Projection {
         accepts: impl Fn(&ScheduleTickRow) -> bool,
     ) -> Result<Vec<ScheduleTickRow>, Error> {
         self.newest_of(&schedule.to_string(), before, limit, accepts).await
+    }
+
+    /// Chunks of a backfill that have left memory and are accepted, from the last to the first, beginning before the
+    /// event that planned one.
+    pub async fn backfill_chunks(
+        &self,
+        backfill: BackfillId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillChunkRow) -> bool,
+    ) -> Result<Vec<BackfillChunkRow>, Error> {
+        self.newest_of(&backfill.to_string(), before, limit, accepts).await
     }
 
     /// Materializations of an asset that are in the tables, from the newest to the oldest, beginning before an event.

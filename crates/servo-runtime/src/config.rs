@@ -111,6 +111,8 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Whether schedules tick in this process.
     pub automation: bool,
+    /// Whether chunks of backfills are planned in this process.
+    pub backfills: bool,
     /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
     /// nobody has begun is taken back first.
     pub dispatching: Dispatching,
@@ -142,6 +144,7 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,
+            backfills: true,
             dispatching: Dispatching::All,
             keep_log_batches: None,
             limits: Limits::default(),

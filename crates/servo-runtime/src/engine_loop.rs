@@ -90,6 +90,7 @@ impl EngineLoop {
         epoch: u64,
     ) -> Self {
         engine.set_automation(config.automation);
+        engine.set_backfills(config.backfills);
         engine.set_dispatching(config.dispatching);
         engine.liveness_mut().set_local(config.local_workers.clone());
         let now = config.spawner.elapsed();
@@ -395,6 +396,7 @@ impl EngineLoop {
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
                     self.published = 0;
                     self.engine.set_automation(self.config.automation);
+                    self.engine.set_backfills(self.config.backfills);
                     self.engine.set_dispatching(dispatching);
                     self.engine.liveness_mut().set_local(self.config.local_workers.clone());
                     self.flushes.adopt(recovered.manifest);

@@ -9,9 +9,9 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State, TriggerSchedule,
-    Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
+    Engine, Event, Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State,
+    TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -308,6 +308,11 @@ impl Workspace {
 
     /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
         self.ask(request).await
     }
 

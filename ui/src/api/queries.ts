@@ -167,6 +167,17 @@ export const settingsQuery = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/api/v1/settings", { signal })),
 });
 
+export const workersQuery = queryOptions({
+  queryKey: ["admission", "workers"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/workers", { signal })),
+});
+
+export const readinessQuery = queryOptions({
+  queryKey: ["admission", "readiness"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/readyz", { signal })),
+  retry: false,
+});
+
 export const deploymentQuery = queryOptions({
   queryKey: ["deployment"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/deployments/current", { signal })),

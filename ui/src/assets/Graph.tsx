@@ -1,6 +1,6 @@
 // The graph: cards while they can be read, dots when they cannot, lines on a canvas behind them. Drag to move, wheel to
 // zoom; pointing at an asset lights up what it is made of and what is made of it.
-import { memo, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { memo, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { assetHref, dotted, plural } from "../parts/format";
 import { Mark } from "../parts/State";
@@ -17,6 +17,8 @@ interface View {
 }
 
 const READABLE = 0.42;
+/** How far around the view is drawn, as a part of it: so far it can be dragged without drawing again. */
+const AROUND = 0.4;
 const [LEAST, MOST] = [0.02, 1.6];
 
 interface Props {
@@ -42,12 +44,15 @@ export function Graph({ cards, edges, selected, onSelect, onOpen }: Props) {
 function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { layout: Layout }) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
+  const moved = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [view, setView] = useState<View>({ x: 0, y: 0, k: 1 });
   const [hovered, setHovered] = useState(-1);
   const [themed, setThemed] = useState(0);
   const [dragging, setDragging] = useState(false);
   const fitted = useRef<string>("");
+  /** Whether the viewer chose the view. */
+  const isChosen = useRef(false);
   const [, navigate] = useLocation();
 
   const fit = useCallback(() => {
@@ -71,10 +76,11 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   useEffect(() => {
     // The same assets keep their view, however their states change.
     const shape = `${String(layout.width)} ${String(layout.height)} ${String(cards.length)}`;
-    if (size.width === 0 || fitted.current === shape) return;
+    if (size.width === 0 || (fitted.current === shape && isChosen.current)) return;
+    if (fitted.current !== shape) isChosen.current = false;
     fitted.current = shape;
     fit();
-  }, [fit, size.width, layout, cards.length]);
+  }, [fit, size, layout, cards.length]);
   useEffect(() => {
     const on = () => {
       setThemed((value) => value + 1);
@@ -87,18 +93,28 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
 
   const lineage = useMemo(() => (hovered < 0 ? undefined : lineageOf(hovered, edges)), [hovered, edges]);
 
-  useEffect(() => {
+  // A view that is drawn is where it belongs.
+  useLayoutEffect(() => {
+    if (moved.current !== null) moved.current.style.transform = "";
+  }, [view]);
+
+  useLayoutEffect(() => {
     const element = canvas.current;
     const context = element?.getContext("2d");
     if (element === null || context == null || size.width === 0) return;
     const ratio = window.devicePixelRatio;
-    element.width = size.width * ratio;
-    element.height = size.height * ratio;
+    const [aroundX, aroundY] = [size.width * AROUND, size.height * AROUND];
+    element.width = (size.width + 2 * aroundX) * ratio;
+    element.height = (size.height + 2 * aroundY) * ratio;
+    element.style.width = `${String(size.width + 2 * aroundX)}px`;
+    element.style.height = `${String(size.height + 2 * aroundY)}px`;
+    element.style.left = `${String(-aroundX)}px`;
+    element.style.top = `${String(-aroundY)}px`;
     const style = getComputedStyle(element);
     const colour = (name: string) => style.getPropertyValue(`--${name}`);
-    context.setTransform(ratio * view.k, 0, 0, ratio * view.k, ratio * view.x, ratio * view.y);
-    const [left, top] = [-view.x / view.k, -view.y / view.k];
-    const [right, bottom] = [left + size.width / view.k, top + size.height / view.k];
+    context.setTransform(ratio * view.k, 0, 0, ratio * view.k, ratio * (view.x + aroundX), ratio * (view.y + aroundY));
+    const [left, top] = [(-view.x - aroundX) / view.k, (-view.y - aroundY) / view.k];
+    const [right, bottom] = [left + (size.width + 2 * aroundX) / view.k, top + (size.height + 2 * aroundY) / view.k];
     const line = (lit: boolean) => {
       context.beginPath();
       for (const [from, to] of edges) {
@@ -133,6 +149,7 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   }, [view, size, cards, edges, layout, lineage, themed]);
 
   const zoom = useCallback((factor: number, x: number, y: number) => {
+    isChosen.current = true;
     setView((before) => {
       const k = Math.min(MOST, Math.max(LEAST, before.k * factor));
       return { k, x: x - ((x - before.x) * k) / before.k, y: y - ((y - before.y) * k) / before.k };
@@ -156,8 +173,8 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
   }, [zoom]);
 
   const isReadable = view.k >= READABLE;
-  const [left, top] = [-view.x / view.k - NODE.width, -view.y / view.k - NODE.height];
-  const [right, bottom] = [(size.width - view.x) / view.k, (size.height - view.y) / view.k];
+  const [left, top] = [(-view.x - size.width * AROUND) / view.k - NODE.width, (-view.y - size.height * AROUND) / view.k - NODE.height];
+  const [right, bottom] = [(size.width * (1 + AROUND) - view.x) / view.k, (size.height * (1 + AROUND) - view.y) / view.k];
   const seen: number[] = [];
   if (isReadable)
     for (let index = 0; index < cards.length; index++) {
@@ -202,20 +219,33 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
       onPointerMove={(event) => {
         const from = start.current;
         if (from !== undefined) {
-          from.moved ||= Math.abs(event.clientX - from.x) + Math.abs(event.clientY - from.y) > 4;
-          setView({ ...from.view, x: from.view.x + event.clientX - from.x, y: from.view.y + event.clientY - from.y });
+          const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
+          from.moved ||= Math.abs(dx) + Math.abs(dy) > 4;
+          isChosen.current ||= from.moved;
+          // What is drawn is moved; it is drawn again when the drag ends, or leaves what was drawn.
+          if (Math.abs(dx) < size.width * AROUND * 0.9 && Math.abs(dy) < size.height * AROUND * 0.9) {
+            if (moved.current !== null) moved.current.style.transform = `translate(${String(dx)}px, ${String(dy)}px)`;
+            return;
+          }
+          start.current = { ...from, x: event.clientX, y: event.clientY, view: { ...from.view, x: from.view.x + dx, y: from.view.y + dy } };
+          setView(start.current.view);
         } else if (!isReadable) setHovered(pointAt(event));
       }}
       onPointerUp={(event) => {
         const from = start.current;
         start.current = undefined;
         setDragging(false);
-        if (from === undefined || from.moved) return;
+        if (from === undefined) return;
+        if (from.moved) {
+          setView({ ...from.view, x: from.view.x + event.clientX - from.x, y: from.view.y + event.clientY - from.y });
+          return;
+        }
         const card = isReadable ? undefined : cards[pointAt(event)];
         if (card === undefined) onSelect("");
         else select(card);
       }}
     >
+      <div ref={moved} className="moved">
       <canvas ref={canvas} aria-hidden="true" />
       <div className="nodes" style={{ transform: `translate(${String(view.x)}px, ${String(view.y)}px) scale(${String(view.k)})` }}>
         {seen.map((index) => {
@@ -224,6 +254,7 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
             <Node key={card.id} card={card} index={index} x={layout.x[index] ?? 0} y={layout.y[index] ?? 0} isSelected={card.id === selected} isDim={lineage !== undefined && !lineage.has(index)} onHover={setHovered} onSelect={select} onOpen={open} />
           );
         })}
+      </div>
       </div>
       <div className="graph-tools">
         <button
@@ -246,7 +277,14 @@ function Drawn({ cards, edges, selected, onSelect, onOpen, layout }: Props & { l
         >
           −
         </button>
-        <button type="button" className="button small" onClick={fit}>
+        <button
+          type="button"
+          className="button small"
+          onClick={() => {
+            isChosen.current = false;
+            fit();
+          }}
+        >
           Fit
         </button>
       </div>

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { useConnection } from "../api/live";
-import { admissionQuery, deploymentQuery, versionQuery } from "../api/queries";
+import { admissionQuery, deploymentQuery, readinessQuery, versionQuery } from "../api/queries";
 import { count } from "../parts/format";
 import { Shown } from "../parts/Panel";
 import { Mark, type Tone } from "../parts/State";
@@ -14,6 +14,8 @@ export function Health() {
   const admission = useQuery(admissionQuery);
   const deployment = useQuery(deploymentQuery);
   const version = useQuery(versionQuery);
+  const readiness = useQuery({ ...readinessQuery, refetchInterval: 15_000 });
+  const wrong = (readiness.data?.checks ?? []).filter((check) => !check.ok);
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -30,7 +32,7 @@ export function Health() {
   }, [open]);
   const paused = admission.data?.paused ?? [];
   const [tone, word]: [Tone, string] =
-    connection === "reconnecting" ? ["retry", "reconnecting"] : connection === "connecting" ? ["queued", "connecting"] : paused.length > 0 ? ["stale", "paused"] : ["succeeded", "healthy"];
+    connection === "reconnecting" ? ["retry", "reconnecting"] : connection === "connecting" ? ["queued", "connecting"] : wrong.length > 0 ? ["stale", "degraded"] : paused.length > 0 ? ["stale", "paused"] : ["succeeded", "healthy"];
   return (
     <div ref={box}>
       <button
@@ -49,6 +51,11 @@ export function Health() {
       {open ? (
         <div className="popover" role="dialog" aria-label="Health">
           {connection === "reconnecting" ? <p className="notice">The server does not answer. The page shows what it last knew and catches up by itself.</p> : null}
+          {wrong.map((check) => (
+            <p key={check.name} className="notice">
+              {check.name}: {check.reason ?? "not well"}
+            </p>
+          ))}
           <Shown query={admission} rows={4}>
             {(data) => (
               <dl className="facts">

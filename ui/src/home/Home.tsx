@@ -11,7 +11,7 @@ import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { Mark, type Tone } from "../parts/State";
 import { Ago, useNow } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
-import { progressOf, tasksText } from "../runs/RunsPage";
+import { progressOf, tasksText } from "../runs/text";
 import type { Run } from "../runs/useRun";
 import { Strip } from "./Strip";
 

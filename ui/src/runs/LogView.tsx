@@ -143,6 +143,7 @@ export function LogView({ run, task, attempt, isLive }: Props) {
       )}
       <div
         ref={scroller}
+        style={{ height: Math.min(320, Math.max(72, virtual.getTotalSize() + 20)) }}
         className={`log${wraps ? " wraps" : ""}`}
         tabIndex={0}
         role="log"

@@ -15,7 +15,7 @@ import { toast, toastError } from "../parts/toasts";
 import { Failures } from "./Failures";
 import { Gantt } from "./Gantt";
 import { LogView } from "./LogView";
-import { partitionsText, progressOf, tasksText } from "./RunsPage";
+import { partitionsText, progressOf, tasksText } from "./text";
 import { sourceOf, useScheduleNames } from "./source";
 import { isActive, isRunActive, taskName, useRun, type Run, type Task } from "./useRun";
 

@@ -3,12 +3,13 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { runsQuery, type RunFilters } from "../api/queries";
-import { between, count, dotted, exactly, runHref, shortRun, slashed } from "../parts/format";
+import { between, dotted, exactly, runHref, shortRun, slashed } from "../parts/format";
 import { Empty, ProblemBox, Skeleton } from "../parts/Panel";
 import { State } from "../parts/State";
 import { Ago, useNow } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
 import { sourceOf, useScheduleNames } from "./source";
+import { partitionsText, progressOf, tasksText } from "./text";
 import type { Run } from "./useRun";
 
 const STATES: [string, string][] = [
@@ -195,22 +196,4 @@ function RunRow({ run }: { run: Run }) {
       <span className="right">{between(run.started_at ?? run.created_at, run.finished_at ?? undefined, now)}</span>
     </>
   );
-}
-
-export const progressOf = (run: Run) => (run.tasks_total === 0 ? 0 : (run.tasks_succeeded + run.tasks_failed + run.tasks_skipped + run.tasks_cancelled) / run.tasks_total);
-
-export function tasksText(run: Run): string {
-  const parts = [`${count(run.tasks_succeeded)} of ${count(run.tasks_total)}`];
-  if (run.tasks_failed > 0) parts.push(`${count(run.tasks_failed)} failed`);
-  if (run.tasks_skipped > 0) parts.push(`${count(run.tasks_skipped)} skipped`);
-  return parts.join(", ");
-}
-
-export function partitionsText(run: Run): string {
-  const { partitions } = run;
-  if (partitions == null) return "";
-  const parts = [...(partitions.ranges ?? []), ...(partitions.keys ?? [])];
-  if (partitions.latest === true) parts.push("latest");
-  if (partitions.missing === true) parts.push("missing");
-  return parts.slice(0, 3).join(", ") + (parts.length > 3 ? ` and ${String(parts.length - 3)} more` : "");
 }

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tansta
 import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
-import { admissionQuery, auditQuery, deploymentQuery, settingsQuery, versionQuery } from "../api/queries";
+import { admissionQuery, auditQuery, deploymentQuery, settingsQuery, versionQuery, workersQuery } from "../api/queries";
 import { Dialog } from "../parts/Dialog";
 import { count, exactly, plural, runHref } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
@@ -14,6 +14,7 @@ import { toast, toastError } from "../parts/toasts";
 
 const TABS: [string, string][] = [
   ["admission", "Admission"],
+  ["workers", "Workers"],
   ["settings", "Settings"],
   ["deployment", "Deployment"],
   ["audit", "Audit"],
@@ -33,6 +34,7 @@ export default function SettingsPage({ tab }: { tab: string }) {
         ))}
       </nav>
       {tab === "admission" ? <Admission /> : null}
+      {tab === "workers" ? <Workers /> : null}
       {tab === "settings" ? <Settings /> : null}
       {tab === "deployment" ? <Deployment /> : null}
       {tab === "audit" ? <Audit /> : null}
@@ -145,6 +147,65 @@ function Admission() {
         </div>
       )}
     </Shown>
+  );
+}
+
+const WORKER_STATES: Record<string, string> = { ACTIVE: "SUCCEEDED", DRAINING: "PAUSED", LOST: "FAILED", GONE: "SKIPPED", LEFT: "SKIPPED" };
+
+function Workers() {
+  const query = useQuery(workersQuery);
+  return (
+    <section className="panel scroll">
+      <Shown query={query} rows={4}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty title="No worker is there">
+              <p>servo dev has one of its own. Others come with:</p>
+              <pre>servo worker --server URL</pre>
+            </Empty>
+          ) : (
+            <table className="table">
+              <thead>
+                <tr>
+                  <th>State</th>
+                  <th>Worker</th>
+                  <th>Queues</th>
+                  <th className="right">Slots</th>
+                  <th className="right">Running</th>
+                  <th>Code</th>
+                  <th>Host</th>
+                  <th>Last heard of</th>
+                </tr>
+              </thead>
+              <tbody>
+                {items.map((worker) => (
+                  <tr key={worker.worker_id}>
+                    <td>
+                      <State state={WORKER_STATES[worker.state] ?? "QUEUED"} word={worker.state.toLowerCase()} />
+                    </td>
+                    <td className="mono" title={worker.worker_id}>
+                      {worker.name}
+                    </td>
+                    <td>{worker.queues.join(", ")}</td>
+                    <td className="right">{count(worker.slots)}</td>
+                    <td className="right">{count(worker.running)}</td>
+                    <td>
+                      #{worker.deployment} {worker.is_current ? "" : <span style={{ color: "var(--stale)" }}>older than deployed</span>}
+                    </td>
+                    <td className="muted">
+                      {worker.host}, {worker.version}
+                    </td>
+                    <td>
+                      <Ago at={worker.heard_at} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Shown>
+    </section>
   );
 }
 

@@ -91,8 +91,9 @@ pub(super) async fn list(
         let rest =
             assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
         let at_work = at_work(state);
+        let rest = rest.filter(|asset| !needs_attention || attention(state, asset, now));
         let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
-        Ok(shown.filter(|asset| !needs_attention || attention(asset)).take(wanted).collect())
+        Ok(shown.take(wanted).collect())
     });
     let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
         let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
@@ -297,7 +298,8 @@ pub(super) fn view(
     now: Timestamp,
     at_work: &AtWork,
 ) -> Option<Asset> {
-    let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
+    let key = &asset.key;
+    let (def, id) = state.definition(key).zip(state.asset_id(key))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
     let totals = PartitionTotals::new(total, state.partition_counts(key));
@@ -361,10 +363,11 @@ fn late_since(state: &EngineState, asset: &Checked, now: Timestamp) -> Option<Ti
 }
 
 /// Whether somebody should look at an asset.
-fn attention(asset: &Asset) -> bool {
-    let is_bad =
-        |health: &AssetHealth| health.consecutive_failures > 0 || health.last_check_passed == Some(false);
-    asset.late_since.is_some() || asset.health.as_ref().is_some_and(is_bad)
+fn attention(state: &EngineState, asset: &Checked, now: Timestamp) -> bool {
+    let is_bad = state.asset_state(&asset.key).is_some_and(|known| {
+        known.consecutive_failures() > 0 || known.last_check().is_some_and(|check| !check.passed)
+    });
+    is_bad || late_since(state, asset, now).is_some()
 }
 
 fn detail(

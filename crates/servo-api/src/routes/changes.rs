@@ -150,6 +150,10 @@ fn part(data: &EventData) -> Part {
         | EventData::ClockStepped(_)
         | EventData::TaskHeartbeat(_)
         | EventData::RequestRefused(_)
+        | EventData::WorkerRegistered(_)
+        | EventData::WorkerChanged(_)
+        | EventData::WorkerLeft(_)
+        | EventData::WorkerLost(_)
         | EventData::Unknown(_) => Part::Runs,
         EventData::PlanCreated(_)
         | EventData::RunTriggered(_)
@@ -172,6 +176,9 @@ fn part(data: &EventData) -> Part {
         | EventData::ScheduleResumed(_)
         | EventData::ScheduleRemoved(_)
         | EventData::ScheduleTicked(_)
-        | EventData::ScheduleEvaluationFailed(_) => Part::Automation,
+        | EventData::ScheduleEvaluationFailed(_)
+        | EventData::BackfillCreated(_)
+        | EventData::BackfillChunkPlanned(_)
+        | EventData::BackfillStateChanged(_) => Part::Automation,
     }
 }

@@ -1,6 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Act, Asset, Conflict, MaterializationRecord, Partition, Quarantined, Run, Schedule, Task, Tick};
+use super::{
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Schedule, Task, Tick,
+};
 use crate::pages::Page;
 
 /// Runs.
@@ -23,3 +26,7 @@ pub type QuarantinedPage = Page<Quarantined>;
 pub type SchedulePage = Page<Schedule>;
 /// A page of ticks of a schedule.
 pub type TickPage = Page<Tick>;
+/// A page of backfills.
+pub type BackfillPage = Page<Backfill>;
+/// A page of chunks of a backfill.
+pub type BackfillChunkPage = Page<BackfillChunk>;

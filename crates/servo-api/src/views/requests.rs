@@ -86,6 +86,9 @@ pub struct PartitionsBody {
     /// Of these, or of all if none are given, only those that were never made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
+    /// Of these, or of all if none are given, only those whose last attempt failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// Options of a cancellation.
@@ -217,13 +220,15 @@ impl PartitionsBody {
 
 impl From<PartitionChoice> for PartitionsBody {
     fn from(choice: PartitionChoice) -> Self {
-        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest, missing: choice.missing }
+        let PartitionChoice { keys, ranges, latest, missing, failed } = choice;
+        Self { keys, ranges, latest, missing, failed }
     }
 }
 
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
-        Self { keys: body.keys, ranges: body.ranges, latest: body.latest, missing: body.missing }
+        let PartitionsBody { keys, ranges, latest, missing, failed } = body;
+        Self { keys, ranges, latest, missing, failed }
     }
 }
 

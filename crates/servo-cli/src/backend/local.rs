@@ -88,6 +88,7 @@ impl Local {
         let queue = LocalQueue::new(1_024);
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.automation = false;
+        config.backfills = false;
         let workspace = Workspace::open(stores, config).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         if let Some(scanned) = scanned {
@@ -96,17 +97,18 @@ impl Local {
         Ok(Self { client, work: Work::Writing(workspace, ownership) })
     }
 
-    /// Has the workspace, deploys the project, runs tasks, and answers other commands.
+    /// Has the workspace, deploys the project, runs tasks, plans chunks of backfills if that is wanted, and answers
+    /// other commands.
     pub(super) async fn run(
         location: &Location,
         stores: Stores,
         mut ownership: Ownership,
         slots: usize,
+        reach: WorkerScope,
         dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session =
-            Session::open(location, stores, project, slots, WorkerScope::Alone, dispatching).await?;
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching).await?;
         let mut before = session.unfinished().await?;
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);

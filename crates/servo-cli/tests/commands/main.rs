@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod backends;
+mod backfills;
 mod execution;
 mod facts;
 mod first_hour;

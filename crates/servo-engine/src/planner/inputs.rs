@@ -97,8 +97,15 @@ pub(super) fn wire(
         shared: Vec::new(),
         last: BTreeMap::new(),
     };
-    for (dep, _) in deps.iter().flatten() {
-        wiring.outside[dep.asset as usize].get_or_insert_with(|| outside.of(dep.asset));
+    let mut read: BTreeMap<u32, PartitionSet> = BTreeMap::new();
+    for (group, deps) in groups.iter().zip(&deps) {
+        for (dep, mapping) in deps {
+            let set = read.entry(dep.asset).or_default();
+            *set = set.union(&mapping.upstream(&group.partitions).set);
+        }
+    }
+    for (asset, set) in read {
+        wiring.outside[asset as usize] = Some(outside.within(asset, &set));
     }
     let mut wired: Vec<Wired> = (0u32..)
         .zip(drafts)

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{EventId, RunId, ScheduleId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, ScheduleId, Timestamp};
 
 use super::{Pauses, Run};
 use crate::lifecycle::{RunState, TaskState};
@@ -91,6 +91,8 @@ pub(crate) struct Index {
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     /// Schedules by the time of their next tick.
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
+    /// Backfills that a controller may have something to do for.
+    pub(crate) backfills: BTreeSet<BackfillId>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.

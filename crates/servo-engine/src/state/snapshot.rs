@@ -14,8 +14,9 @@ use super::run_rows::{
 };
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, Workers, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task,
+    Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -56,6 +57,8 @@ impl State {
             schedule_definitions: self.schedules.definition_rows(),
             schedule_state: self.schedules.state_rows(),
             schedule_ticks: self.schedules.tick_rows(),
+            backfills: self.backfills.rows(),
+            backfill_chunks: self.backfills.chunk_rows(),
             workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
@@ -99,6 +102,8 @@ impl State {
             schedule_definitions,
             schedule_state,
             schedule_ticks,
+            backfills,
+            backfill_chunks,
             workers,
             run_keys,
             run_keys_evicted,
@@ -122,6 +127,7 @@ impl State {
         state.statuses = Statuses::restore(partition_status)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
+        state.backfills = Backfills::restore(backfills, backfill_chunks)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -217,6 +223,8 @@ pub(super) fn take(state: &mut State) -> Delta {
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
     let ticks = ticks.map(|row| row.as_ref().clone());
+    let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
+    let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -239,9 +247,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
         schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
         schedule_ticks: ticks.collect(),
+        backfills: backfills.map(|backfill| backfill.row()).collect(),
+        backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -250,6 +261,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         ended: EndedRows {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
