@@ -291,7 +291,9 @@ fn a_task_with_more_inputs_without_partitions_than_can_be_counted_names_them_all
     deploy(&mut world, "d1", &assets);
     let made: Vec<MaterializationId> =
         (0..count).map(|number| materialize(&mut world, &name(number))).collect();
-    (0..3).for_each(|number| drop(materialize(&mut world, &day(number))));
+    for number in 0..3 {
+        materialize(&mut world, &day(number));
+    }
     world.engine.state_mut().take_delta();
     let (attempt, work) = dispatched(&mut world, "all/wide");
     let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");

@@ -1,5 +1,6 @@
 //! One writer at a time, whatever becomes of its lock; and a log that two have written to.
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod file_fixture;
 
 use std::fs;

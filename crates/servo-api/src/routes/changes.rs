@@ -150,10 +150,6 @@ fn part(data: &EventData) -> Part {
         | EventData::ClockStepped(_)
         | EventData::TaskHeartbeat(_)
         | EventData::RequestRefused(_)
-        | EventData::WorkerRegistered(_)
-        | EventData::WorkerChanged(_)
-        | EventData::WorkerLeft(_)
-        | EventData::WorkerLost(_)
         | EventData::Unknown(_) => Part::Runs,
         EventData::PlanCreated(_)
         | EventData::RunTriggered(_)
