@@ -400,7 +400,7 @@ fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &R
         let events = match partitions::added_by(state, task, report) {
             Ok(added) => std::iter::once(event).chain(added).collect(),
             // What it wants to add cannot be added, so that nothing of it counts.
-            Err(error) => vec![ended(attempt, &Report::failed(error))],
+            Err(error) => vec![ended(attempt, &Report::failed(*error))],
         };
         return Decision { events, principal: worker_of(task), answer: Answer::Finish };
     }
