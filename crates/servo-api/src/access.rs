@@ -45,6 +45,8 @@ pub enum Access {
     Public,
     /// A caller with this permission.
     Needs(Permission),
+    /// This machine, or whoever knows the secret of the sensor: the route finds out.
+    SensorSecret,
     /// The worker key.
     WorkerKey,
     /// The task token of the attempt.
@@ -136,8 +138,32 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/schedules/{schedule}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationRead)),
+    (Method::DELETE, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/orchestration/sensors/{sensor}/evals", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/sensors/{sensor}/push", Access::SensorSecret),
+    (Method::POST, "/api/v1/orchestration/sensors/{sensor}/evaluate", Access::Needs(Permission::RunsTrigger)),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/reset-cursor",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/evaluations", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/evaluations/result", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
@@ -203,6 +229,12 @@ pub(crate) async fn authorize(
                 let detail = "this server knows no users; it serves requests from its own machine only";
                 return Err(Problem::new(Code::Unauthenticated, detail));
             }
+        },
+        Access::SensorSecret => match peer {
+            Some(peer) if peer.is_here() && app.check_access_token(request.headers(), peer).is_ok() => {
+                Principal::user("local")
+            }
+            Some(_) | None => Principal::user("anybody"),
         },
         Access::WorkerKey => {
             app.check_worker(request.headers())?;

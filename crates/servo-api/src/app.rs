@@ -1,5 +1,6 @@
 //! The served workspace and the state that all requests share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Api {
     pub worker_key: Option<Arc<str>>,
     /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
+    /// The directory of the project, where files of secrets are.
+    pub project_root: Option<PathBuf>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
@@ -42,6 +45,7 @@ impl Api {
             access_token: None,
             worker_key: None,
             lease: LEASE,
+            project_root: None,
             hosts: Vec::new(),
         }
     }

@@ -16,6 +16,7 @@ mod idempotency;
 mod logs;
 mod pages;
 mod problem;
+mod push;
 mod reads;
 mod refusals;
 mod routes;

@@ -78,6 +78,8 @@ codes! {
     NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
     /// There is no such schedule.
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
+    /// There is no such sensor.
+    UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -112,6 +114,8 @@ codes! {
     VersionConflict = "version_conflict", CONFLICT, "Version conflict";
     /// The schedule has nothing to request by itself.
     NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
+    /// The sensor is not one that messages are sent to.
+    TakesNoMessages = "takes_no_messages", CONFLICT, "Takes no messages";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// The body exceeds the limit.

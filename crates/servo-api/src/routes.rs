@@ -5,6 +5,7 @@ mod assets;
 mod audit;
 mod conflicts;
 mod deployments;
+mod evaluations;
 mod events;
 mod health;
 mod lineage;
@@ -14,6 +15,7 @@ mod plans;
 mod quarantine;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tables;
 mod tasks;
@@ -106,9 +108,19 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::trigger))
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
+        .routes(routes!(sensors::list, sensors::create))
+        .routes(routes!(sensors::show, sensors::delete))
+        .routes(routes!(sensors::evals))
+        .routes(routes!(sensors::push))
+        .routes(routes!(sensors::evaluate))
+        .routes(routes!(sensors::reset_cursor))
+        .routes(routes!(sensors::pause))
+        .routes(routes!(sensors::resume))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
         .routes(routes!(workers::lease))
+        .routes(routes!(evaluations::take))
+        .routes(routes!(evaluations::report))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))

@@ -18,6 +18,7 @@ mod plans;
 mod requests;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tables;
 mod tasks;
@@ -40,8 +41,8 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
+    SensorPage, TaskPage, TickPage,
 };
 pub use plans::{Plan, PlannedInput, PlannedTask};
 pub use requests::{
@@ -51,7 +52,13 @@ pub use requests::{
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};
+pub use sensors::{
+    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
+};
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
-pub use workers::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started};
+pub use workers::{
+    Completed, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started,
+    TakeEvaluationBody, TakenEvaluation,
+};

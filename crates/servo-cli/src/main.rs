@@ -32,6 +32,7 @@ mod quarantine;
 mod reconcile;
 mod runs;
 mod schedules;
+mod sensors;
 mod session;
 mod sql;
 mod style;
@@ -100,6 +101,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+    #[command(subcommand)]
+    Sensor(sensors::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -177,6 +181,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Sensor(_) => "sensor",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -212,6 +217,7 @@ fn main() -> ExitCode {
             Command::Worker(options) => worker::run(&cli.location, &options).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
+            Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,

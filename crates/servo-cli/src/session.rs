@@ -1,5 +1,6 @@
 //! A workspace that runs in this process: the engine, warm interpreters, and the imported project.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
+use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
 use crate::keys_file::KeysFile;
@@ -23,10 +24,12 @@ use crate::location::Location;
 pub(crate) struct Session {
     pub(crate) workspace: Workspace,
     pub(crate) runners: Runners,
+    root: PathBuf,
     logs: Arc<LogFiles>,
     queue: Arc<LocalQueue>,
     keys: Keyring,
     slots: Slots,
+    evaluator: Evaluator,
     /// The scan of the project, begun at the start.
     scan: JoinHandle<Result<Scanned, ScanError>>,
 }
@@ -53,6 +56,7 @@ impl Session {
         let clock = Arc::new(SystemClock);
         let start_with = start_with(&project, slots, reach)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
+        let root = project.root().to_path_buf();
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
         let scan = tokio::spawn({
@@ -74,7 +78,8 @@ impl Session {
             slots,
             function: Arc::new(runners.clone()),
         };
-        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
+        let evaluator = Evaluator::start(Arc::new(workspace.clone()), runners.clone());
+        Ok(Self { slots: executor.start(), evaluator, scan, workspace, logs, runners, root, queue, keys })
     }
 
     /// The keys that it signs with.
@@ -84,7 +89,10 @@ impl Session {
 
     /// The interface to it.
     pub(crate) fn api(&self) -> Api {
-        Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone())
+        let mut api =
+            Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone());
+        api.project_root = Some(self.root.clone());
+        api
     }
 
     /// Deploys the current declarations of the project.
@@ -114,6 +122,7 @@ impl Session {
 
     /// The same, after tasks have had some time to end.
     pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
+        self.evaluator.stop().await;
         self.slots.shutdown(drain).await;
         let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
         Ok(closed?)
@@ -139,10 +148,10 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Call
 pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
-    let schedules = definitions.schedules().to_vec();
+    let (schedules, sensors) = (definitions.schedules().to_vec(), definitions.sensors().to_vec());
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, schedules, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, caller })
 }
 
 /// The workers that run the tasks of a workspace.

@@ -9,7 +9,7 @@ use servo_core::Backoff;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
 use servo_worker::project::StartError;
-use servo_worker::{DataLocations, Executor, RunnerSettings, Runners};
+use servo_worker::{DataLocations, Evaluator, Executor, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::dev::parse_worker_key;
@@ -80,6 +80,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
         function: Arc::new(runners.clone()),
     }
     .start();
+    let evaluator = Evaluator::start(Arc::new(client.clone()), runners.clone());
     eprintln!("{name}: {slots} slots for {} (servo {version})", client.server());
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
@@ -87,6 +88,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
         _ = terminated.recv() => {}
     }
     eprintln!("stopping: tasks have {} s to end", options.drain);
+    evaluator.stop().await;
     working.shutdown(Duration::from_secs(options.drain)).await;
     runners.shutdown().await;
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{Input, ScheduleChange, Verdict};
+use crate::command::{Input, ScheduleChange, SensorChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -33,6 +33,13 @@ impl Act {
     pub(crate) const RESUME_SCHEDULE: &'static str = "schedule.resume";
     pub(crate) const REMOVE_SCHEDULE: &'static str = "schedule.remove";
     pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
+    pub(crate) const DEFINE_SENSOR: &'static str = "sensor.define";
+    pub(crate) const PAUSE_SENSOR: &'static str = "sensor.pause";
+    pub(crate) const RESUME_SENSOR: &'static str = "sensor.resume";
+    pub(crate) const REMOVE_SENSOR: &'static str = "sensor.remove";
+    pub(crate) const RESET_SENSOR: &'static str = "sensor.reset_cursor";
+    pub(crate) const EVALUATE_SENSOR: &'static str = "sensor.evaluate";
+    pub(crate) const PUSH_SENSOR: &'static str = "sensor.push";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
 
@@ -98,7 +105,24 @@ impl Act {
             Input::TriggerSchedule(command) => {
                 Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
             }
+            Input::ChangeSensor(command) => {
+                let action = match &command.change {
+                    SensorChange::Create(_) | SensorChange::Redefine(_) => Self::DEFINE_SENSOR,
+                    SensorChange::Pause => Self::PAUSE_SENSOR,
+                    SensorChange::Resume => Self::RESUME_SENSOR,
+                    SensorChange::Remove => Self::REMOVE_SENSOR,
+                    SensorChange::ResetCursor(_) => Self::RESET_SENSOR,
+                };
+                Some((Self::new(action, &command.sensor, ""), &command.caller))
+            }
+            Input::PushMessage(command) => {
+                Some((Self::new(Self::PUSH_SENSOR, &command.sensor, &*command.message_id), &command.caller))
+            }
+            Input::EvaluatedByHand(command) => {
+                Some((Self::new(Self::EVALUATE_SENSOR, &command.sensor, ""), &command.caller))
+            }
             Input::StartWith(_)
+            | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Released(_)
             | Input::Started(..)

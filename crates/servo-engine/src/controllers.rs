@@ -7,6 +7,7 @@ pub mod anti_entropy;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;
+pub mod sensors;
 pub mod timers;
 
 use servo_core::Timestamp;

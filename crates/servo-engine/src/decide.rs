@@ -2,13 +2,16 @@
 
 pub(crate) mod answers;
 mod deploy;
+mod evaluations;
 mod launch;
 mod partitions;
 mod pauses;
 mod review;
 mod schedules;
+mod sensors;
 mod settings;
 
+pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
 pub(crate) use launch::request_run;
 
 use std::sync::Arc;
@@ -93,6 +96,10 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Review(command) => review::review(state, command),
         Input::ChangeSchedule(command) => schedules::change(state, command, now),
         Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
+        Input::ChangeSensor(command) => sensors::change(state, command, now),
+        Input::PushMessage(command) => sensors::push(state, command),
+        Input::EvaluatedByHand(command) => sensors::by_hand(state, secret, command, now),
+        Input::Evaluated(answer) => evaluations::evaluated(state, secret, answer, now),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {

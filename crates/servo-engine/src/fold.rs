@@ -18,11 +18,13 @@ mod retention;
 mod reviews;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tasks;
 mod timers;
 
 pub(crate) use cancel::is_silent;
+pub(crate) use partitions::change_partitions;
 #[cfg(feature = "testing")]
 pub(crate) use propagate::is_blocked;
 
@@ -61,6 +63,8 @@ pub enum Ignored {
     UnknownTask,
     /// There is no such schedule.
     UnknownSchedule,
+    /// There is no such sensor.
+    UnknownSensor,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -117,6 +121,21 @@ impl State {
                 schedules::ticked(self, at, payload, &event.idempotency_key)
             }
             EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::ScheduleEvaluationRequested(payload) => {
+                schedules::evaluation_requested(self, at, payload)
+            }
+            EventData::SensorDefined(payload) => sensors::defined(self, at, payload),
+            EventData::SensorPaused(payload) => sensors::paused(self, at, payload),
+            EventData::SensorResumed(payload) => sensors::resumed(self, at, payload),
+            EventData::SensorRemoved(payload) => sensors::removed(self, at, payload),
+            EventData::SensorCursorReset(payload) => sensors::reset(self, at, payload),
+            EventData::SensorMessageReceived(payload) => {
+                sensors::message(self, at, payload, &event.idempotency_key)
+            }
+            EventData::SensorEvaluationRequested(payload) => sensors::evaluation_requested(self, at, payload),
+            EventData::SensorEvaluated(payload) => {
+                sensors::evaluated(self, at, payload, &event.idempotency_key)
+            }
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

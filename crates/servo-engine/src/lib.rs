@@ -29,6 +29,7 @@ mod decide;
 pub mod definitions;
 mod derive;
 pub mod effect;
+pub mod evaluation;
 pub mod event;
 mod failure;
 mod fold;
@@ -52,9 +53,10 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
+    Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
+    PushMessage, Reply, Report, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
+    StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
@@ -64,8 +66,8 @@ pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason,
+    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
 };
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -78,8 +80,8 @@ pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, r
 pub use state::{
     ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
     FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
-    RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
-    Task, TaskRef,
+    PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, Schedule, Sensor, SharedItems, SharedMap,
+    SharedVec, Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

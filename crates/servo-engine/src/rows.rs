@@ -27,6 +27,7 @@ mod quarantine;
 mod run_keys;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod table;
 mod tasks;
@@ -52,6 +53,7 @@ pub use quarantine::QuarantineRow;
 pub use run_keys::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 pub use runs::RunRow;
 pub use schedules::{ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow};
+pub use sensors::{SensorDefinitionRow, SensorEvalRow, SensorMessageRow, SensorStateRow};
 pub use settings::SettingRow;
 pub use table::{
     AppendedRow, Column, ColumnSink, ColumnSource, HistoryRow, HotRow, ReadFrom, Row, RowSource, WriteTo,
@@ -80,6 +82,7 @@ macro_rules! tables {
                 edges: EdgeRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
+                sensor_evals: SensorEvalRow,
             }
             // Rows change and go.
             hot {
@@ -95,6 +98,9 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                sensor_definitions: SensorDefinitionRow,
+                sensor_state: SensorStateRow,
+                sensor_messages: SensorMessageRow,
             }
             // Rows are written once.
             append_only {

@@ -33,6 +33,7 @@ fn deploy(digest: &str, schedules: Vec<ScheduleDef>) -> Input {
         project: "shop".to_owned(),
         assets: vec![definition("a", "1"), definition("b", "1")],
         schedules: schedules.into_iter().map(Arc::new).collect(),
+        sensors: Vec::new(),
         caller: Caller::user("me"),
     })
 }
@@ -403,6 +404,8 @@ fn a_tick_by_hand_is_beside_those_of_the_clock() {
             schedule: schedule.to_owned(),
             partitions: servo_engine::planner::PartitionChoice::default(),
             config: Default::default(),
+            evaluated: None,
+            stored_keys: Default::default(),
             caller: Caller::user("zoë"),
         })
     };

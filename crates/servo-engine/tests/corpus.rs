@@ -220,6 +220,15 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (63, "ScheduleRemoved"),
         (64, "ScheduleTicked"),
         (65, "ScheduleEvaluationFailed"),
+        (66, "ScheduleEvaluationRequested"),
+        (67, "SensorCursorReset"),
+        (68, "SensorMessageReceived"),
+        (80, "SensorDefined"),
+        (81, "SensorPaused"),
+        (82, "SensorResumed"),
+        (83, "SensorRemoved"),
+        (84, "SensorEvaluationRequested"),
+        (85, "SensorEvaluated"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();

@@ -159,7 +159,17 @@ impl AssetPartition {
             | EventData::ScheduleResumed(_)
             | EventData::ScheduleRemoved(_)
             | EventData::ScheduleTicked(_)
-            | EventData::ScheduleEvaluationFailed(_) => run(RunId::from_u128(4)),
+            | EventData::ScheduleEvaluationFailed(_)
+            | EventData::ScheduleEvaluationRequested(_) => run(RunId::from_u128(4)),
+            // So do changes of a sensor, its messages and its evaluations.
+            EventData::SensorDefined(_)
+            | EventData::SensorPaused(_)
+            | EventData::SensorResumed(_)
+            | EventData::SensorRemoved(_)
+            | EventData::SensorCursorReset(_)
+            | EventData::SensorMessageReceived(_)
+            | EventData::SensorEvaluationRequested(_)
+            | EventData::SensorEvaluated(_) => run(RunId::from_u128(5)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The newest rows of history about one thing: ticks of a schedule, evaluations of a sensor.
 
-use servo_core::{EventId, ScheduleId};
-use servo_engine::rows::{HistoryRow, Row, ScheduleTickRow};
+use servo_core::{EventId, ScheduleId, SensorId};
+use servo_engine::rows::{HistoryRow, Row, ScheduleTickRow, SensorEvalRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -20,6 +20,18 @@ impl Projection {
         accepts: impl Fn(&ScheduleTickRow) -> bool,
     ) -> Result<Vec<ScheduleTickRow>, Error> {
         self.newest_of(&schedule.to_string(), before, limit, accepts).await
+    }
+
+    /// Evaluations of a sensor that have left memory and are accepted, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn sensor_evals(
+        &self,
+        sensor: SensorId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&SensorEvalRow) -> bool,
+    ) -> Result<Vec<SensorEvalRow>, Error> {
+        self.newest_of(&sensor.to_string(), before, limit, accepts).await
     }
 
     /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before

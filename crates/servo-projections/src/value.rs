@@ -14,14 +14,14 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState, TickStatus,
-    TimerState, TransitionReason,
+    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
 };
 
 /// A type that a column can hold.
@@ -130,6 +130,7 @@ text_values!(
     PlanId,
     AttemptId,
     MaterializationId,
+    EvaluationId,
     Principal,
     ScheduleId,
     SensorId,
@@ -173,6 +174,8 @@ named_values!(
     AuditOutcome,
     AutomationStatus,
     Origin,
+    SensorKind,
+    SensorStatus,
     TickStatus,
 );
 

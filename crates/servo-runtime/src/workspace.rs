@@ -9,7 +9,7 @@ use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Times
 use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
+    Input, PartitionsReply, Pause, Release, Review, Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -24,6 +24,7 @@ use crate::data::Data;
 use crate::effects::{Effects, Enqueuer, FileEffects, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
+use crate::evaluations::Evaluations;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
@@ -53,6 +54,8 @@ pub(crate) struct Inner {
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
     pub(crate) work: TrackedTasks,
+    /// Calls of functions that workers are asked for.
+    pub(crate) evaluations: Arc<Evaluations>,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
     /// Publishes durable events. The commit thread owns the channel: it closes when that ends.
@@ -167,13 +170,14 @@ impl Workspace {
             seed: seed(),
         };
         let (files, following) = file_effects.start();
+        let evaluations: Arc<Evaluations> = Arc::default();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             spawner: spawner.clone(),
             generations: generations.clone(),
-            effects: Effects { enqueuer, waiting, files: files.clone() },
+            effects: Effects { enqueuer, waiting, files: files.clone(), evaluations: evaluations.clone() },
             compactor: compactor_queue,
             flushes: flushes.clone(),
             engine: inputs.downgrade(),
@@ -244,6 +248,7 @@ impl Workspace {
                 data,
                 closed,
                 work,
+                evaluations,
                 snapshots: newest,
                 followers: weak_followers,
                 leased,
@@ -279,11 +284,6 @@ impl Workspace {
 
     /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
-        self.ask(request).await
-    }
-
-    /// Makes a tick of a schedule; returns when the tick and its run are durable.
-    pub async fn trigger_schedule(&self, request: TriggerSchedule) -> Result<RunReply, Error> {
         self.ask(request).await
     }
 

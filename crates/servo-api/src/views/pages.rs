@@ -1,6 +1,6 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Act, Asset, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick};
+use super::{Act, Asset, Conflict, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick};
 use crate::pages::Page;
 
 /// Runs.
@@ -21,3 +21,7 @@ pub type QuarantinedPage = Page<Quarantined>;
 pub type SchedulePage = Page<Schedule>;
 /// A page of ticks of a schedule.
 pub type TickPage = Page<Tick>;
+/// A page of sensors.
+pub type SensorPage = Page<Sensor>;
+/// A page of evaluations of a sensor.
+pub type SensorEvalPage = Page<SensorEval>;

@@ -8,4 +8,5 @@ mod facts;
 mod keys;
 mod owners;
 mod schedules;
+mod sensors;
 mod support;

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    Review, TriggerRun, TriggerSchedule,
+    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Deploy,
+    EvaluatedByHand, Input, Pause, PushMessage, Report, Review, TriggerRun, TriggerSchedule,
 };
+use crate::evaluation::Evaluated;
 use crate::event::Progress;
 
 /// The reply to an input of any kind.
@@ -110,6 +111,12 @@ pub trait Command: Into<Input> {
     fn reply(reply: Reply) -> Self::Reply;
 }
 
+impl Command for Evaluated {
+    type Reply = ();
+
+    fn reply(_reply: Reply) {}
+}
+
 macro_rules! commands {
     ($($command:ident => $variant:ident($reply:ty),)*) => {
         $(impl Command for $command {
@@ -135,6 +142,9 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    ChangeSensor => Change(Change),
+    PushMessage => Change(Change),
+    EvaluatedByHand => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -185,6 +195,10 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    ChangeSensor => ChangeSensor,
+    PushMessage => PushMessage,
+    EvaluatedByHand => EvaluatedByHand,
+    Evaluated => Evaluated,
 }
 
 impl From<Started> for Input {

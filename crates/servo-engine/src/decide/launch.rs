@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servo_core::Timestamp;
 
 use super::{Answer, trigger};
-use crate::command::{Reply, TriggerRun};
+use crate::command::{Reply, StoredRunKey, TriggerRun};
 use crate::event::{EventData, RequestedRun};
 use crate::planner::PlanningError;
 use crate::requests::{RequestError, RunRequest, prepare};
@@ -21,12 +21,14 @@ pub(crate) struct Requested {
 }
 
 /// Requests a run, with partitions as they are at a time. If assets have partitions and none are asked for, the newest
-/// complete one of each is; why not if that cannot be.
+/// complete one of each is; why not if that cannot be. `stored` is what the tables say about a key that others may have
+/// used before.
 pub(crate) fn request_run(
     state: &State,
     secret: &[u8],
     run_key: Arc<str>,
     mut request: RunRequest,
+    stored: Option<StoredRunKey>,
     at: Timestamp,
     now: Timestamp,
 ) -> Result<Requested, String> {
@@ -38,8 +40,11 @@ pub(crate) fn request_run(
         prepared = prepare(state, secret, run_key, request.clone(), at);
     }
     let mut command: TriggerRun = prepared.map_err(|error| error.to_string())?;
-    // Ticks are made in order and each once, so that no older run has this key.
-    command.stored_key.through = state.run_keys.in_files();
+    command.stored_key = stored.unwrap_or_else(|| StoredRunKey {
+        fingerprint: None,
+        // Ticks and evaluations are made in order and each once, so that no older run has a key of theirs.
+        through: state.run_keys.in_files(),
+    });
     let decision = trigger(state, secret, &command, now);
     let run_id = match decision.answer {
         Answer::NewRun(run_id) => run_id,

@@ -13,7 +13,7 @@ use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, 
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, run_rows,
+    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses, Task, run_rows,
 };
 use crate::event::RunSource;
 use crate::rows::{AppendedRows, Delta, EndedRows, HotRows, KeyRetention, RemovedKeys};
@@ -52,6 +52,10 @@ impl State {
             schedule_definitions: self.schedules.definition_rows(),
             schedule_state: self.schedules.state_rows(),
             schedule_ticks: self.schedules.tick_rows(),
+            sensor_definitions: self.sensors.definition_rows(),
+            sensor_state: self.sensors.state_rows(),
+            sensor_messages: self.sensors.message_rows(),
+            sensor_evals: self.sensors.eval_rows(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -92,6 +96,10 @@ impl State {
             schedule_definitions,
             schedule_state,
             schedule_ticks,
+            sensor_definitions,
+            sensor_state,
+            sensor_messages,
+            sensor_evals,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -113,6 +121,7 @@ impl State {
         state.statuses = Statuses::restore(partition_status)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
+        state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -194,6 +203,10 @@ pub(super) fn take(state: &mut State) -> Delta {
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
     let ticks = ticks.map(|row| row.as_ref().clone());
+    let sensors = changes.sensors.iter().filter_map(|id| state.sensors.get(*id));
+    let sensing = changes.sensor_definitions.iter().filter_map(|id| state.sensors.get(*id));
+    let evals = changes.evals.iter().filter_map(|id| state.sensors.evals().get(id));
+    let evals = evals.map(|row| row.as_ref().clone());
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -215,7 +228,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
         schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
         schedule_ticks: ticks.collect(),
+        sensor_definitions: sensing.map(|sensor| sensor.definition_row()).collect(),
+        sensor_state: sensors.map(|sensor| sensor.state_row()).collect(),
+        sensor_messages: Vec::new(),
+        sensor_evals: evals.collect(),
         gone: RemovedKeys {
+            sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
@@ -225,6 +243,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         ended: EndedRows {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
+            sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
@@ -234,6 +253,12 @@ pub(super) fn take(state: &mut State) -> Delta {
             ..changes.appended
         },
     };
+    for (sensor, event, message) in changes.messages {
+        match state.sensors.message_row(sensor, event, &message) {
+            Some(row) => delta.sensor_messages.push(row),
+            None => delta.gone.sensor_messages.push((sensor, message.to_string())),
+        }
+    }
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),

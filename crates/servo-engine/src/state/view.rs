@@ -34,6 +34,7 @@ impl State {
             statuses: self.statuses.clone(),
             quarantine: self.quarantine.clone(),
             schedules: self.schedules.clone(),
+            sensors: self.sensors.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: self.answers.clone(),

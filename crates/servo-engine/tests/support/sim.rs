@@ -456,6 +456,7 @@ fn deploy(whom: u16) -> Input {
     let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
     Input::Deploy(Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),

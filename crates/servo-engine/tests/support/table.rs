@@ -33,6 +33,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::UnknownRun => "no run",
                 Ignored::UnknownTask => "no task",
                 Ignored::UnknownSchedule => "no schedule",
+                Ignored::UnknownSensor => "no sensor",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",
             };
@@ -81,6 +82,10 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::BadSetting(_) => "bad setting",
                 Refusal::LongReason { .. } => "long reason",
                 Refusal::UnknownSchedule { .. } => "no schedule",
+                Refusal::UnknownSensor { .. } => "no sensor",
+                Refusal::TakesNoMessages { .. } => "no messages",
+                Refusal::BadMessageId { .. } => "bad message id",
+                Refusal::TooLarge { .. } => "too large",
                 Refusal::BadDefinition { .. } => "bad definition",
                 Refusal::NameTaken { .. } => "name taken",
                 Refusal::DefinedByCode { .. } => "defined by code",

@@ -120,6 +120,7 @@ impl Workload {
         let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| !(n + at).is_multiple_of(4));
         let deploy = Input::Deploy(Deploy {
             schedules: Vec::new(),
+            sensors: Vec::new(),
             time_zones: "2026e".into(),
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),

@@ -205,7 +205,7 @@ impl Pending {
                 self.staging.insert(run);
             }
             // Goes to a queue, not to files.
-            Effect::Enqueue(_) => {}
+            Effect::Enqueue(_) | Effect::Evaluate(_) => {}
         }
     }
 
