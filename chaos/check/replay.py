@@ -111,6 +111,11 @@ class _Replay:
             upstream = [keys[position] for position in spec.get("upstream", [])]
             max_attempts = spec.get("retry", {}).get("max_attempts", MAX_ATTEMPTS)
             run.tasks[key] = Task(key, upstream, [asset_of(key), *spec.get("outputs", [])], max_attempts)
+        for dep_set in event.payload.get("sets", []):
+            upstream = [keys[position] for start, end in dep_set["upstream"] for position in range(start, end)]
+            for start, end in dep_set["downstream"]:
+                for key in keys[start:end]:
+                    run.tasks[key].upstream.extend(upstream)
 
     def triggered(self, event: Event) -> None:
         run = self.model.runs[event.payload["run_id"]]

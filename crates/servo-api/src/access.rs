@@ -1,6 +1,5 @@
 //! Authorization: every route is in the table here, and a request to any other route is refused.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -13,7 +12,13 @@ use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
+use crate::login;
 use crate::problem::{Code, Problem};
+
+/// The user of this machine whose server it is.
+const LOCAL: &str = "local";
+/// A caller of a public route who has shown nothing.
+pub(crate) const ANYBODY: &str = "anybody";
 
 /// A permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +41,7 @@ pub enum Permission {
     AutomationRead,
     AutomationOperate,
     AutomationChange,
+    LoginsCreate,
 }
 
 /// The access that a route requires.
@@ -55,6 +61,8 @@ pub enum Access {
 
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
+    (Method::GET, "/login", Access::Public),
+    (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
     (Method::GET, "/api/v1/version", Access::Public),
@@ -176,24 +184,9 @@ fn access(method: &Method, path: &str) -> Option<Access> {
     found.map(|(_, _, access)| *access)
 }
 
-/// The address of the client. Without it, only holders of keys and tokens are served.
+/// Marks requests that the serving process makes of itself; they need no token.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Peer {
-    /// The process that serves.
-    SameProcess,
-    /// A connection.
-    Network(SocketAddr),
-}
-
-impl Peer {
-    /// Whether it is this machine, by whichever kind of address.
-    fn is_here(self) -> bool {
-        match self {
-            Self::SameProcess => true,
-            Self::Network(address) => address.ip().to_canonical().is_loopback(),
-        }
-    }
-}
+pub(crate) struct SameProcess;
 
 /// Who asks: the principal that goes into the log.
 #[derive(Debug, Clone)]
@@ -215,27 +208,12 @@ pub(crate) async fn authorize(
     let Some(access) = access(method, matched.as_str()) else {
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
-    let peer = request.extensions().get::<Peer>().copied();
     let worker = || Principal::new(PrincipalKind::Worker, "");
     let principal = match access {
-        Access::Public => Principal::user("anybody"),
+        Access::Public => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
         // The place where users come in: who it is, and whether that one has the permission.
-        Access::Needs(_) => match peer {
-            Some(peer) if peer.is_here() => {
-                app.check_access_token(request.headers(), peer)?;
-                Principal::user("local")
-            }
-            Some(_) | None => {
-                let detail = "this server knows no users; it serves requests from its own machine only";
-                return Err(Problem::new(Code::Unauthenticated, detail));
-            }
-        },
-        Access::SensorSecret => match peer {
-            Some(peer) if peer.is_here() && app.check_access_token(request.headers(), peer).is_ok() => {
-                Principal::user("local")
-            }
-            Some(_) | None => Principal::user("anybody"),
-        },
+        Access::Needs(_) => app.user(&request)?,
+        Access::SensorSecret => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
         Access::WorkerKey => {
             app.check_worker(request.headers())?;
             worker()
@@ -254,16 +232,28 @@ pub(crate) async fn authorize(
 }
 
 impl App {
-    /// Where the server has a token, whoever connects must show it.
-    fn check_access_token(&self, headers: &HeaderMap, peer: Peer) -> Result<(), Problem> {
-        match (&self.api.access_token, peer) {
-            (None, _) | (_, Peer::SameProcess) => Ok(()),
-            (Some(token), Peer::Network(_)) => match bearer(headers) {
-                Some(shown) if is_equal(shown, token) => Ok(()),
-                Some(_) | None => {
-                    let detail = "this server serves whoever can read its token; it is in server.json";
-                    Err(Problem::new(Code::Unauthenticated, detail))
+    /// Who asks: this process, whoever shows the token of the server, or a browser with a session. Where a request
+    /// comes from says nothing: every user of a machine reaches its loopback.
+    fn user(&self, request: &Request) -> Result<Principal, Problem> {
+        let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
+        if request.extensions().get::<SameProcess>().is_some() {
+            return Ok(Principal::user(LOCAL));
+        }
+        let shown = bearer(request.headers());
+        match (shown, &self.api.access_token) {
+            (Some(shown), Some(token)) if is_equal(shown, token) => Ok(Principal::user(LOCAL)),
+            (Some(_), Some(_)) => denied("the token is not that of this server; it is in server.json"),
+            (Some(_), None) => denied("this server has no token, so it answers nobody but its own process"),
+            (None, _) => match login::session(request) {
+                Some(session) => {
+                    login::check_origin(request)?;
+                    self.api.keys.verify_session(session, self.workspace().now())?;
+                    Ok(Principal::user(LOCAL))
                 }
+                None => denied(
+                    "show the token of server.json as bearer; servo commands do so by themselves, and a browser is \
+                     let in by a link of servo open",
+                ),
             },
         }
     }
@@ -281,9 +271,9 @@ impl App {
     }
 }
 
-/// Takes the same time wherever the first difference is.
-fn is_equal(shown: &str, secret: &str) -> bool {
-    shown.as_bytes().ct_eq(secret.as_bytes()).into()
+/// Takes the same time wherever the first difference is. Nothing is equal to a secret that is empty.
+pub(crate) fn is_equal(shown: &str, secret: &str) -> bool {
+    !secret.is_empty() && bool::from(shown.as_bytes().ct_eq(secret.as_bytes()))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

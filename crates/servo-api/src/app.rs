@@ -9,6 +9,8 @@ use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
+use crate::login::Logins;
+
 const LEASE: Duration = Duration::from_secs(30);
 
 /// The components that the server exposes: one workspace.
@@ -22,10 +24,13 @@ pub struct Api {
     pub logs: Arc<LogFiles>,
     /// Signs page tokens, and verifies the task tokens of the workspace.
     pub keys: Keyring,
-    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, this machine may.
+    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, nobody may but this
+    /// process, and browsers that have a session.
     pub access_token: Option<Arc<str>>,
     /// The key that remote workers must present. Without one, only workers on this machine are given tasks.
     pub worker_key: Option<Arc<str>>,
+    /// Links that let a browser in, each once.
+    pub logins: Logins,
     /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
     /// The directory of the project, where files of secrets are.
@@ -35,7 +40,7 @@ pub struct Api {
 }
 
 impl Api {
-    /// An API for this machine alone.
+    /// An API for this process alone.
     pub fn new(workspace: Workspace, queue: Arc<dyn TaskSource>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
         Self {
             workspace,
@@ -44,6 +49,7 @@ impl Api {
             keys,
             access_token: None,
             worker_key: None,
+            logins: Logins::default(),
             lease: LEASE,
             project_root: None,
             hosts: Vec::new(),

@@ -53,7 +53,7 @@ use serde::de::DeserializeOwned;
 use servo_core::Backoff;
 use tokio::time::Instant;
 
-use crate::access::Peer;
+use crate::access::SameProcess;
 use crate::app::{Api, App};
 use crate::routes;
 
@@ -232,7 +232,7 @@ impl Client {
         let Some(routes) = &self.routes else { return request.send().await };
         let request: Request<reqwest::Body> = request.build()?.try_into()?;
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer::SameProcess);
+        request.extensions_mut().insert(SameProcess);
         let Ok(response) = routes::answer(routes.clone(), request).await;
         Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
     }

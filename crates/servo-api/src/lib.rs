@@ -13,6 +13,7 @@ mod extract;
 mod follow;
 mod guard;
 mod idempotency;
+mod login;
 mod logs;
 mod pages;
 mod problem;
@@ -26,6 +27,7 @@ pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
 pub use app::Api;
+pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
 pub use routes::{Health, Version, openapi, router, worker_keyring};

@@ -9,6 +9,7 @@ mod evaluations;
 mod events;
 mod health;
 mod lineage;
+mod login;
 mod logs;
 mod partitions;
 mod plans;
@@ -56,13 +57,13 @@ const BASE: &str = "/api/v1";
 )]
 struct Description;
 
-/// Credentials of workers. Requests from the server's own machine need none.
+/// Credentials of users and workers.
 struct Credentials;
 
 impl Modify for Credentials {
     fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let components = description.components.get_or_insert_default();
-        for name in ["worker_key", "task_token"] {
+        for name in ["access_token", "worker_key", "task_token"] {
             let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
             components.add_security_scheme(name, scheme);
         }
@@ -75,6 +76,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
+        .routes(routes!(login::create))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -125,7 +127,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
         .routes(routes!(logs::write));
-    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes)
+    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
 }
 
 /// The description of the interface: OpenAPI 3.1.
@@ -133,8 +135,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as a service. It does not know the addresses of clients, so it serves only holders of keys and tokens;
-/// [`serve`](crate::serve) is for everybody else.
+/// The routes as a service.
 pub fn router(api: Api) -> Router {
     assembled(App::new(api))
 }

@@ -10,11 +10,13 @@ mod audit;
 mod conflicts;
 mod deployments;
 mod lineage;
+mod logins;
 mod logs;
 mod names;
 mod outputs;
 mod pages;
 mod plans;
+mod readiness;
 mod requests;
 mod runs;
 mod schedules;
@@ -34,6 +36,7 @@ pub use audit::Act;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
@@ -44,7 +47,8 @@ pub use pages::{
     ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
     SensorPage, TaskPage, TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
     RequestSource, RetryBody, ReviewBody, RunBody,

@@ -6,17 +6,19 @@ mod event_printer;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use servo_core::Millis;
 use servo_engine::Schedule;
+use servo_runtime::Workspace;
 use servo_worker::project::{Project, ScanError, StartError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::exit::Exit;
 use crate::keys_file::{self, KeysFile};
-use crate::location::Location;
+use crate::location::{Location, random_token};
 use crate::materialize::default_slots;
+use crate::open;
 use crate::owner::{self, Kind};
 use crate::session::{self, Session, WorkerScope};
 use crate::style::{Paint, Style};
@@ -29,6 +31,8 @@ const START_AGAIN: Duration = Duration::from_secs(2);
 /// How long tasks may continue after Ctrl-C before they are interrupted.
 const DRAIN: Duration = Duration::from_secs(2);
 
+/// How often it is looked whether the workspace is still open.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Schedules whose next tick is shown at the start.
 const SHOWN_SCHEDULES: usize = 5;
 
@@ -38,6 +42,9 @@ pub(crate) struct Options {
     /// Port on the loopback interface [default: 8741, or a free one].
     #[arg(long)]
     port: Option<u16>,
+    /// Open it in a browser.
+    #[arg(long)]
+    open: bool,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -58,13 +65,16 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let url = format!("http://{}", listener.local_addr()?);
     let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
     let mut session = Session::open(location, stores, project.clone(), slots, reach).await?;
-    ownership.advertise(url.clone(), None)?;
+    let token = random_token()?;
+    ownership.advertise(url.clone(), token.clone())?;
     let paint = Paint::for_stderr();
     eprintln!("{} {url}  {}", paint.with(Style::Bold, "servo dev"), project.root().display());
 
     let mut terminated = signal(SignalKind::terminate())?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let mut api = session.api();
+    api.access_token = Some(token.into());
+    let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
     api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
     let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
@@ -72,11 +82,16 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let server = tokio::spawn(servo_api::serve(listener, api, async {
         let _dropped = stopped.await;
     }));
+    if options.open && !open::browse(&location.dir(), &format!("{url}{}", new_link(&logins)?))? {
+        eprintln!("no browser was found; servo open --print prints a link for one");
+    }
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
+    let (mut is_closed, workspace) = (false, session.workspace.clone());
     tokio::select! {
         ended = keep_up(location, &mut session, &project, slots) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
+        () = closed(&workspace) => is_closed = true,
     }
     eprintln!("stopping");
     drop(ownership);
@@ -85,7 +100,22 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     event_printer.abort();
     key_watch.abort();
     session.close_after(DRAIN).await?;
+    if is_closed {
+        bail!("the workspace was closed by itself: the reason is in the lines above");
+    }
     Ok(Exit::Done)
+}
+
+/// The path of a link that lets a browser in.
+fn new_link(logins: &servo_api::Logins) -> anyhow::Result<String> {
+    logins.link().map_err(|error| anyhow::anyhow!("no random numbers: {error}"))
+}
+
+/// Waits until the workspace takes nothing more, for a reason of its own.
+async fn closed(workspace: &Workspace) {
+    while workspace.is_open() {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 /// A key that is not empty: anybody could show that.

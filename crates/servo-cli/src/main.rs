@@ -1,6 +1,7 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod admin_keys;
+mod admin_log;
 mod admission;
 mod assets;
 mod audit;
@@ -22,6 +23,7 @@ mod lineage;
 mod live;
 mod location;
 mod materialize;
+mod open;
 mod output;
 mod owner;
 mod partitions;
@@ -75,6 +77,9 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
+    /// Open the server of the workspace in a browser, which is let in by a link that is good once.
+    #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
+    Open(open::Options),
     /// Run tasks of a server on this machine.
     #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
     Worker(worker::Options),
@@ -161,9 +166,12 @@ enum Admin {
     /// Show who did what to what: the same as `servo audit`.
     #[command(after_help = "Example:\n  servo admin audit --refused")]
     Audit(audit::Options),
-    /// List and rotate the keys that sign envelopes, task tokens and cursors.
+    /// List and rotate the keys that sign envelopes, task tokens, cursors and sessions.
     #[command(subcommand)]
     Keys(admin_keys::Command),
+    /// Look at a log that cannot be read to its end, and repair it.
+    #[command(subcommand)]
+    Log(admin_log::Command),
 }
 
 impl Command {
@@ -173,6 +181,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
+            Self::Open(_) => "open",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
@@ -214,6 +223,7 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Open(options) => open::run(&cli.location, &options, format).await,
             Command::Worker(options) => worker::run(&cli.location, &options).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
@@ -240,6 +250,7 @@ fn main() -> ExitCode {
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
             }
+            Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });

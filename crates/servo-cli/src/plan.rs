@@ -101,7 +101,9 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 
 fn table(plan: &Plan, limit: usize) {
     let (count, stages) = (plan.tasks.len(), plan.stages);
-    let edges: usize = plan.tasks.iter().map(|task| task.upstream.len()).sum();
+    let pairs: usize = plan.tasks.iter().map(|task| task.upstream.len()).sum();
+    let sets = plan.sets.iter().map(|set| set.upstream.len() * set.downstream.len());
+    let edges = pairs + sets.sum::<usize>();
     output::line(format_args!(
         "{count} task{} in {stages} stage{}, {edges} edge{}, {}\n",
         plural(count),

@@ -172,6 +172,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         fingerprint: plan.fingerprint().clone(),
         deployment: state.definitions.number(),
         tasks: plan.tasks().clone(),
+        sets: plan.sets().clone(),
     });
     let mut events = vec![requested, planned];
     if starts_at_once(state, request) {

@@ -27,6 +27,7 @@ mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod dep_sets;
 mod derive;
 pub mod effect;
 pub mod evaluation;
@@ -69,6 +70,7 @@ pub use lifecycle::{
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
     SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};

@@ -160,7 +160,7 @@ pub fn plan(
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let wired = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, &outside, context)?;
+    let (wired, sets) = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, &outside, context)?;
     let specs = drafts
         .iter()
         .zip(&wired)
@@ -170,8 +170,8 @@ pub fn plan(
             options: groups[draft.group].options.clone(),
         })
         .collect();
-    let plan = Plan::assemble(context.tenant, context.workspace, specs)?;
-    let (stages, of) = stages::stages(plan.tasks());
+    let plan = Plan::assemble(context.tenant, context.workspace, specs, sets)?;
+    let (stages, of) = stages::stages(plan.tasks(), plan.sets());
     let tasks = drafts.into_iter().zip(wired).zip(of).map(|((draft, wired), stage)| PlannedTask {
         assets: groups[draft.group].assets.clone(),
         partition: draft.partition,

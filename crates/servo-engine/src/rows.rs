@@ -14,6 +14,7 @@ mod check_results;
 mod delta;
 mod deployments;
 mod dynamic_partitions;
+mod dep_sets;
 mod edges;
 mod for_each;
 mod idempotency;
@@ -41,6 +42,7 @@ pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
+pub use dep_sets::DepSetRow;
 pub use edges::EdgeRow;
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, Name};
@@ -80,6 +82,7 @@ macro_rules! tables {
                 runs: RunRow,
                 tasks: TaskRow,
                 edges: EdgeRow,
+                dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,

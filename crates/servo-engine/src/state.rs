@@ -34,7 +34,7 @@ pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
-pub use run::{Cancel, Counts, Edge, Run};
+pub use run::{Cancel, Counts, Edge, Run, RunSet};
 pub use schedules::{PendingTick, Schedule};
 pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
@@ -481,6 +481,9 @@ impl State {
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
+        if subject.state.is_terminal() {
+            subject.finished_event.get_or_insert(version);
+        }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
         let after = index::keys_of(owner, task, &self.settings, &self.pauses);

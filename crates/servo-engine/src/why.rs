@@ -80,6 +80,17 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
     for edge in run.edges.iter().filter(|edge| edge.resolution.is_none()) {
         unresolved[edge.downstream as usize].push(edge.upstream);
     }
+    // Of each set the first that are waited for, and how many those are.
+    let waited_for: Vec<(Vec<u32>, usize)> = run
+        .sets
+        .iter()
+        .map(|set| {
+            let mut open = set.set.upstream.iter().filter(|up| !run.tasks[*up as usize].state.is_terminal());
+            let first: Vec<u32> = open.by_ref().take(NAMED).collect();
+            let count = first.len() + open.count();
+            (first, count)
+        })
+        .collect();
     let mut running = 0;
     let mut tasks = Vec::new();
     for (position, task) in run.tasks.iter().enumerate() {
@@ -92,9 +103,13 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
             TaskState::Planned => waits.clone(),
             TaskState::Blocked => {
                 let before = &unresolved[position];
-                let first = before.iter().take(NAMED).map(|up| run.tasks[*up as usize].key.clone()).collect();
+                let sets = run.sets.iter().zip(&waited_for);
+                let sets = sets.filter(|(set, _)| set.set.downstream.contains(position as u32));
+                let count = before.len() + sets.clone().map(|(_, (_, count))| count).sum::<usize>();
+                let named = before.iter().chain(sets.flat_map(|(_, (first, _))| first)).take(NAMED);
+                let first = named.map(|up| run.tasks[*up as usize].key.clone()).collect();
                 vec![Wait {
-                    reason: WaitReason::Dependency { first, count: before.len() },
+                    reason: WaitReason::Dependency { first, count },
                     since: task.transition_at,
                 }]
             }

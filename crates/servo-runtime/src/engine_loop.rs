@@ -352,6 +352,14 @@ impl EngineLoop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
             }
+            if self.stores.log.is_lost() {
+                tracing::error!(
+                    log = self.stores.log.describe(),
+                    "the lock of the log is gone, so that another process may write: this one stops"
+                );
+                self.stopping.store(true, Ordering::Release);
+                return false;
+            }
             match recover(&self.stores, &self.config).await {
                 Ok(recovered) if self.is_deposed_by(recovered.epoch) => {
                     tracing::error!(

@@ -9,6 +9,7 @@ use tokio::sync::{broadcast, watch};
 use crate::compaction::FlushTracker;
 use crate::config::{Config, Stores};
 use crate::data::Data;
+use crate::effects::StuckPaths;
 use crate::error::Error;
 use crate::messages::EngineMessage;
 use crate::recovery::from_tables;
@@ -71,6 +72,8 @@ impl Workspace {
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
+                vitals: Arc::default(),
+                stuck: StuckPaths::default(),
                 closed,
                 work,
                 evaluations: Arc::default(),

@@ -102,7 +102,8 @@ impl Workspace {
         let hot = self
             .read(move |state| {
                 let run = state.run(id).or_else(|| state.ended_unwritten().find(|run| run.id == id))?;
-                Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
+                let (tasks, edges, sets) = (run.task_rows(), run.edge_rows(), run.set_rows());
+                Some(RunDetail { run: run.row(), tasks, edges, sets })
             })
             .await?;
         if hot.is_some() {
@@ -114,13 +115,15 @@ impl Workspace {
                 run: run.clone(),
                 tasks: moving.tasks.iter().filter(|task| task.run_id == id).cloned().collect(),
                 edges: moving.edges.iter().filter(|edge| edge.run_id == id).cloned().collect(),
+                sets: moving.sets.iter().filter(|set| set.run_id == id).cloned().collect(),
             }));
         }
         let Some(projection) = self.projection() else { return Ok(None) };
         let Some(run) = projection.run(id).await? else { return Ok(None) };
         let tasks = projection.tasks_of(&run).await?;
         let edges = projection.edges_of(&run).await?;
-        Ok(Some(RunDetail { run, tasks, edges }))
+        let sets = projection.dep_sets_of(&run).await?;
+        Ok(Some(RunDetail { run, tasks, edges, sets }))
     }
 
     /// The newest ticks of a schedule that are accepted, from the last to the first, beginning before an event.

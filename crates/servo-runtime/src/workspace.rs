@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
     Input, PartitionsReply, Pause, Release, Review, Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
-use servo_store::PutIds;
+use servo_store::{DataError, PutIds};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -21,10 +21,11 @@ use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
 use crate::data::Data;
-use crate::effects::{Effects, Enqueuer, FileEffects, release};
+use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
 use crate::evaluations::Evaluations;
+use crate::health::Vitals;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
@@ -53,6 +54,9 @@ pub(crate) struct Inner {
     /// Set when no more requests are accepted.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
+    pub(crate) vitals: Arc<Vitals>,
+    /// Paths that data could not follow the log to.
+    pub(crate) stuck: StuckPaths,
     pub(crate) work: TrackedTasks,
     /// Calls of functions that workers are asked for.
     pub(crate) evaluations: Arc<Evaluations>,
@@ -96,6 +100,7 @@ struct Loaded {
     state: State,
     epoch: u64,
     compactor: Compactor,
+    set_aside: SetAside,
     cache: Arc<MetadataCache>,
 }
 
@@ -130,11 +135,15 @@ impl Workspace {
             cache.clone(),
         )
         .await?;
-        Ok(Loaded { state, epoch, compactor, cache })
+        let set_aside = SetAside::load(stores.blobs.clone(), &state).await;
+        let set_aside = set_aside.map_err(DataError::from)?;
+        Ok(Loaded { state, epoch, compactor, set_aside, cache })
     }
 
     fn begin(stores: Stores, config: Config, held: OwnershipGuard, loaded: Loaded) -> Self {
-        let Loaded { state, epoch, compactor, cache } = loaded;
+        let Loaded { state, epoch, compactor, set_aside, cache } = loaded;
+        let stuck = StuckPaths::default();
+        let vitals: Arc<Vitals> = Arc::default();
         let flushes = Arc::new(FlushTracker::default());
         flushes.adopt(compactor.manifest().cloned());
         let stopping = Arc::new(AtomicBool::new(false));
@@ -168,6 +177,9 @@ impl Workspace {
             stopping: stopping.clone(),
             engine: inputs.downgrade(),
             seed: seed(),
+            clock: config.clock.clone(),
+            set_aside,
+            stuck: stuck.clone(),
         };
         let (files, following) = file_effects.start();
         let evaluations: Arc<Evaluations> = Arc::default();
@@ -183,6 +195,7 @@ impl Workspace {
             engine: inputs.downgrade(),
             snapshots,
             followers,
+            vitals: vitals.clone(),
         });
         let compaction = Compaction {
             compactor,
@@ -198,6 +211,7 @@ impl Workspace {
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
             unswept: Some(rebuild_context(&stores, &config)),
+            vitals: vitals.clone(),
         };
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
@@ -246,6 +260,8 @@ impl Workspace {
                 read_only: false,
                 stopping,
                 data,
+                vitals,
+                stuck,
                 closed,
                 work,
                 evaluations,
@@ -411,6 +427,11 @@ impl Workspace {
         !self.inner.stopping.load(Ordering::Acquire)
     }
 
+    /// Files and directories that data could not follow the log to. They are tried again all the time.
+    pub fn stuck_paths(&self) -> Vec<StuckPath> {
+        self.inner.stuck.list()
+    }
+
     /// Wakes the engine to look at its clock. For clocks that are moved by hand.
     pub async fn wake(&self) -> Result<(), Error> {
         self.send(EngineMessage::Wake).await
@@ -479,4 +500,6 @@ pub struct RunDetail {
     pub tasks: Vec<TaskRow>,
     /// Its edges.
     pub edges: Vec<EdgeRow>,
+    /// Its sets of dependencies.
+    pub sets: Vec<DepSetRow>,
 }

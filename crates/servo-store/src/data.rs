@@ -126,6 +126,14 @@ impl DataRoot {
         }
     }
 
+    /// Removes a file, if it is there.
+    pub async fn remove_file(&self, name: &str) -> Result<(), DataError> {
+        match &self.location {
+            Location::Directory(directory) => Ok(directory.remove_file(name)?),
+            Location::Bucket(blobs) => Ok(blobs.delete(name).await?),
+        }
+    }
+
     /// Removes a directory and what is in it, if it is there.
     pub async fn remove(&self, dir: &str) -> Result<(), DataError> {
         match &self.location {

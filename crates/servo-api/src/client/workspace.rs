@@ -6,9 +6,10 @@ use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::routes::{Health, Version};
+use crate::routes::Version;
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, Quarantined, ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
+    ReviewBody, Tables,
 };
 
 impl Client {
@@ -17,9 +18,17 @@ impl Client {
         self.get(&["version"], &[]).await
     }
 
-    /// Whether the workspace accepts requests.
-    pub async fn ready(&self) -> Result<Health, ClientError> {
-        self.get(&["readyz"], &[]).await
+    /// Whether the server is of use, and what it needs for that. Asked once: that it is not is an answer.
+    pub async fn ready(&self) -> Result<Readiness, ClientError> {
+        let request = self.authorized(self.http.get(self.url(&["readyz"])));
+        let response = self.exchange(request).await.map_err(|error| self.unreachable(&error))?;
+        self.read(response).await
+    }
+
+    /// A link that lets one browser in, once: a path of the server.
+    pub async fn login(&self) -> Result<LoginLink, ClientError> {
+        let response = self.post(&["logins"], None, &serde_json::Value::Null).await?;
+        self.read(response).await
     }
 
     /// The assets that a selection means, by key; `*` means all.

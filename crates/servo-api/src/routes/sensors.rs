@@ -21,7 +21,7 @@ use utoipa::IntoParams;
 
 use super::runs::states;
 use super::schedules::time;
-use crate::access::Actor;
+use crate::access::{ANYBODY, Actor};
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::Shared;
 use crate::extract::{Command, NoQuery, Path, Pushed, Query};
@@ -185,8 +185,8 @@ pub(super) async fn push(
             Principal::user("webhook")
         }
         // Whoever may not ask is not told what there is.
-        None if principal == Principal::user("anybody") => {
-            let detail = "this server takes messages from its own machine, and to sensors with a secret";
+        None if principal == Principal::user(ANYBODY) => {
+            let detail = "show the token of this server, or send to a sensor that has a secret of its own";
             return Err(Problem::new(Code::Unauthenticated, detail));
         }
         None => principal,

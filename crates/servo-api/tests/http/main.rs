@@ -10,6 +10,7 @@ mod events;
 mod idempotency;
 mod logs;
 mod problems;
+mod readiness;
 mod remote_workers;
 mod runs;
 mod security;

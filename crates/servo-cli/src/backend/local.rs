@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use super::Backend;
 use crate::keys_file::KeysFile;
-use crate::location::{Location, random};
+use crate::location::{Location, random_token};
 use crate::owner::Ownership;
 use crate::session::{self, Session, WorkerScope};
 
@@ -101,7 +101,7 @@ impl Local {
         let started = async {
             session.deploy(location.caller()).await?;
             let (server, url, token) = Server::start(session.api()).await?;
-            ownership.advertise(url, Some(token))?;
+            ownership.advertise(url, token)?;
             Ok((Client::in_process(session.api())?, server))
         };
         match started.await {
@@ -159,7 +159,7 @@ struct Server {
 impl Server {
     /// Where it listens, and what it wants to be shown: whoever can read `server.json` may ask.
     async fn start(mut api: Api) -> anyhow::Result<(Self, String, String)> {
-        let token = token()?;
+        let token = random_token()?;
         api.access_token = Some(token.as_str().into());
         api.worker_key = Some(token.as_str().into());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -175,10 +175,6 @@ impl Server {
         let _ended = self.stop.send(());
         Ok(self.serving.await??)
     }
-}
-
-fn token() -> anyhow::Result<String> {
-    Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn in_process(

@@ -7,6 +7,7 @@ mod execution;
 mod facts;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod sensors;
 mod support;

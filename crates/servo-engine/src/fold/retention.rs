@@ -25,11 +25,10 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     evict_runs(state);
 }
 
-/// Ended runs beyond the newest few leave memory.
+/// Ended runs beyond the newest few leave memory. The newest stays, unless it is too large by itself.
 pub(super) fn evict_runs(state: &mut State) {
-    while state.recent.len() > 1
-        && (state.recent.len() > state.settings.recent_runs
-            || state.recent_tasks > state.settings.recent_tasks)
+    while state.recent_tasks > state.settings.recent_tasks
+        || state.recent.len() > state.settings.recent_runs.max(1)
     {
         let Some(oldest) = state.recent.keys().next().copied() else { return };
         state.recent.remove(&oldest);

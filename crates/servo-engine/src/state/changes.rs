@@ -84,6 +84,8 @@ pub(super) struct ChangedRun {
     pub(super) row: bool,
     pub(super) tasks: Vec<u32>,
     pub(super) edges: Vec<u32>,
+    /// Its sets of dependencies, which never change again.
+    pub(super) sets: bool,
 }
 
 impl Changes {
@@ -97,6 +99,10 @@ impl Changes {
 
     pub(crate) fn edge(&mut self, run: RunId, edge: u32) {
         self.runs.entry(run).or_default().edges.push(edge);
+    }
+
+    pub(crate) fn sets(&mut self, run: RunId) {
+        self.runs.entry(run).or_default().sets = true;
     }
 
     /// An ended run left memory: all its rows are final. What changed of it must not be looked for in a later run of its id.

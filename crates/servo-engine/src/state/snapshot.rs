@@ -9,14 +9,17 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 
-use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, task_row, timer_row};
+use super::run_rows::{
+    edge_row, outbox_row, restore_run, restore_set, restore_task, run_row, set_rows, task_row, timer_row,
+};
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
     Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses, Task, run_rows,
 };
 use crate::event::RunSource;
-use crate::rows::{AppendedRows, Delta, EndedRows, HotRows, KeyRetention, RemovedKeys};
+use crate::dep_sets::DepSet;
+use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys};
 
 /// Why rows are not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +41,7 @@ impl State {
             runs: Vec::with_capacity(self.runs.len()),
             tasks: Vec::new(),
             edges: Vec::new(),
+            dep_sets: Vec::new(),
             timers: Vec::new(),
             outbox: Vec::new(),
             asset_definitions: self.definitions.rows(),
@@ -68,6 +72,7 @@ impl State {
                 rows.outbox.extend(outbox_row(run, position));
                 rows.timers.extend(timer_row(run, position));
             }
+            rows.dep_sets.extend(set_rows(run));
             rows.edges.extend((0..run.edges.len()).map(|position| edge_row(run, position)));
         }
         rows.outbox.sort_by(|a, b| a.dispatch_id.cmp(&b.dispatch_id));
@@ -82,6 +87,7 @@ impl State {
             runs: run_rows,
             tasks,
             edges,
+            dep_sets,
             deployments,
             timers,
             outbox,
@@ -168,7 +174,21 @@ impl State {
             };
             run_edges.entry(run.id).or_default().push(edge);
         }
+        let mut run_sets: BTreeMap<RunId, Vec<DepSetRow>> = BTreeMap::new();
+        for row in dep_sets {
+            let run = owner(&mut runs, "dep_sets", row.run_id, &row.set_number.to_string())?;
+            let set = DepSet { upstream: row.upstream.0.clone(), downstream: row.downstream.0.clone() };
+            if let Some(problem) = set.problem(run.tasks.len()) {
+                let key = format!("{}, {}", row.run_id, row.set_number);
+                return Err(RestoreError { table: "dep_sets", key, problem: problem.to_owned() });
+            }
+            run_sets.entry(row.run_id).or_default().push(row);
+        }
         for (id, mut run) in runs {
+            let mut sets = run_sets.remove(&id).unwrap_or_default();
+            sets.sort_by_key(|row| row.set_number);
+            run.sets = sets.into_iter().map(restore_set).collect();
+            run.recount_sets();
             run.set_edges(run_edges.remove(&id).unwrap_or_default());
             if let Some(ended) = run.finished_event {
                 state.recent.insert((ended, id), ());
@@ -213,6 +233,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         runs: Vec::new(),
         tasks: Vec::new(),
         edges: Vec::new(),
+        dep_sets: Vec::new(),
         deployments: deployments.into_iter().collect(),
         timers: Vec::new(),
         outbox: Vec::new(),

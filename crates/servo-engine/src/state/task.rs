@@ -110,6 +110,8 @@ pub struct Task {
     pub execution: Option<Execution>,
     /// When it ended for good.
     pub finished_at: Option<Timestamp>,
+    /// The event that ended it; if it was skipped, that of the failure.
+    pub finished_event: Option<EventId>,
     /// Start time of the next attempt.
     pub retry_at: Option<Timestamp>,
     /// Position of the task whose failure this one was skipped for.
@@ -160,6 +162,7 @@ impl Task {
             dispatched_at: None,
             execution: None,
             finished_at: None,
+            finished_event: None,
             retry_at: None,
             caused_by: None,
             error: None,

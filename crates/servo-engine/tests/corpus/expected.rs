@@ -23,8 +23,8 @@ use servo_engine::event::{
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
-    PieceRead, PiecesRead, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
+    DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
+    PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
     TaskOptions, TickStatus,
 };
 
@@ -152,6 +152,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 fingerprint: fingerprint("b"),
                 deployment: 0,
                 tasks: plan.tasks().clone(),
+                sets: Arc::default(),
             })]
         }
         EventKind::RunTriggered => vec![
@@ -558,6 +559,17 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         fingerprint: fingerprint("d"),
         deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
+        sets: Arc::default(),
+    });
+    let tasks = ["a", "b", "c", "d"].map(|name| task(name, &[], TaskOptions::default()));
+    let set = DepSet { upstream: Positions::of([0, 2]), downstream: Positions::of([1, 3]) };
+    let with_sets = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id: plan_id(),
+        fingerprint: fingerprint("e"),
+        deployment: 7,
+        tasks: plan_of(tasks.into()).tasks().clone(),
+        sets: [set].into(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
         run_id,
@@ -575,6 +587,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     });
     vec![
         ("PlanCreated_config.json", vec![plan]),
+        ("PlanCreated_sets.json", vec![with_sets]),
         ("RunCancelRequested_silent_since.json", vec![forced]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),

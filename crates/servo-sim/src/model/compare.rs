@@ -224,7 +224,11 @@ impl Model {
 fn compare_task(found: &mut Differences, run: &Run, task: &Task, row: &TaskRow) {
     let about = || format!("{} {}", run.id, task.key);
     let cause = task.caused_by.map(|position| run.tasks[position].key.as_str());
-    let satisfied = task.upstream.iter().filter(|up| run.tasks[**up].is == TaskIs::Succeeded).count();
+    let has_succeeded = |up: &usize| run.tasks[*up].is == TaskIs::Succeeded;
+    let paired = task.upstream[..task.paired].iter().filter(|up| has_succeeded(up)).count();
+    // Edges of a set count when all of them are satisfied.
+    let sets = task.sets.iter().filter(|set| task.upstream[(*set).clone()].iter().all(has_succeeded));
+    let satisfied = paired + sets.map(|set| set.len()).sum::<usize>();
     found.compare(&about, "its state", row.state.name(), task.is.name());
     found.compare(&about, "its attempt", u64::from(row.attempt), task.attempt);
     let token = Some(task.attempt_id.clone()).filter(|id| !id.is_empty());

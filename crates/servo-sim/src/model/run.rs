@@ -104,6 +104,9 @@ pub struct Task {
     pub key: TaskKey,
     /// Positions of the tasks it waits for.
     pub upstream: Vec<usize>,
+    /// How many of these, from the front, are edges of its own; the others come from sets, in this many pieces.
+    pub paired: usize,
+    pub sets: Vec<std::ops::Range<usize>>,
     pub retry: Option<Value>,
     pub heartbeat_timeout: Option<Millis>,
     /// The assets it makes, that of its key first.
@@ -150,8 +153,11 @@ impl Task {
         let key = TaskKey::parse(text(spec, "task_key")?).map_err(|error| error.to_string())?;
         let upstream = super::log::list(spec, "upstream").iter().filter_map(Value::as_u64);
         let others = texts(spec, "outputs").map(str::to_owned);
+        let upstream: Vec<usize> = upstream.filter_map(|position| usize::try_from(position).ok()).collect();
         Ok(Self {
-            upstream: upstream.filter_map(|position| usize::try_from(position).ok()).collect(),
+            paired: upstream.len(),
+            sets: Vec::new(),
+            upstream,
             retry: spec.get("retry").cloned(),
             heartbeat_timeout: spec.get("heartbeat_timeout_ms").and_then(Value::as_u64).map(Millis::new),
             assets: std::iter::once(key.asset_str().to_owned()).chain(others).collect(),
