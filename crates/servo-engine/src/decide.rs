@@ -33,7 +33,7 @@ use crate::lifecycle::TaskState;
 use crate::principal::{Principal, PrincipalKind};
 use crate::refusal::Refusal;
 use crate::requests::{RunRequest, StalePlan};
-use crate::state::{Run, State, Task};
+use crate::state::{Run, Schedule, State, Task};
 use crate::work;
 
 /// Heartbeats that the log holds of a worker until it could be taken for dead.
@@ -404,9 +404,12 @@ fn reported_before(state: &State, event: &EventData) -> bool {
     state.idempotency.contains(idempotency_hash(&event.idempotency_key()))
 }
 
-/// Nothing waits in a workspace without a run at work, so there is nothing to move.
+/// Without a run at work, a sensor or a call of a function nothing waits, so there is nothing to move.
 fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
-    if state.active_runs() == 0 {
+    let is_called = |schedule: &Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
+    let waits =
+        state.active_runs() > 0 || state.sensors().next().is_some() || state.schedules().any(is_called);
+    if !waits {
         return Decision::reply(Reply::Done);
     }
     let event = EventData::ClockStepped(ClockStepped { expected, by_ms });

@@ -59,6 +59,7 @@ pub use command::{
     PushMessage, Reply, Report, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
     StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
@@ -70,7 +71,6 @@ pub use lifecycle::{
     OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
     SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
 };
-pub use dep_sets::{DepSet, Positions};
 pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};

@@ -357,7 +357,11 @@ proptest! {
         let deltas = || sim.deltas.iter();
         let discards = sim.effects.iter().filter_map(|effect| match effect {
             Effect::Discard(discard) => Some(discard),
-            Effect::Enqueue(_) | Effect::Release(_) | Effect::Promote(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Release(_)
+            | Effect::Promote(_)
+            | Effect::ClearStaging(_)
+            | Effect::Evaluate(_) => None,
         });
         let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))

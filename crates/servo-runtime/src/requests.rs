@@ -111,7 +111,8 @@ impl Workspace {
         let run_key = run_key.unwrap_or_else(|| format!("retry:{of}:{}", self.new_id()).into());
         let retry = Retry { of, from_failure, run_key, caller };
         let prepared = self.read(move |state| {
-            let ended = EndedRun { run: &ended.run, tasks: &ended.tasks, edges: &ended.edges, sets: &ended.sets };
+            let ended =
+                EndedRun { run: &ended.run, tasks: &ended.tasks, edges: &ended.edges, sets: &ended.sets };
             requests::retry(state, ended, retry)
         });
         self.start(prepared.await??).await

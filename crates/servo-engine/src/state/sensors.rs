@@ -103,8 +103,9 @@ impl Sensor {
         match self.definition.kind() {
             SensorKind::Poll => self.next_evaluation_at,
             SensorKind::Push | SensorKind::Asset | SensorKind::Run => {
-                let first = self.first_message()?;
-                Some(self.retry_at.unwrap_or(first.received_at))
+                // At once, whatever the clock said when it came.
+                self.first_message()?;
+                Some(self.retry_at.unwrap_or(Timestamp::EPOCH))
             }
         }
     }

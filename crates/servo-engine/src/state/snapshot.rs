@@ -17,8 +17,8 @@ use super::{
     AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
     Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses, Task, run_rows,
 };
-use crate::event::RunSource;
 use crate::dep_sets::DepSet;
+use crate::event::RunSource;
 use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys};
 
 /// Why rows are not a state.

@@ -23,9 +23,9 @@ use servo_engine::event::{
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
-    PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
-    TaskOptions, TickStatus,
+    DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome,
+    OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
+    SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
