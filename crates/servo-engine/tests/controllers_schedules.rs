@@ -293,6 +293,7 @@ fn a_tick_that_cannot_be_planned_fails_says_why_and_counts() {
             project: "shop".to_owned(),
             assets: vec![definition("b", "1")],
             schedules: vec![Arc::new(every_ten())],
+            sensors: Vec::new(),
             caller: Caller::user("me"),
         }))
         .expect("deployed");

@@ -34,7 +34,7 @@ pub fn reconcile(state: &State, secret: &[u8], id: ScheduleId, now: Timestamp) -
         };
     }
     match next(state, id, now) {
-        Some(Next::LeftOut(tick)) => vec![EventData::ScheduleTicked(tick)],
+        Some(Next::LeftOut(tick)) => vec![EventData::ScheduleTicked(*tick)],
         Some(Next::Tick(schedule, scheduled_for)) => tick(state, secret, schedule, scheduled_for, now),
         None => Vec::new(),
     }
@@ -43,7 +43,7 @@ pub fn reconcile(state: &State, secret: &[u8], id: ScheduleId, now: Timestamp) -
 /// The next thing to do for a schedule.
 enum Next<'a> {
     /// Ticks were missed that are not made up for: the newest of them stands for all.
-    LeftOut(ScheduleTicked),
+    LeftOut(Box<ScheduleTicked>),
     /// A tick is due.
     Tick(&'a Schedule, Timestamp),
 }
@@ -55,7 +55,7 @@ fn next(state: &State, id: ScheduleId, now: Timestamp) -> Option<Next<'_>> {
     // A schedule whose texts cannot be read has no next tick.
     let ticks = state.schedules.ticks_of(&schedule.definition).ok()?;
     match left_out(schedule, &ticks, first, now) {
-        Some(tick) => Some(Next::LeftOut(tick)),
+        Some(tick) => Some(Next::LeftOut(Box::new(tick))),
         None => Some(Next::Tick(schedule, first)),
     }
 }

@@ -2,7 +2,7 @@
 //! nothing here unless it has a column of a new type.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -382,6 +382,12 @@ impl<T: Make> Make for Option<T> {
 }
 
 impl<T: Make> Make for Vec<T> {
+    fn make(from: &Generator) -> Self {
+        (0..from.below(3)).map(|_| T::make(from)).collect()
+    }
+}
+
+impl<T: Make + Ord> Make for BTreeSet<T> {
     fn make(from: &Generator) -> Self {
         (0..from.below(3)).map(|_| T::make(from)).collect()
     }
