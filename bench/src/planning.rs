@@ -150,8 +150,12 @@ fn plan(
     selection: &str,
     partitions: PartitionChoice,
 ) -> anyhow::Result<(Duration, usize, usize)> {
-    let request =
-        PlanRequest { selection: Selection::parse(selection)?, partitions, config: BTreeMap::new() };
+    let request = PlanRequest {
+        selection: Selection::parse(selection)?,
+        partitions,
+        config: BTreeMap::new(),
+        no_retry: false,
+    };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
     let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {
@@ -217,11 +221,8 @@ fn windows() -> Manifest {
 /// Two assets of 3,000 days, of which every day of one reads every day of the other.
 fn all_of_all() -> Manifest {
     let days = PartitionsDef::Daily { span: Span::new("2010-01-01").until("2018-03-19") };
-    let reads = DepDef {
-        asset: Some("all/first".to_owned()),
-        mapping: Some(MappingDef::All),
-        ..DepDef::default()
-    };
+    let reads =
+        DepDef { asset: Some("all/first".to_owned()), mapping: Some(MappingDef::All), ..DepDef::default() };
     let partitioned = |asset: AssetDef| AssetDef { partitions: Some(days.clone()), ..asset };
     let first = partitioned(asset("all/first".to_owned(), Vec::new()));
     manifest(vec![first, partitioned(asset("all/second".to_owned(), vec![reads]))])

@@ -4,14 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
 use crate::login::Logins;
+use crate::problem::Problem;
 
 const LEASE: Duration = Duration::from_secs(30);
+
+/// The code of a server that follows a project on disk.
+pub trait ProjectCode: Send + Sync {
+    /// Resolves when the code that was saved before is what runs. An error if it cannot be loaded.
+    fn current(&self) -> BoxFuture<'_, Result<(), Problem>>;
+}
 
 /// The components that the server exposes: one workspace.
 #[derive(Clone)]
@@ -35,6 +43,8 @@ pub struct Api {
     pub lease: Duration,
     /// The directory of the project, where files of secrets are.
     pub project_root: Option<PathBuf>,
+    /// The code that tasks run with, if it follows a project on disk.
+    pub code: Option<Arc<dyn ProjectCode>>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
@@ -52,6 +62,7 @@ impl Api {
             logins: Logins::default(),
             lease: LEASE,
             project_root: None,
+            code: None,
             hosts: Vec::new(),
         }
     }
@@ -81,6 +92,14 @@ impl App {
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Waits until the code that was saved before this request is what it is answered with.
+    pub(crate) async fn current_code(&self) -> Result<(), Problem> {
+        match &self.api.code {
+            Some(code) => code.current().await,
+            None => Ok(()),
+        }
     }
 
     /// Ends long requests: streams, and waiting for tasks.

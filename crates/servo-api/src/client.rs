@@ -20,6 +20,7 @@
 
 mod admission;
 mod audit;
+mod backfills;
 mod error;
 mod lists;
 mod logs;
@@ -192,11 +193,31 @@ impl Client {
         segments: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let (key, body) = (new_key()?, self.encode(body)?);
+        self.change_as(method, &new_key()?, segments, body).await
+    }
+
+    /// Sends a change that is made once under a key, also if it is asked for again later.
+    async fn change_once<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.change_as(Method::POST, key, segments, body).await
+    }
+
+    async fn change_as<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        key: &str,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = self.encode(body)?;
         let url = self.url(segments);
         let request = || {
             let request = self.authorized(json(self.http.request(method.clone(), url.clone()), &body));
-            request.header(IDEMPOTENCY_KEY, key.clone())
+            request.header(IDEMPOTENCY_KEY, key)
         };
         let response = self.send(request).await?;
         self.read(response).await

@@ -23,12 +23,13 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
-pub use app::Api;
+pub use app::{Api, ProjectCode};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};
-pub use routes::{Health, Version, openapi, router, worker_keyring};
+pub use routes::{Health, Version, asset_fingerprint, openapi, router, worker_keyring};
 pub use server::serve;

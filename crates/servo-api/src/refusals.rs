@@ -88,12 +88,17 @@ impl From<Refusal> for Problem {
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
+            Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
+            Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
             Refusal::DefinedByCode { .. } => Code::DefinedByCode,
             Refusal::StateVersion { .. } => Code::VersionConflict,
             Refusal::NothingToTrigger { .. } => Code::NothingToTrigger,
             Refusal::CannotTrigger { .. } => Code::Unplannable,
             Refusal::BadDefinition { .. } => Code::InvalidDefinitions,
+            Refusal::UnknownWorker { .. } => Code::UnknownWorker,
+            Refusal::NothingDeployed { .. } => Code::NothingDeployed,
+            Refusal::OtherCode { .. } => Code::OtherCode,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -127,7 +132,11 @@ impl From<RequestError> for Problem {
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
-            RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
+            RequestError::Backfill(_) => Problem::new(Code::InvalidRequest, detail),
+            RequestError::BackfillActive { .. } => Problem::new(Code::InvalidStateTransition, detail),
+            RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => {
+                Problem::new(Code::NothingToRetry, detail)
+            }
         }
     }
 }

@@ -3,17 +3,24 @@
 mod admission;
 mod assets;
 mod audit;
+mod backfills;
+mod changes;
+mod code;
 mod conflicts;
 mod deployments;
 mod evaluations;
 mod events;
+mod graph;
 mod health;
 mod lineage;
 mod login;
 mod logs;
+mod materializations;
+mod partition_summary;
 mod partitions;
 mod plans;
 mod quarantine;
+mod registration;
 mod runs;
 mod schedules;
 mod sensors;
@@ -23,6 +30,7 @@ mod tasks;
 mod workers;
 
 pub use health::{Health, Version};
+pub use registration::fingerprint as asset_fingerprint;
 pub use workers::worker_keyring;
 
 use std::convert::Infallible;
@@ -30,7 +38,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response, Uri};
+use axum::http::{HeaderMap, Method, Request, Response, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -45,6 +53,7 @@ use crate::access::authorize;
 use crate::app::{Api, App, Shared};
 use crate::guard::guard;
 use crate::problem::{Code, Problem};
+use crate::ui;
 
 const BASE: &str = "/api/v1";
 
@@ -82,6 +91,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::retry_now))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -91,6 +101,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partition_summary::show))
+        .routes(routes!(materializations::list))
+        .routes(routes!(graph::show))
+        .routes(routes!(changes::follow))
+        .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
@@ -98,6 +113,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))
@@ -118,8 +134,20 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(sensors::reset_cursor))
         .routes(routes!(sensors::pause))
         .routes(routes!(sensors::resume))
+        .routes(routes!(backfills::list, backfills::create))
+        .routes(routes!(backfills::preview))
+        .routes(routes!(backfills::show))
+        .routes(routes!(backfills::chunks))
+        .routes(routes!(backfills::pause))
+        .routes(routes!(backfills::resume))
+        .routes(routes!(backfills::cancel))
+        .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
+        .routes(routes!(registration::list))
+        .routes(routes!(registration::register))
+        .routes(routes!(registration::heartbeat))
+        .routes(routes!(registration::leave))
         .routes(routes!(workers::lease))
         .routes(routes!(evaluations::take))
         .routes(routes!(evaluations::report))
@@ -159,11 +187,9 @@ pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result
     answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is nothing at {}; {BASE}/openapi.json says what there is", uri.path()),
-    )
+/// The web UI, or that there is nothing.
+async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    ui::answer(&method, &uri, &headers)
 }
 
 async fn not_so(method: Method, uri: Uri) -> Problem {

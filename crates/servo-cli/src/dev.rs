@@ -1,6 +1,8 @@
 //! `servo dev`: a server, workers and the newest code, in one terminal.
 
 mod changes;
+mod code;
+mod demo;
 mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,8 +11,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use servo_core::Millis;
 use servo_engine::Schedule;
+use servo_engine::controllers::Dispatching;
 use servo_runtime::Workspace;
-use servo_worker::project::{Project, ScanError, StartError};
+use servo_worker::project::{Project, ScanError, Sources, StartError};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -20,9 +23,11 @@ use crate::location::{Location, random_token};
 use crate::materialize::default_slots;
 use crate::open;
 use crate::owner::{self, Kind};
-use crate::session::{self, Session, WorkerScope};
+use crate::project::ProjectArgs;
+use crate::session::{Session, WorkerScope};
 use crate::style::{Paint, Style};
 use changes::Changes;
+use code::LoadedCode;
 
 /// Default port of a server; if it is taken, another one is used.
 const PORT: u16 = 8741;
@@ -45,6 +50,9 @@ pub(crate) struct Options {
     /// Open it in a browser.
     #[arg(long)]
     open: bool,
+    /// Serve a project to look at, in servo-demo below this directory, with a history that is made first.
+    #[arg(long)]
+    demo: bool,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -58,13 +66,22 @@ pub(crate) struct Options {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
+    let mut location = location.clone();
+    if options.demo {
+        location.project = ProjectArgs::at(demo::project()?);
+    }
+    let location = &location;
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let reach = WorkerScope::Shared(Millis::from_secs(options.worker_timeout));
     let listener = listen(options.port).await?;
     let url = format!("http://{}", listener.local_addr()?);
     let (stores, mut ownership) = owner::own(location, Kind::Server).await?;
-    let mut session = Session::open(location, stores, project.clone(), slots, reach).await?;
+    let code = LoadedCode::new(project.root());
+    // Before an interpreter begins to read them.
+    let sources = code.sources();
+    let mut session =
+        Session::open(location, stores, project.clone(), slots, reach, Dispatching::All).await?;
     let token = random_token()?;
     ownership.advertise(url.clone(), token.clone())?;
     let paint = Paint::for_stderr();
@@ -76,6 +93,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     api.access_token = Some(token.into());
     let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
+    api.code = Some(code.clone());
     api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
     let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
     api.lease = Duration::from_secs(options.worker_timeout) / 3;
@@ -85,10 +103,11 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     if options.open && !open::browse(&location.dir(), &format!("{url}{}", new_link(&logins)?))? {
         eprintln!("no browser was found; servo open --print prints a link for one");
     }
+    let history = options.demo.then(|| tokio::spawn(demo::fill(session.workspace.clone(), session.api())));
     let event_printer = tokio::spawn(event_printer::print_events(session.workspace.clone()));
     let (mut is_closed, workspace) = (false, session.workspace.clone());
     tokio::select! {
-        ended = keep_up(location, &mut session, &project, slots) => ended?,
+        ended = keep_up(location, &mut session, &project, slots, &code, sources) => ended?,
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
         () = closed(&workspace) => is_closed = true,
@@ -98,6 +117,9 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let _ended = stop.send(());
     server.await??;
     event_printer.abort();
+    if let Some(history) = history {
+        history.abort();
+    }
     key_watch.abort();
     session.close_after(DRAIN).await?;
     if is_closed {
@@ -141,6 +163,8 @@ async fn keep_up(
     session: &mut Session,
     project: &Project,
     slots: usize,
+    code: &LoadedCode,
+    mut sources: Sources,
 ) -> anyhow::Result<()> {
     let mut changes = Changes::watch(project.root())?;
     let paint = Paint::for_stderr();
@@ -156,7 +180,7 @@ async fn keep_up(
         let deployed = match scanned {
             Ok(scanned) => {
                 let count = scanned.manifest.assets.len();
-                let deployed = session::deploy(&session.workspace, scanned, location.caller()).await;
+                let deployed = session.deploy_scanned(scanned, location.caller()).await;
                 deployed.map(|is_new| (count, is_new))
             }
             Err(error) => Err(error),
@@ -165,6 +189,7 @@ async fn keep_up(
             // All of them before it is said: whoever saves something broken now goes on with these.
             session.runners.warm().await.unwrap_or_else(|error| eprintln!("{error}"));
         }
+        code.loaded(sources, deployed.as_ref().map(|_| ()));
         let has_died = deployed.as_ref().is_err_and(|error| {
             matches!(
                 error.downcast_ref(),
@@ -187,8 +212,11 @@ async fn keep_up(
         is_first = false;
         tokio::select! {
             changed = changes.next() => changed?,
+            // Whoever asks has seen a change before it was told here.
+            () = code.wanted() => changes.quiet().await?,
             () = tokio::time::sleep(START_AGAIN), if has_died => {}
         }
+        sources = code.sources();
     }
 }
 

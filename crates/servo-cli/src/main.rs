@@ -6,6 +6,7 @@ mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod backfills;
 mod completion;
 mod config;
 mod demo;
@@ -18,10 +19,12 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod keys;
 mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod materialization;
 mod materialize;
 mod open;
 mod output;
@@ -80,8 +83,10 @@ enum Command {
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
-    /// Run tasks of a server on this machine.
-    #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
+    /// Run tasks of a server on this machine, or list those who do.
+    #[command(
+        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
+    )]
     Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
@@ -109,6 +114,9 @@ enum Command {
     /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
     #[command(subcommand)]
     Sensor(sensors::Command),
+    /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
+    #[command(subcommand)]
+    Backfill(backfills::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -191,6 +199,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
+            Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -205,7 +214,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::wrong_use(&error),
+    };
     cli.location.command = cli.command.name();
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -224,8 +236,9 @@ fn main() -> ExitCode {
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
-            Command::Worker(options) => worker::run(&cli.location, &options).await,
+            Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,

@@ -42,11 +42,17 @@ pub enum Mistake {
     RunKeyForgotten,
     /// Answers to requests are not loaded with the state.
     AnswerLostAtRestart,
+    /// Slots of a lost worker are still counted.
+    LostWorkerCounted,
+    /// Tasks that nobody began keep their slots when the last worker of their queue is lost.
+    SlotLeakedByLostWorker,
+    /// A worker is registered without a look at its proof.
+    UnprovenWorkerRegistered,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -65,6 +71,9 @@ impl Mistake {
         Self::CodeVersionOfAnotherDeployment,
         Self::RunKeyForgotten,
         Self::AnswerLostAtRestart,
+        Self::LostWorkerCounted,
+        Self::SlotLeakedByLostWorker,
+        Self::UnprovenWorkerRegistered,
     ];
 }
 

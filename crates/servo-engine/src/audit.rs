@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{Input, ScheduleChange, SensorChange, Verdict};
+use crate::command::{BackfillChange, Input, ScheduleChange, SensorChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -23,6 +23,7 @@ impl Act {
     pub(crate) const RETRY: &'static str = "run.retry";
     pub(crate) const CANCEL: &'static str = "run.cancel";
     pub(crate) const FORCE_CANCEL: &'static str = "run.force_cancel";
+    pub(crate) const RETRY_NOW: &'static str = "run.retry_now";
     pub(crate) const DEPLOY: &'static str = "assets.deploy";
     pub(crate) const PARTITIONS: &'static str = "partitions.change";
     pub(crate) const SETTINGS: &'static str = "settings.change";
@@ -40,6 +41,11 @@ impl Act {
     pub(crate) const RESET_SENSOR: &'static str = "sensor.reset_cursor";
     pub(crate) const EVALUATE_SENSOR: &'static str = "sensor.evaluate";
     pub(crate) const PUSH_SENSOR: &'static str = "sensor.push";
+    pub(crate) const CREATE_BACKFILL: &'static str = "backfill.create";
+    pub(crate) const RETRY_BACKFILL: &'static str = "backfill.retry";
+    pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
+    pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
+    pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
 
@@ -73,6 +79,9 @@ impl Act {
             Input::Cancel(command) => {
                 let action = Self::cancel_action(command.force);
                 Some((Self::new(action, command.run_id, command.reason.as_str()), &command.caller))
+            }
+            Input::RetryNow(command) => {
+                Some((Self::new(Self::RETRY_NOW, command.run_id, ""), &command.caller))
             }
             Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
             Input::ChangePartitions(command) => {
@@ -121,6 +130,19 @@ impl Act {
             Input::EvaluatedByHand(command) => {
                 Some((Self::new(Self::EVALUATE_SENSOR, &command.sensor, ""), &command.caller))
             }
+            Input::CreateBackfill(command) => {
+                let action =
+                    if command.parent.is_some() { Self::RETRY_BACKFILL } else { Self::CREATE_BACKFILL };
+                Some((Self::new(action, &command.request.selection, ""), &command.request.caller))
+            }
+            Input::ChangeBackfill(command) => {
+                let action = match command.change {
+                    BackfillChange::Pause => Self::PAUSE_BACKFILL,
+                    BackfillChange::Resume => Self::RESUME_BACKFILL,
+                    BackfillChange::Cancel => Self::CANCEL_BACKFILL,
+                };
+                Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
+            }
             Input::StartWith(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
@@ -128,7 +150,10 @@ impl Act {
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }

@@ -23,6 +23,7 @@
 //! ```
 
 mod audit;
+mod chunks;
 mod command;
 pub mod controllers;
 mod decide;
@@ -54,10 +55,11 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
-    Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
-    PushMessage, Reply, Report, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
-    StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
+    ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy, EvaluatedByHand, Finish,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, PushMessage, RegisterWorker, Reply,
+    Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
+    StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -67,11 +69,11 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind,
+    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
-pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
@@ -80,10 +82,10 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
-    FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
-    PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, Schedule, Sensor, SharedItems, SharedMap,
-    SharedVec, Snapshot, State, Success, Task, TaskRef,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
+    PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor,
+    SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

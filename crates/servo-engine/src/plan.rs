@@ -282,7 +282,9 @@ fn find_cycle(specs: &[TaskSpec], sets: &[DepSet]) -> Option<Vec<usize>> {
     let members: Vec<Vec<u32>> = sets.iter().map(|set| set.upstream.iter().collect()).collect();
     let waits_for = sets_of(specs.len(), sets);
     let before = |node: usize, next: usize| -> Option<usize> {
-        let Some(spec) = specs.get(node) else { return Some(*members[node - specs.len()].get(next)? as usize) };
+        let Some(spec) = specs.get(node) else {
+            return Some(*members[node - specs.len()].get(next)? as usize);
+        };
         match spec.upstream.get(next) {
             Some(upstream) => Some(*upstream as usize),
             None => waits_for[node].get(next - spec.upstream.len()).map(|set| specs.len() + *set as usize),

@@ -28,6 +28,7 @@ pub use meaning::{PlannedReason, Why};
 
 use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
+use crate::retry::RetryPolicy;
 use lookup::Lookup;
 use outside::Outside;
 
@@ -40,6 +41,8 @@ pub struct PlanRequest {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
     pub config: BTreeMap<String, String>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
 }
 
 /// Partitions in the user's notation; the union of all.
@@ -57,12 +60,20 @@ pub struct PartitionChoice {
     /// Of these, or of all if none are given, only those that were never made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
+    /// Of these, or of all if none are given, only those whose last attempt failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 impl PartitionChoice {
     /// Whether no partitions are asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether only some of the partitions are meant, by how they fare.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.missing || self.failed
     }
 }
 
@@ -73,6 +84,17 @@ pub trait Materializations {
         &'s self,
         asset: &AssetKey,
     ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's>;
+
+    /// The latest good materialization of one partition.
+    fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<MaterializationId> {
+        self.of(asset).find(|(key, _)| key.as_ref() == partition).map(|(_, id)| id)
+    }
+
+    /// Whether the last attempt at a partition failed.
+    fn has_failed(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> bool {
+        let _ = (asset, partition);
+        false
+    }
 }
 
 /// The inputs of a plan besides definitions and request.
@@ -149,7 +171,57 @@ pub fn plan(
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
     config::check(definitions, &assets, &request.config)?;
-    let groups = groups(definitions, &assets, &request.config)?;
+    let groups = {
+        let mut groups = groups(definitions, &assets, &request.config)?;
+        if request.no_retry {
+            groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+        }
+        groups
+    };
+    plan_groups(definitions, assets, groups, external, &outside, context)
+}
+
+/// The partitions of each asset that a request means, by position, without a plan of them.
+pub fn targets(
+    definitions: &Definitions,
+    request: &PlanRequest,
+    context: &PlanContext<'_>,
+) -> Result<BTreeMap<u32, PartitionSet>, PlanningError> {
+    let outside = Outside::new(definitions, context);
+    let select::Selected { assets, .. } = select::select(definitions, request, context, &outside)?;
+    config::check(definitions, &assets, &request.config)?;
+    groups(definitions, &assets, &request.config)?;
+    Ok(assets.into_iter().map(|planned| (planned.asset, planned.partitions)).collect())
+}
+
+/// Plans given partitions of assets, by position. `part` names the selection that they come from.
+pub fn plan_targets(
+    definitions: &Definitions,
+    targets: BTreeMap<u32, PartitionSet>,
+    config: &BTreeMap<String, String>,
+    part: &str,
+    context: &PlanContext<'_>,
+) -> Result<Planned, PlanningError> {
+    let why = Why::Selected { part: part.into() };
+    let planned = |(asset, partitions): (u32, PartitionSet)| PlannedAsset {
+        asset,
+        reasons: vec![PlannedReason { why: why.clone(), partitions: partitions.clone() }],
+        partitions,
+    };
+    let assets: Vec<PlannedAsset> =
+        targets.into_iter().filter(|(_, set)| !set.is_empty()).map(planned).collect();
+    let groups = groups(definitions, &assets, config)?;
+    plan_groups(definitions, assets, groups, Vec::new(), &Outside::new(definitions, context), context)
+}
+
+fn plan_groups(
+    definitions: &Definitions,
+    assets: Vec<PlannedAsset>,
+    groups: Vec<Group>,
+    external: Vec<u32>,
+    outside: &Outside<'_>,
+    context: &PlanContext<'_>,
+) -> Result<Planned, PlanningError> {
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
@@ -160,7 +232,7 @@ pub fn plan(
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let (wired, sets) = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, &outside, context)?;
+    let (wired, sets) = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?;
     let specs = drafts
         .iter()
         .zip(&wired)

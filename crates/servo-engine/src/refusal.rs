@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
+use servo_core::{AssetKey, BackfillId, MaterializationId, Millis, RunId, TaskKey};
 
 use crate::lifecycle::{Origin, SensorKind};
 
@@ -108,6 +108,19 @@ pub enum Refusal {
     BadMessageId { limit: usize },
     #[error("{what} has {bytes} bytes, at most {limit} are allowed")]
     TooLarge { what: &'static str, bytes: usize, limit: usize },
+    #[error("there is no backfill {backfill_id}; `servo backfill list` shows what there is")]
+    UnknownBackfill { backfill_id: BackfillId },
+    #[error("backfill {backfill_id} has already ended as {state}")]
+    BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
+    UnknownWorker { worker: Arc<str> },
+    #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
+    NothingDeployed { worker: Arc<str> },
+    #[error(
+        "worker {worker} has code with digest {found}, and deployment {deployment} has {deployed}; give it the code that \
+         is deployed, or deploy what it has"
+    )]
+    OtherCode { worker: Arc<str>, found: Arc<str>, deployment: u64, deployed: Arc<str> },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -133,12 +146,17 @@ impl Refusal {
             Refusal::UnknownSensor { .. } => "unknown_sensor",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
             Refusal::TooLarge { .. } => "too_large",
+            Refusal::UnknownBackfill { .. } => "unknown_backfill",
+            Refusal::BackfillEnded { .. } => "invalid_state_transition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
             Refusal::NothingToTrigger { .. } => "nothing_to_trigger",
             Refusal::CannotTrigger { .. } => "unplannable",
             Refusal::BadDefinition { .. } => "invalid_definitions",
+            Refusal::UnknownWorker { .. } => "unknown_worker",
+            Refusal::NothingDeployed { .. } => "nothing_deployed",
+            Refusal::OtherCode { .. } => "other_code",
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -158,6 +176,7 @@ impl Refusal {
             Refusal::UnknownRun { .. }
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
+            | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownSchedule { .. }
             | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
@@ -173,7 +192,11 @@ impl Refusal {
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
             | Refusal::TakesNoMessages { .. }
-            | Refusal::NothingToTrigger { .. } => RefusalKind::Conflict,
+            | Refusal::BackfillEnded { .. }
+            | Refusal::NothingToTrigger { .. }
+            | Refusal::UnknownWorker { .. }
+            | Refusal::NothingDeployed { .. }
+            | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }

@@ -10,6 +10,7 @@ mod answers;
 mod asset_definitions;
 mod asset_states;
 mod audit;
+mod backfills;
 mod check_results;
 mod delta;
 mod dep_sets;
@@ -33,11 +34,13 @@ mod settings;
 mod table;
 mod tasks;
 mod timers;
+mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
+pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
@@ -62,6 +65,7 @@ pub use table::{
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+pub use workers::WorkerRow;
 
 /// The place of a time that passed in the log among the times of rows: what decides when a row expires.
 pub(crate) fn elapsed_at(elapsed: servo_core::Millis) -> servo_core::Timestamp {
@@ -86,6 +90,7 @@ macro_rules! tables {
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
+                backfill_chunks: BackfillChunkRow,
             }
             // Rows change and go.
             hot {
@@ -104,6 +109,8 @@ macro_rules! tables {
                 sensor_definitions: SensorDefinitionRow,
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
+                backfills: BackfillRow,
+                workers: WorkerRow,
             }
             // Rows are written once.
             append_only {

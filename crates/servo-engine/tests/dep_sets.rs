@@ -5,8 +5,8 @@ mod support;
 use proptest::prelude::*;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    DepSet, ErrorCode, Plan, PlanError, Positions, Report, RunState, State, TaskError, TaskOptions, TaskRequest,
-    TaskState,
+    DepSet, ErrorCode, Plan, PlanError, Positions, Report, RunState, State, TaskError, TaskOptions,
+    TaskRequest, TaskState,
 };
 use support::{World, key, task, tenant, user_error, workspace};
 
@@ -36,7 +36,10 @@ fn layers(sizes: &[usize], previous: bool, by_sets: bool) -> Plan {
         let end = begin + *size as u32;
         if layer > 0 && by_sets {
             let start = begin - sizes[layer - 1] as u32;
-            sets.push(DepSet { upstream: Positions::of(start..begin), downstream: Positions::of(begin..end) });
+            sets.push(DepSet {
+                upstream: Positions::of(start..begin),
+                downstream: Positions::of(begin..end),
+            });
         }
         begin = end;
     }

@@ -267,10 +267,14 @@ impl Case {
         let of = |is_range: bool| {
             self.texts.iter().filter(move |text| text.is_range() == is_range).map(Text::text).collect()
         };
-        let partitions =
-            PartitionChoice { keys: of(false), ranges: of(true), latest: self.latest, missing: false };
+        let partitions = PartitionChoice {
+            keys: of(false),
+            ranges: of(true),
+            latest: self.latest,
+            ..PartitionChoice::default()
+        };
         let selection = Selection::parse(&select.text()).unwrap_or_else(|error| panic!("{}", error.caret()));
-        let request = PlanRequest { selection, partitions, config: BTreeMap::new() };
+        let request = PlanRequest { selection, partitions, config: BTreeMap::new(), no_retry: false };
         let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
         let context = PlanContext {
             tenant: &tenant,

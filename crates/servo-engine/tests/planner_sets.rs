@@ -42,12 +42,14 @@ fn asset(key: &str, partitions: &Value, deps: Value) -> Value {
 
 fn planned(assets: &[Value], max_tasks: u32) -> Result<Planned, PlanningError> {
     let manifest: Manifest =
-        serde_json::from_value(json!({ "manifest_version": 1, "project": "wide", "assets": assets })).unwrap();
+        serde_json::from_value(json!({ "manifest_version": 1, "project": "wide", "assets": assets }))
+            .unwrap();
     let definitions = Definitions::check(manifest).unwrap_or_else(|problems| panic!("{problems}"));
     let request = PlanRequest {
         selection: Selection::parse("*").unwrap(),
         partitions: PartitionChoice { missing: true, ..PartitionChoice::default() },
         config: BTreeMap::new(),
+        no_retry: false,
     };
     let (tenant, workspace) = names();
     let context = PlanContext {
@@ -75,7 +77,10 @@ fn thousands_that_wait_for_thousands_are_one_set() {
     assert_eq!((set.upstream.len(), set.downstream.len(), set.edges()), (3_000, 3_000, 9_000_000));
     assert!(planned.tasks[3_000..].iter().all(|task| task.stage == 1 && task.inputs[0].in_run == 3_000));
     let text = serde_json::to_string(&planned.plan.sets()[..]).unwrap();
-    assert_eq!(text, r#"[{"upstream":[[0,3000]],"downstream":[[3000,6000]]}]"#, "as short as that in the log");
+    assert_eq!(
+        text, r#"[{"upstream":[[0,3000]],"downstream":[[3000,6000]]}]"#,
+        "as short as that in the log"
+    );
 
     // The run itself: all of the first succeed, then all of the second are ready.
     let (tenant, workspace) = names();

@@ -290,16 +290,22 @@ fn a_task_with_more_inputs_without_partitions_than_can_be_counted_names_them_all
     let deps: Vec<Value> = reads.into_iter().chain([days]).collect();
     assets.push(asset("all/wide", "1", json!({ "deps": deps })));
     deploy(&mut world, "d1", &assets);
-    let made: Vec<MaterializationId> = (0..count).map(|number| materialize(&mut world, &name(number))).collect();
+    let made: Vec<MaterializationId> =
+        (0..count).map(|number| materialize(&mut world, &name(number))).collect();
     (0..3).for_each(|number| drop(materialize(&mut world, &day(number))));
     world.engine.state_mut().take_delta();
     let (attempt, work) = dispatched(&mut world, "all/wide");
     let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
     let inputs = &task.provenance.inputs;
     assert_eq!(inputs.len(), count + 1);
-    assert!(inputs[..count].iter().all(|read| matches!(&read.pieces, PiecesRead::Named(one) if one.len() == 1)));
+    assert!(
+        inputs[..count].iter().all(|read| matches!(&read.pieces, PiecesRead::Named(one) if one.len() == 1))
+    );
     let counted = &inputs[count].pieces;
-    assert!(matches!(counted, PiecesRead::Counted { count: 3, .. }), "there is no room for names: {counted:?}");
+    assert!(
+        matches!(counted, PiecesRead::Counted { count: 3, .. }),
+        "there is no room for names: {counted:?}"
+    );
     let wide = finish(&mut world, attempt, &work, None);
     let rows = inputs_of(&mut world, wide);
     let read: Vec<_> = rows.iter().filter_map(|row| row.upstream_materialization_id).collect();

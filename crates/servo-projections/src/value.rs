@@ -14,14 +14,14 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
     PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind,
+    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -132,6 +132,7 @@ text_values!(
     MaterializationId,
     EvaluationId,
     Principal,
+    BackfillId,
     ScheduleId,
     SensorId,
     TaskKey,
@@ -177,6 +178,9 @@ named_values!(
     SensorKind,
     SensorStatus,
     TickStatus,
+    BackfillState,
+    ChunkState,
+    WorkerState,
 );
 
 /// Keys that are shown in another form than they are stored in.

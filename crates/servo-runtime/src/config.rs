@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::StartWith;
+use servo_engine::controllers::Dispatching;
 use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
@@ -68,6 +69,9 @@ pub enum Ownership {
     },
 }
 
+/// Prefix of the ids of workers that are part of the process that has the workspace.
+pub const LOCAL_WORKERS: &str = "local-";
+
 /// Configuration of a running workspace.
 #[derive(Clone)]
 pub struct Config {
@@ -107,6 +111,11 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Whether schedules tick in this process.
     pub automation: bool,
+    /// Whether chunks of backfills are planned in this process.
+    pub backfills: bool,
+    /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
+    /// nobody has begun is taken back first.
+    pub dispatching: Dispatching,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -125,7 +134,7 @@ impl Config {
             spawner: Arc::new(ThreadSpawner::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
-            local_workers: "local-".into(),
+            local_workers: LOCAL_WORKERS.into(),
             heartbeat_interval: Millis::from_secs(1),
             token_lifetime: Millis::from_hours(2),
             envelope_lifetime: Millis::from_hours(25),
@@ -135,6 +144,8 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,
+            backfills: true,
+            dispatching: Dispatching::All,
             keep_log_batches: None,
             limits: Limits::default(),
         }

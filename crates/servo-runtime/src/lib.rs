@@ -34,10 +34,11 @@ mod requests;
 mod run_keys;
 mod spawner;
 mod stall_detector;
+mod workers;
 mod workspace;
 
 pub use clock::SystemClock;
-pub use config::{Config, Ownership, Stores};
+pub use config::{Config, LOCAL_WORKERS, Ownership, Stores};
 pub use effects::StuckPath;
 pub use error::{Error, ErrorKind};
 pub use health::{Finding, Vital};

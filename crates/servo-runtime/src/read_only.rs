@@ -74,6 +74,7 @@ impl Workspace {
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
                 vitals: Arc::default(),
                 stuck: StuckPaths::default(),
+                signs_of_life: Arc::default(),
                 closed,
                 work,
                 evaluations: Arc::default(),
@@ -90,6 +91,7 @@ impl Workspace {
 fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Error> {
     let mut engine = Engine::new(state.clone(), config.secret.clone());
     engine.set_automation(false);
+    engine.set_backfills(false);
     let step = engine.step(&[Input::Deploy(deploy)], config.clock.now());
     step.replies.into_iter().collect::<Result<Vec<_>, _>>()?;
     let is_deployment = |event: &Event| {

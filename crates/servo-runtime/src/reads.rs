@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{EventId, RunId, ScheduleId, SensorId};
+use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId, SensorId};
 use servo_engine::Run;
-use servo_engine::rows::{AuditRow, RunRow, ScheduleTickRow, SensorEvalRow};
+use servo_engine::rows::{
+    AuditRow, BackfillChunkRow, MaterializationRow, RunRow, ScheduleTickRow, SensorEvalRow,
+};
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
@@ -176,6 +178,47 @@ impl Workspace {
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// The chunks of a backfill that are accepted, from the last to the first, beginning before the event that planned
+    /// one.
+    pub async fn backfill_chunks(
+        &self,
+        backfill: BackfillId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillChunkRow) -> bool + Sync,
+    ) -> Result<Vec<BackfillChunkRow>, Error> {
+        let is_wanted = |row: &&BackfillChunkRow| {
+            row.backfill_id == backfill
+                && before.is_none_or(|before| row.planned_event_id < before)
+                && accepts(row)
+        };
+        let hot = self.read(|state| state.backfill_chunks().filter(is_wanted).cloned().collect::<Vec<_>>());
+        let mut found: BTreeMap<EventId, BackfillChunkRow> =
+            hot.await?.into_iter().map(|row| (row.planned_event_id, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            let moved = moving.chunks.iter().filter(is_wanted);
+            found.extend(moved.map(|row| (row.planned_event_id, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.backfill_chunks(backfill, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.planned_event_id, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// A page of materializations of an asset that are in the tables, the newest first, beginning before an event.
+    pub async fn materializations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<MaterializationRow>, Error> {
+        match self.projection() {
+            Some(projection) => Ok(projection.materializations_of(asset, before, limit).await?),
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(crate) fn projection(&self) -> Option<Projection> {

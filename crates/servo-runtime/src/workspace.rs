@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
+use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, Snapshot, State, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
+    Engine, Event, Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State,
+    TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -20,7 +22,7 @@ use tokio::sync::{broadcast, oneshot, watch};
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
-use crate::data::Data;
+use crate::data::{Data, MARKER};
 use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
@@ -30,6 +32,7 @@ use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -57,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) vitals: Arc<Vitals>,
     /// Paths that data could not follow the log to.
     pub(crate) stuck: StuckPaths,
+    pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
     /// Calls of functions that workers are asked for.
     pub(crate) evaluations: Arc<Evaluations>,
@@ -213,6 +217,7 @@ impl Workspace {
             unswept: Some(rebuild_context(&stores, &config)),
             vitals: vitals.clone(),
         };
+        let signs_of_life: Arc<SignsOfLife> = Arc::default();
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
@@ -224,6 +229,7 @@ impl Workspace {
             generations,
             flushes.clone(),
             stopping.clone(),
+            signs_of_life.clone(),
             epoch,
         );
         let (tracker, work) = TaskTracker::new(spawner.clone());
@@ -262,6 +268,7 @@ impl Workspace {
                 data,
                 vitals,
                 stuck,
+                signs_of_life,
                 closed,
                 work,
                 evaluations,
@@ -275,6 +282,12 @@ impl Workspace {
 
     /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Tries at once the tasks of a run that wait to be tried again; returns when that is durable. `Duplicate` if none
+    /// does.
+    pub async fn retry_now(&self, request: RetryNow) -> Result<Change, Error> {
         self.ask(request).await
     }
 
@@ -300,6 +313,11 @@ impl Workspace {
 
     /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
         self.ask(request).await
     }
 
@@ -351,6 +369,19 @@ impl Workspace {
                 return Err(Error::Stopped);
             }
         }
+    }
+
+    /// Where the files of a materialization are, and the record of its commit; nothing of one that stored none.
+    pub async fn commit_record(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> Result<Option<(String, Bytes)>, Error> {
+        let Some(data) = &self.inner.data else { return Ok(None) };
+        let directory = data.layout.materialization(asset, partition, id);
+        let record = data.root.get(&format!("{directory}/{MARKER}")).await?;
+        Ok(record.map(|record| (data.root.uri(&directory), record)))
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.

@@ -3,6 +3,7 @@
 //! Runners write large data to staging. A worker makes it a materialization ([`Output`]); the control plane points at
 //! it, moves what was reviewed, and removes what does not count. All of that can be done again.
 
+mod challenge;
 mod commits;
 mod directory;
 mod output;

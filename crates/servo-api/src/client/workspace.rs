@@ -6,10 +6,10 @@ use servo_engine::Verdict;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::routes::Version;
+use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, Quarantined, Readiness,
-    ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, MaterializationDetail,
+    Quarantined, Readiness, ReviewBody, Tables,
 };
 
 impl Client {
@@ -38,6 +38,11 @@ impl Client {
         self.get(&["assets"], &query).await
     }
 
+    /// Answers when the server runs the code that was saved before.
+    pub async fn current_code(&self) -> Result<Health, ClientError> {
+        self.get(&["code"], &[]).await
+    }
+
     /// How much the tables hold, when they hold everything that is durable now.
     pub async fn tables(&self) -> Result<Tables, ClientError> {
         self.get(&["tables"], &[]).await
@@ -51,6 +56,17 @@ impl Client {
     /// One asset.
     pub async fn asset(&self, asset: &AssetKey) -> Result<AssetDetail, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
+    }
+
+    /// The latest materialization of an asset, or of one of its partitions.
+    pub async fn materialization(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<MaterializationDetail, ClientError> {
+        let query: Vec<(&str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "materialization"], &query).await
     }
 
     /// Materializations that wait for review.

@@ -187,6 +187,7 @@ pub(super) async fn trigger(
 ) -> Result<Response<Body>, Problem> {
     let (partitions, config) = (body.partitions.into(), texts(&body.config));
     let work = async {
+        app.current_code().await?;
         let evaluated = evaluated(&app, &schedule).await?;
         let stored_keys = BTreeMap::new();
         let request =

@@ -1,6 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Act, Asset, Conflict, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick};
+use super::{
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Schedule, Sensor, SensorEval, Task, Tick,
+};
 use crate::pages::Page;
 
 /// Runs.
@@ -15,6 +18,8 @@ pub type ActPage = Page<Act>;
 pub type AssetPage = Page<Asset>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
+/// Materializations of an asset.
+pub type MaterializationRecordPage = Page<MaterializationRecord>;
 /// A page of materializations that wait for review.
 pub type QuarantinedPage = Page<Quarantined>;
 /// A page of schedules.
@@ -25,3 +30,7 @@ pub type TickPage = Page<Tick>;
 pub type SensorPage = Page<Sensor>;
 /// A page of evaluations of a sensor.
 pub type SensorEvalPage = Page<SensorEval>;
+/// A page of backfills.
+pub type BackfillPage = Page<Backfill>;
+/// A page of chunks of a backfill.
+pub type BackfillChunkPage = Page<BackfillChunk>;

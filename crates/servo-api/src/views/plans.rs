@@ -62,7 +62,7 @@ pub struct PlannedTask {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// From 0.
+    /// From 1.
     pub stage: u32,
     /// Every reason for it.
     pub why: Vec<PlannedReason>,
@@ -130,7 +130,7 @@ impl From<Preview> for Plan {
                 asset_keys: task.assets.iter().map(key).collect(),
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
-                stage: task.stage,
+                stage: task.stage + 1,
                 why: planned.reasons(task).map(why).collect(),
                 upstream: spec.upstream.clone(),
                 inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
@@ -244,7 +244,9 @@ impl Warnings {
         }
         let which = first.map(|first| format!(" {first}")).unwrap_or_default();
         let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        self.said.push(format!("{task} reads {asset}{which}{others}, which was never materialized"));
+        let partition = task.partition().map(|partition| format!(" {partition}")).unwrap_or_default();
+        let reader = format!("{}{partition}", task.asset());
+        self.said.push(format!("{reader} reads {asset}{which}{others}, which was never materialized"));
     }
 
     fn finish(mut self) -> Vec<String> {

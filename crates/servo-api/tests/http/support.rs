@@ -168,7 +168,7 @@ impl Harness {
         if !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header("content-type", "application/json");
         }
-        if path == "worker/leases"
+        if path.starts_with("worker/")
             && let Some(key) = &self.api.worker_key
         {
             request = request.bearer_auth(key);

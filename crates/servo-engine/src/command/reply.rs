@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Deploy,
-    EvaluatedByHand, Input, Pause, PushMessage, Report, Review, TriggerRun, TriggerSchedule,
+    Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings,
+    CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker, Report, RetryNow,
+    Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -23,6 +24,8 @@ pub enum Reply {
     Change(Change),
     /// To a request to add and remove keys of dynamic partitions.
     Partitions(PartitionsReply),
+    /// To a request for a backfill.
+    Backfill(BackfillReply),
     /// To a worker that is still at it.
     Heartbeat(HeartbeatReply),
     /// To a worker that has ended.
@@ -37,6 +40,15 @@ pub struct RunReply {
     /// The run.
     pub run_id: RunId,
     /// The event that asked for it; none when the very same request was made before.
+    pub accepted: Option<EventId>,
+}
+
+/// The reply to a request for a backfill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackfillReply {
+    /// The backfill.
+    pub backfill_id: BackfillId,
+    /// The event that accepted it; none when the very same request was made before.
     pub accepted: Option<EventId>,
 }
 
@@ -135,6 +147,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -145,6 +158,10 @@ commands! {
     ChangeSensor => Change(Change),
     PushMessage => Change(Change),
     EvaluatedByHand => Change(Change),
+    CreateBackfill => Backfill(BackfillReply),
+    ChangeBackfill => Change(Change),
+    RegisterWorker => Change(Change),
+    WorkerLeaves => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -188,6 +205,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,
@@ -199,6 +217,10 @@ inputs! {
     PushMessage => PushMessage,
     EvaluatedByHand => EvaluatedByHand,
     Evaluated => Evaluated,
+    CreateBackfill => CreateBackfill,
+    ChangeBackfill => ChangeBackfill,
+    RegisterWorker => RegisterWorker,
+    WorkerLeaves => WorkerLeaves,
 }
 
 impl From<Started> for Input {

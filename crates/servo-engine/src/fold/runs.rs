@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Applied, At, Ignored, requests, schedules};
+use super::{Applied, At, Ignored, backfills, requests, schedules};
 use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
 use crate::plan::TaskOptions;
@@ -140,6 +140,7 @@ pub(super) fn triggered(state: &mut State, at: At, payload: &RunTriggered) -> Ap
         run.started_at = Some(at.time);
         run.timeout = payload.timeout_ms;
     });
+    backfills::run_started(state, at, payload.run_id);
     for task in 0..count {
         state.change_task(payload.run_id, task, at.id, |task| {
             let next = if task.deps_total == 0 { Rest::Ready } else { Rest::Blocked };

@@ -70,7 +70,7 @@ pub(super) fn asked(
             kind.add(&kind.partitions.latest(at));
         }
     }
-    if choice.missing && !asks {
+    if choice.is_filtered() && !asks {
         for kind in &mut kinds {
             kind.add(&kind.partitions.all(at));
         }
@@ -87,11 +87,11 @@ pub(super) fn asked(
         let set = kind.asked.unwrap_or_default();
         kind.assets.into_iter().map(move |asset| (asset, set.clone()))
     });
-    let only_missing = |(asset, set): (u32, PartitionSet)| {
+    let filtered = |(asset, set): (u32, PartitionSet)| {
         let set = if choice.missing { outside.never_materialized(asset, &set) } else { set };
-        (asset, set)
+        (asset, if choice.failed { outside.failed(asset, &set) } else { set })
     };
-    Ok(asked.map(only_missing).collect())
+    Ok(asked.map(filtered).collect())
 }
 
 fn kinds(definitions: &Definitions, assets: impl Iterator<Item = u32>) -> Vec<Kind> {

@@ -26,6 +26,14 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
+    /// Only what failed last is asked for, and nothing did.
+    #[error(
+        "the last attempt at nothing that {selection} selects has failed; leave out --failed to make it again"
+    )]
+    NothingFailed {
+        /// The selection.
+        selection: String,
+    },
     /// All selected assets are external.
     #[error("{asset} is external: something else makes it, so there is nothing to run")]
     OnlyExternal {

@@ -97,8 +97,15 @@ pub(super) fn wire(
         shared: Vec::new(),
         last: BTreeMap::new(),
     };
-    for (dep, _) in deps.iter().flatten() {
-        wiring.outside[dep.asset as usize].get_or_insert_with(|| outside.of(dep.asset));
+    let mut read: BTreeMap<u32, PartitionSet> = BTreeMap::new();
+    for (group, deps) in groups.iter().zip(&deps) {
+        for (dep, mapping) in deps {
+            let set = read.entry(dep.asset).or_default();
+            *set = set.union(&mapping.upstream(&group.partitions).set);
+        }
+    }
+    for (asset, set) in read {
+        wiring.outside[asset as usize] = Some(outside.within(asset, &set));
     }
     let mut wired: Vec<Wired> = (0u32..)
         .zip(drafts)
@@ -118,11 +125,16 @@ pub(super) fn wire(
 
 /// Makes sets of what many tasks wait for together, and edges of the rest. The largest are sets, if not all can be.
 fn add_shared(mut shared: Vec<Shared>, wired: &mut [Wired]) -> Vec<DepSet> {
-    shared.sort_by_key(|it| (std::cmp::Reverse(it.is_set()), std::cmp::Reverse(it.edges()), it.downstream.first().copied()));
+    shared.sort_by_key(|it| {
+        (std::cmp::Reverse(it.is_set()), std::cmp::Reverse(it.edges()), it.downstream.first().copied())
+    });
     let mut sets = Vec::new();
     for (at, it) in shared.into_iter().enumerate() {
         if it.is_set() && at < MAX_SETS {
-            sets.push(DepSet { upstream: Positions::of(it.upstream), downstream: Positions::of(it.downstream) });
+            sets.push(DepSet {
+                upstream: Positions::of(it.upstream),
+                downstream: Positions::of(it.downstream),
+            });
         } else {
             for task in it.downstream {
                 wired[task as usize].upstream.extend(&it.upstream);

@@ -59,6 +59,13 @@ pub(super) fn select(
             |asset: u32| definitions.asset(asset).partitions.is_none() && outside.of(asset).contains(&[]);
         meaning.retain(|asset, _| !is_there(*asset));
     }
+    if request.partitions.failed {
+        let is_left_out = |asset: u32| {
+            definitions.asset(asset).partitions.is_none()
+                && outside.failed(asset, &PartitionSet::unpartitioned()).is_empty()
+        };
+        meaning.retain(|asset, _| !is_left_out(*asset));
+    }
     make_together(definitions, &mut meaning);
     let assets = meaning.into_iter().map(|(asset, mut member)| {
         member.reasons.retain(|reason| !reason.partitions.is_empty());
@@ -69,6 +76,9 @@ pub(super) fn select(
         false => Ok(Selected { assets, external }),
         true if request.partitions.missing => {
             Err(PlanningError::NothingMissing { selection: request.selection.to_string() })
+        }
+        true if request.partitions.failed => {
+            Err(PlanningError::NothingFailed { selection: request.selection.to_string() })
         }
         true => Err(nothing()),
     }

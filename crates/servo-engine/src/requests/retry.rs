@@ -96,6 +96,7 @@ fn sets_again(
         let now = |position: u32| again.get(*keys.get(position as usize)?).copied();
         Positions::of(positions.iter().filter_map(now))
     };
-    let sets = sets.iter().map(|row| DepSet { upstream: moved(&row.upstream), downstream: moved(&row.downstream) });
+    let sets =
+        sets.iter().map(|row| DepSet { upstream: moved(&row.upstream), downstream: moved(&row.downstream) });
     sets.filter(|set| !set.upstream.is_empty() && !set.downstream.is_empty()).collect()
 }

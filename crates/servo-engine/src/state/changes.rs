@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey, dispatch_id,
-    timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey,
+    dispatch_id, timer_id,
 };
 
 use super::Run;
@@ -14,8 +14,8 @@ use super::task::SideRows;
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow, ScheduleTickRow,
-    SensorEvalRow,
+    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
+    ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -42,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.
     pub(crate) pauses: BTreeSet<String>,
+    /// Workers that came, changed or went.
+    pub(crate) workers: BTreeSet<String>,
     /// Settings that changed.
     pub(crate) settings: BTreeSet<String>,
     /// Schedules whose state changed.
@@ -62,6 +64,12 @@ pub(crate) struct Changes {
     pub(crate) evals: Vec<EventId>,
     /// Evaluations that left memory.
     pub(crate) ended_evals: SharedVec<Arc<SensorEvalRow>>,
+    /// Backfills that changed.
+    pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Chunks of backfills that changed.
+    pub(crate) chunks: BTreeSet<(BackfillId, u32)>,
+    /// Chunks that left memory.
+    pub(crate) ended_chunks: SharedVec<Arc<BackfillChunkRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
     /// New conflicts of run keys.
@@ -119,13 +127,14 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs, ticks and evaluations that left memory, conflicts, acts and lineage that are not in the
+    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts and lineage that are not in the
     /// tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self {
             ended: self.ended.clone(),
             ended_ticks: self.ended_ticks.clone(),
             ended_evals: self.ended_evals.clone(),
+            ended_chunks: self.ended_chunks.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),

@@ -14,8 +14,9 @@ use super::run_rows::{
 };
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses, Task, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
+    Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -60,6 +61,9 @@ impl State {
             sensor_state: self.sensors.state_rows(),
             sensor_messages: self.sensors.message_rows(),
             sensor_evals: self.sensors.eval_rows(),
+            backfills: self.backfills.rows(),
+            backfill_chunks: self.backfills.chunk_rows(),
+            workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -106,6 +110,9 @@ impl State {
             sensor_state,
             sensor_messages,
             sensor_evals,
+            backfills,
+            backfill_chunks,
+            workers,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -115,6 +122,7 @@ impl State {
         state.changed_settings = Arc::new(ChangedSettings::restore(settings));
         state.settings = Arc::new(state.changed_settings.settings());
         state.pauses = Arc::new(Pauses::restore(pauses));
+        state.workers = Arc::new(Workers::restore(workers));
         state.head = head;
         state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
         state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
@@ -128,6 +136,7 @@ impl State {
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
+        state.backfills = Backfills::restore(backfills, backfill_chunks)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -227,6 +236,8 @@ pub(super) fn take(state: &mut State) -> Delta {
     let sensing = changes.sensor_definitions.iter().filter_map(|id| state.sensors.get(*id));
     let evals = changes.evals.iter().filter_map(|id| state.sensors.evals().get(id));
     let evals = evals.map(|row| row.as_ref().clone());
+    let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
+    let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -253,9 +264,13 @@ pub(super) fn take(state: &mut State) -> Delta {
         sensor_state: sensors.map(|sensor| sensor.state_row()).collect(),
         sensor_messages: Vec::new(),
         sensor_evals: evals.collect(),
+        backfills: backfills.map(|backfill| backfill.row()).collect(),
+        backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        workers: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -265,6 +280,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
@@ -284,6 +300,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for worker in changes.workers {
+        match state.workers.get(&worker) {
+            Some(row) => delta.workers.push(row.clone()),
+            None => delta.gone.workers.push(worker),
         }
     }
     for key in changes.quarantine {

@@ -13,6 +13,7 @@ use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
 use crate::provenance::Provenance;
 use crate::settings::Settings;
+use crate::state::DEFAULT_QUEUE;
 
 /// Past attempts that are remembered; a task that no worker takes may have many.
 const MAX_PAST_ATTEMPTS: usize = 50;
@@ -206,6 +207,11 @@ impl Task {
     /// The assets that it makes, that of its key first.
     pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
         std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
+    /// The queue that its attempts are handed to.
+    pub fn queue(&self) -> &str {
+        self.options.worker_queue.as_deref().unwrap_or(DEFAULT_QUEUE)
     }
 
     /// Where the newest attempt is on its way to the queue.

@@ -7,24 +7,25 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
     PartitionKey, PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
-    AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
+    ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
+    FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
     NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
     RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
     ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
     SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested, manual_tick_id, tick_id,
+    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome,
-    OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
+    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin,
+    Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
     SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
@@ -515,7 +516,106 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         | EventKind::SensorMessageReceived
         | EventKind::SensorEvaluationRequested
         | EventKind::SensorEvaluated => sensors::expected(kind, run_id),
+        EventKind::BackfillCreated => {
+            let plain = BackfillCreated {
+                backfill_id: backfill_id(),
+                client_request_id: None,
+                request_fingerprint: fingerprint("8"),
+                asset_selection: "raw.events".to_owned(),
+                partition_selector: PartitionChoice::default(),
+                as_of: AT,
+                targets: vec![BackfillTarget { asset: asset(), partitions: days() }],
+                total_partitions: 30,
+                total_chunks: 3,
+                chunk_size: 10,
+                max_concurrent_runs: 2,
+                parent_backfill_id: None,
+                stop_on_failure: false,
+                failure_threshold: None,
+                config: BTreeMap::new(),
+                priority: 0,
+                labels: BTreeMap::new(),
+            };
+            let full = BackfillCreated {
+                client_request_id: Some("größe".into()),
+                partition_selector: PartitionChoice { failed: true, ..PartitionChoice::default() },
+                parent_backfill_id: Some(BackfillId::from_parts(1_736_899_200_000, 8)),
+                stop_on_failure: true,
+                failure_threshold: Some(FailureThreshold::Percent(10)),
+                config: [("limit".to_owned(), "1.50".to_owned())].into(),
+                priority: -1,
+                labels: [("team".to_owned(), "zoë".to_owned())].into(),
+                ..plain.clone()
+            };
+            vec![EventData::BackfillCreated(plain), EventData::BackfillCreated(full)]
+        }
+        EventKind::BackfillChunkPlanned => {
+            let days = days();
+            vec![EventData::BackfillChunkPlanned(BackfillChunkPlanned {
+                backfill_id: backfill_id(),
+                chunk_index: 2,
+                asset: asset(),
+                through: Some(days[0].last().clone()),
+                partition_keys: days,
+                partitions: 20,
+                run_key: format!("backfill:{}:chunk:2", backfill_id()).into(),
+                run_id,
+                request_fingerprint: fingerprint("9"),
+            })]
+        }
+        EventKind::BackfillStateChanged => {
+            vec![EventData::BackfillStateChanged(BackfillStateChanged {
+                backfill_id: backfill_id(),
+                from_state: BackfillState::Running,
+                to_state: BackfillState::Failed,
+                state_version: 3,
+                reason: "1 partition was not made".to_owned(),
+            })]
+        }
+        EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
+            worker_id: "größe-5f3a9c01".into(),
+            number: 1,
+            name: "größe".to_owned(),
+            queues: vec!["default".into(), "gpu".into()],
+            slots: 4,
+            deployment: 7,
+            digest: "sha256:1234".into(),
+            storage: "s3://bucket/path".to_owned(),
+            host: "vm-1".to_owned(),
+            version: "0.1.0".to_owned(),
+        })],
+        EventKind::WorkerChanged => {
+            let changed = |number, draining| {
+                EventData::WorkerChanged(WorkerChanged {
+                    worker_id: "w-5f3a9c01".into(),
+                    number,
+                    deployment: 8,
+                    digest: "sha256:5678".into(),
+                    draining,
+                })
+            };
+            vec![changed(2, false), changed(3, true)]
+        }
+        EventKind::WorkerLeft => {
+            vec![EventData::WorkerLeft(WorkerLeft { worker_id: "w-5f3a9c01".into(), number: 4 })]
+        }
+        EventKind::WorkerLost => {
+            let lost = |number, heard_at| {
+                EventData::WorkerLost(WorkerLost { worker_id: "w-5f3a9c01".into(), number, heard_at })
+            };
+            vec![lost(2, None), lost(3, Some(AT))]
+        }
     }
+}
+
+fn backfill_id() -> BackfillId {
+    BackfillId::from_parts(1_736_899_200_000, 9)
+}
+
+fn days() -> Vec<KeyRange> {
+    let day = |text: &str| PartitionKey::parse(text).expect("a key");
+    let (from, to) = (day("date=d:2025-01-01"), day("date=d:2025-01-10"));
+    vec![KeyRange { from, to: Some(to) }, KeyRange { from: day("date=d:2025-01-15"), to: None }]
 }
 
 fn schedule_id() -> ScheduleId {

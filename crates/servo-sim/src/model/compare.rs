@@ -105,6 +105,16 @@ impl Model {
         let known = rows.pauses.iter();
         let known = known.map(|row| (row.scope.clone(), (row.change_number, row.paused))).collect();
         found.compare(&|| "the pauses".to_owned(), "their numbers", known, self.pauses.clone());
+        let known = rows.workers.iter().map(|row| {
+            let worker = super::Worker {
+                number: row.change_number,
+                is: row.state.name(),
+                slots: u64::from(row.slots),
+                digest: row.digest.clone(),
+            };
+            (row.worker_id.clone(), worker)
+        });
+        found.compare(&|| "the workers".to_owned(), "who is there", known.collect(), self.workers.clone());
         let known = rows.run_keys.iter().map(|row| format!("{:032x}", row.run_id.to_u128()));
         let expected = self.memory.order.iter().rev().take(self.rules.recent_run_keys).cloned();
         found.same_keys("known runs", &known.collect(), &expected.collect());

@@ -123,6 +123,8 @@ pub struct Task {
     pub dispatched_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub heard_at: Option<Timestamp>,
+    /// The worker that began the newest attempt.
+    pub worker: Option<String>,
     pub retry_at: Option<Timestamp>,
     /// Whether the wait has a timer, and whether a queue has it.
     pub timer: Option<bool>,
@@ -172,6 +174,7 @@ impl Task {
             dispatched_at: None,
             started_at: None,
             heard_at: None,
+            worker: None,
             retry_at: None,
             timer: None,
             caused_by: None,

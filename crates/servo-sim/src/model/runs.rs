@@ -202,7 +202,8 @@ impl Run {
 
 /// Positions that are written as ranges.
 fn positions(ranges: &Value) -> Vec<usize> {
-    let number = |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
+    let number =
+        |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
     let ranges = ranges.as_array().into_iter().flatten();
     ranges.flat_map(|range| number(&range[0])..number(&range[1])).collect()
 }

@@ -109,8 +109,11 @@ fn resolution(upstream: &Task, downstream: &Task) -> Option<Resolution> {
 fn causes(run: &Run) -> Vec<Option<u32>> {
     let mut causes = vec![None; run.tasks.len()];
     let mut done = vec![false; run.sets.len()];
-    let mut failures: Vec<u32> =
-        (0u32..).zip(&run.tasks).filter(|(_, task)| task.state == TaskState::Failed).map(|(at, _)| at).collect();
+    let mut failures: Vec<u32> = (0u32..)
+        .zip(&run.tasks)
+        .filter(|(_, task)| task.state == TaskState::Failed)
+        .map(|(at, _)| at)
+        .collect();
     failures.sort_by_key(|failed| run.tasks[*failed as usize].finished_event);
     for failed in failures {
         let mut todo = vec![failed];
@@ -123,7 +126,8 @@ fn causes(run: &Run) -> Vec<Option<u32>> {
             for (number, set) in run.sets.iter().enumerate() {
                 let Some(first) = set.set.downstream.iter().next() else { continue };
                 let previous = &run.tasks[first as usize].options.previous;
-                let passes = Resolution::of(&run.tasks[next as usize], previous) == Some(Resolution::Previous);
+                let passes =
+                    Resolution::of(&run.tasks[next as usize], previous) == Some(Resolution::Previous);
                 if set.set.upstream.contains(next) && !passes && !std::mem::replace(&mut done[number], true) {
                     behind.extend(set.set.downstream.iter());
                 }
