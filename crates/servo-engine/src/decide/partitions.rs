@@ -63,7 +63,10 @@ pub(super) fn added_by(
     Ok(events)
 }
 
-fn difference(state: &State, command: &ChangePartitions) -> Result<DynamicPartitionsChanged, Refusal> {
+pub(super) fn difference(
+    state: &State,
+    command: &ChangePartitions,
+) -> Result<DynamicPartitionsChanged, Refusal> {
     let name = || command.name.clone();
     check("name of dynamic partitions", &command.name)?;
     let (count, limit) = (command.add.len() + command.remove.len(), state.settings().max_partition_changes);
