@@ -41,6 +41,7 @@ pub(crate) async fn measure(results: &mut Results) -> anyhow::Result<()> {
         project: "bench".to_owned(),
         assets: Vec::new(),
         schedules: Vec::new(),
+        sensors: Vec::new(),
         caller: Caller::user("bench"),
     };
     workspace.deploy(deploy).await?;

@@ -137,7 +137,9 @@ class _Replay:
             queue = spec.get("worker_queue", "default")
             run.tasks[key] = Task(key, upstream, outputs, max_attempts, queue=queue)
         for dep_set in event.payload.get("sets", []):
-            upstream = [keys[position] for start, end in dep_set["upstream"] for position in range(start, end)]
+            upstream = [
+                keys[position] for start, end in dep_set["upstream"] for position in range(start, end)
+            ]
             for start, end in dep_set["downstream"]:
                 for key in keys[start:end]:
                     run.tasks[key].upstream.extend(upstream)

@@ -225,8 +225,13 @@ def tear_log(root: Path) -> None:
 
 
 def drop_last_batch(root: Path) -> None:
-    """Lose the last batch."""
-    change_log(root, lambda batches: batches[:-1])
+    """Lose the last batch in which a task ends, and what comes after it."""
+
+    def cut(batches: list[Json]) -> list[Json]:
+        last = [n for n, batch in enumerate(batches) if events([batch], "TaskFinished")][-1]
+        return batches[:last]
+
+    change_log(root, cut)
 
 
 def drop_batch(root: Path) -> None:

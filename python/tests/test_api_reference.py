@@ -24,8 +24,8 @@ GROUPS = {
     "CheckResult",
     "Resources and storage": "resource Resource Secret SecretRef IOManager OutputContext InputContext",
     "How and where tasks run": "Retry Freshness Compute",
-    "Schedules and sensors": "schedule sensor push_sensor RunRequest SensorResult SkipReason ScheduleContext "
-    "SensorContext",
+    "Schedules and sensors": "schedule sensor push_sensor asset_sensor run_status_sensor file_sensor "
+    "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
     "Tests and tools": "materialize collecting Registry",
 }
 

@@ -99,7 +99,7 @@ def test_the_tests_of_the_template_pass_and_need_only_the_standard_library(proje
     absent = ("duckdb", "numpy", "pandas", "polars", "pyarrow")
     conftest = "".join(f"sys.modules[{name!r}] = None\n" for name in absent)
     (project / "conftest.py").write_text(f"import sys\n{conftest}", "utf-8")
-    assert "4 passed" in output_of_tests(project)
+    assert "5 passed" in output_of_tests(project)
 
 
 def test_only_the_name_is_filled_into_the_template(project: Path) -> None:

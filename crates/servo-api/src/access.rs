@@ -52,6 +52,8 @@ pub enum Access {
     Public,
     /// A caller with this permission.
     Needs(Permission),
+    /// This machine, or whoever knows the secret of the sensor: the route finds out.
+    SensorSecret,
     /// The worker key.
     WorkerKey,
     /// The task token of the attempt.
@@ -160,6 +162,28 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/schedules/{schedule}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationRead)),
+    (Method::DELETE, "/api/v1/orchestration/sensors/{sensor}", Access::Needs(Permission::AutomationChange)),
+    (Method::GET, "/api/v1/orchestration/sensors/{sensor}/evals", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/sensors/{sensor}/push", Access::SensorSecret),
+    (Method::POST, "/api/v1/orchestration/sensors/{sensor}/evaluate", Access::Needs(Permission::RunsTrigger)),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/reset-cursor",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/sensors/{sensor}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
     (Method::GET, "/api/v1/orchestration/backfills", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/backfills", Access::Needs(Permission::RunsTrigger)),
     (Method::POST, "/api/v1/orchestration/backfills/preview", Access::Needs(Permission::AssetsRead)),
@@ -195,6 +219,8 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/worker/heartbeat", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leave", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/evaluations", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/evaluations/result", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
@@ -236,6 +262,7 @@ pub(crate) async fn authorize(
         Access::Public => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
         // The place where users come in: who it is, and whether that one has the permission.
         Access::Needs(_) => app.user(&request)?,
+        Access::SensorSecret => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
         Access::WorkerKey => {
             app.check_worker(request.headers())?;
             worker()

@@ -1,5 +1,6 @@
 //! The served workspace and the state that all requests share.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -40,6 +41,8 @@ pub struct Api {
     pub logins: Logins,
     /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
+    /// The directory of the project, where files of secrets are.
+    pub project_root: Option<PathBuf>,
     /// The code that tasks run with, if it follows a project on disk.
     pub code: Option<Arc<dyn ProjectCode>>,
     /// Host names besides those of the loopback that requests may address.
@@ -58,6 +61,7 @@ impl Api {
             worker_key: None,
             logins: Logins::default(),
             lease: LEASE,
+            project_root: None,
             code: None,
             hosts: Vec::new(),
         }

@@ -27,6 +27,7 @@ mod logs;
 mod partitions;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod sse;
 mod streams;

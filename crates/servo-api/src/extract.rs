@@ -3,7 +3,7 @@
 mod body;
 mod query;
 
-pub(crate) use body::{Asked, Command, Json, Manifest, parse};
+pub(crate) use body::{Asked, Command, Json, Manifest, Pushed, parse};
 pub(crate) use query::{NoQuery, Query};
 
 use axum::extract::FromRequestParts;

@@ -17,6 +17,7 @@ mod login;
 mod logs;
 mod pages;
 mod problem;
+mod push;
 mod reads;
 mod refusals;
 mod routes;

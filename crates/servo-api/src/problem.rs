@@ -78,6 +78,8 @@ codes! {
     NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
     /// There is no such schedule.
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
+    /// There is no such sensor.
+    UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
     /// The address does not support this method.
@@ -114,6 +116,8 @@ codes! {
     VersionConflict = "version_conflict", CONFLICT, "Version conflict";
     /// The schedule has nothing to request by itself.
     NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
+    /// The sensor is not one that messages are sent to.
+    TakesNoMessages = "takes_no_messages", CONFLICT, "Takes no messages";
     /// It cannot get into that state from where it is.
     InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
     /// The worker is not registered, or was not heard of for too long.

@@ -39,6 +39,9 @@ fn unavailable(error: &Error) -> Problem {
             }
             Error::NotDurable(_) => "the request could not be made durable; ask again",
             Error::Recovering => "the workspace is loading its state; ask again",
+            Error::NoEvaluator { .. } => {
+                "no worker that has the project evaluates it, or it did not answer in time; nothing was changed"
+            }
             Error::Log(_)
             | Error::Projection(_)
             | Error::Data(_)
@@ -82,6 +85,9 @@ impl From<Refusal> for Problem {
             Refusal::AttemptEnded { .. } => Code::AttemptEnded,
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
+            Refusal::UnknownSensor { .. } => Code::UnknownSensor,
+            Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
+            Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
             Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
@@ -98,6 +104,7 @@ impl From<Refusal> for Problem {
             | Refusal::BadAsset { .. }
             | Refusal::BadSetting(_)
             | Refusal::LongReason { .. }
+            | Refusal::BadMessageId { .. }
             | Refusal::TooManyPartitionChanges { .. } => Code::InvalidRequest,
             Refusal::TooManyPartitions { count, limit, .. } => {
                 return quota("max_dynamic_partitions", u64::from(*limit), *count as u64);

@@ -8,6 +8,7 @@ mod changes;
 mod code;
 mod conflicts;
 mod deployments;
+mod evaluations;
 mod events;
 mod graph;
 mod health;
@@ -22,6 +23,7 @@ mod quarantine;
 mod registration;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tables;
 mod tasks;
@@ -124,6 +126,14 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::trigger))
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
+        .routes(routes!(sensors::list, sensors::create))
+        .routes(routes!(sensors::show, sensors::delete))
+        .routes(routes!(sensors::evals))
+        .routes(routes!(sensors::push))
+        .routes(routes!(sensors::evaluate))
+        .routes(routes!(sensors::reset_cursor))
+        .routes(routes!(sensors::pause))
+        .routes(routes!(sensors::resume))
         .routes(routes!(backfills::list, backfills::create))
         .routes(routes!(backfills::preview))
         .routes(routes!(backfills::show))
@@ -139,6 +149,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(registration::heartbeat))
         .routes(routes!(registration::leave))
         .routes(routes!(workers::lease))
+        .routes(routes!(evaluations::take))
+        .routes(routes!(evaluations::report))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))

@@ -26,6 +26,7 @@ mod readiness;
 mod requests;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tables;
 mod tasks;
@@ -58,7 +59,7 @@ pub use names::{
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
-    PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage, TickPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
@@ -70,10 +71,14 @@ pub use requests::{
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};
+pub use sensors::{
+    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
+};
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{
-    Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
-    Started, Worker, WorkerSign, WorkerStanding, Workers,
+    Completed, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody,
+    Registration, Reported, Started, TakeEvaluationBody, TakenEvaluation, Worker, WorkerSign, WorkerStanding,
+    Workers,
 };

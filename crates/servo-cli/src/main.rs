@@ -37,6 +37,7 @@ mod quarantine;
 mod reconcile;
 mod runs;
 mod schedules;
+mod sensors;
 mod session;
 mod sql;
 mod style;
@@ -110,6 +111,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+    #[command(subcommand)]
+    Sensor(sensors::Command),
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
@@ -194,6 +198,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Sensor(_) => "sensor",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
@@ -235,6 +240,7 @@ fn main() -> ExitCode {
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
+            Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,

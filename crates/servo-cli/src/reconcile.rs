@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use servo_runtime::{SystemClock, catch_up, reconcile_once};
-use servo_store::SystemPutIds;
+use anyhow::Context;
+use servo_runtime::{Reconciled, Stores, SystemClock, answer_evaluations, catch_up, reconcile_once};
+use servo_store::{DataRoot, SystemPutIds};
+use servo_worker::{DataLocations, RunnerSettings, Runners};
+use tokio::task::JoinSet;
 
 use crate::exit::Exit;
 use crate::location::Location;
@@ -33,12 +36,34 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
             eprintln!("wrote {batches} batches of the log to the tables");
         }
     }
-    let done = reconcile_once(&stores, secret, &SystemClock, put_ids).await?;
+    let mut done = reconcile_once(&stores, secret.clone(), &SystemClock, put_ids.clone()).await?;
+    let mut evaluated = 0;
+    let runners = if done.evaluations.is_empty() { None } else { runners(location, &stores)? };
+    while let Some(runners) = runners.as_ref().filter(|_| !done.evaluations.is_empty()) {
+        let calls = std::mem::take(&mut done.evaluations);
+        evaluated += calls.len();
+        let mut called = JoinSet::new();
+        for evaluation in calls {
+            let runners = runners.clone();
+            called.spawn(async move {
+                let report = runners.evaluate(&evaluation).await;
+                (evaluation, report)
+            });
+        }
+        let answers = called.join_all().await;
+        let next =
+            answer_evaluations(&stores, secret.clone(), &SystemClock, put_ids.clone(), answers).await?;
+        done = Reconciled { projected_seq: done.projected_seq, events: done.events + next.events, ..next };
+    }
+    if let Some(runners) = runners {
+        runners.shutdown().await;
+    }
     if format == Format::Json {
         output::json(&serde_json::json!({
             "projected_seq": done.projected_seq,
             "lag_batches": done.lag,
             "events": done.events,
+            "evaluations": evaluated,
             "dispatches": done.dispatches.iter().map(|dispatch| serde_json::json!({
                 "run_id": dispatch.attempt.run_id.to_string(),
                 "task_key": dispatch.attempt.task_key.to_string(),
@@ -65,4 +90,23 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         return Ok(Exit::Lagging);
     }
     Ok(Exit::Done)
+}
+
+/// Interpreters of the project that call functions of schedules and sensors; none where there is no project.
+fn runners(location: &Location, stores: &Stores) -> anyhow::Result<Option<Runners>> {
+    let project = match location.project.find() {
+        Ok(project) => project,
+        Err(error) => {
+            eprintln!("functions of schedules and sensors are not called: {error}");
+            return Ok(None);
+        }
+    };
+    let data = match (project.storage(), &stores.data) {
+        (Some(place), _) => DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?,
+        (None, Some(data)) => data.clone(),
+        (None, None) => return Ok(None),
+    };
+    let locations = DataLocations::new(data, stores.layout.clone());
+    let (logs, clock) = (Arc::new(location.logs()), Arc::new(SystemClock));
+    Ok(Some(Runners::new(project, locations, logs, clock, RunnerSettings::default())))
 }

@@ -279,10 +279,12 @@ async fn trigger(
     body: &TriggerScheduleBody,
     format: Format,
 ) -> anyhow::Result<()> {
-    let accepted = through(location, Need::ChangeProject, async |client| {
-        Ok(client.trigger_schedule(schedule, body).await?)
-    })
-    .await?;
+    // Its function has to be called by somebody who runs the project.
+    let found =
+        through(location, Need::ReadProject, async |client| Ok(client.schedule(schedule).await?)).await?;
+    let need = if found.function.is_some() { Need::Run { slots: 1 } } else { Need::ChangeProject };
+    let accepted =
+        through(location, need, async |client| Ok(client.trigger_schedule(schedule, body).await?)).await?;
     if format == Format::Json {
         return output::json(&accepted);
     }

@@ -1,5 +1,6 @@
 //! A workspace that runs in this process: the engine, warm interpreters, and the imported project.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, LOCAL_WORKERS, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
-use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
+use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
 use crate::keys_file::KeysFile;
@@ -29,10 +30,12 @@ const MAX_TASKS: u32 = 10_000;
 pub(crate) struct Session {
     pub(crate) workspace: Workspace,
     pub(crate) runners: Runners,
+    root: PathBuf,
     logs: Arc<LogFiles>,
     queue: Arc<LocalQueue>,
     keys: Keyring,
     slots: Slots,
+    evaluator: Evaluator,
     /// The worker that this process is, all but its code.
     worker: RegisterWorker,
     /// The scan of the project, begun at the start.
@@ -72,6 +75,7 @@ impl Session {
         let clock = Arc::new(SystemClock);
         let start_with = start_with(&project, reach)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
+        let root = project.root().to_path_buf();
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
         let scan = tokio::spawn({
@@ -97,7 +101,9 @@ impl Session {
             slots,
             function: Arc::new(runners.clone()),
         };
-        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys, worker })
+        let evaluator = Evaluator::start(Arc::new(workspace.clone()), runners.clone());
+        let slots = executor.start();
+        Ok(Self { slots, evaluator, scan, workspace, logs, runners, root, queue, keys, worker })
     }
 
     /// The keys that it signs with.
@@ -107,7 +113,10 @@ impl Session {
 
     /// The interface to it.
     pub(crate) fn api(&self) -> Api {
-        Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone())
+        let mut api =
+            Api::new(self.workspace.clone(), self.queue.clone(), self.logs.clone(), self.keys.clone());
+        api.project_root = Some(self.root.clone());
+        api
     }
 
     /// Deploys the current declarations of the project.
@@ -146,6 +155,7 @@ impl Session {
 
     /// The same, after tasks have had some time to end.
     pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
+        self.evaluator.stop().await;
         self.slots.shutdown(drain).await;
         // Whoever looks at the workspace now shall not take it for a worker that is there.
         let _stopped = self.workspace.leave_here(self.worker.worker_id.clone()).await;
@@ -183,10 +193,10 @@ pub(crate) async fn deploy(workspace: &Workspace, scanned: Scanned, caller: Call
 pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Deploy> {
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
-    let schedules = definitions.schedules().to_vec();
+    let (schedules, sensors) = (definitions.schedules().to_vec(), definitions.sensors().to_vec());
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, schedules, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, caller })
 }
 
 /// The workers that run the tasks of a workspace.

@@ -12,7 +12,7 @@ use servo_core::Backoff;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
 use servo_worker::project::{ScanError, Scanned, StartError};
-use servo_worker::{DataLocations, Executor, RunnerSettings, Runners};
+use servo_worker::{DataLocations, Evaluator, Executor, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::dev::parse_worker_key;
@@ -116,6 +116,7 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         function: Arc::new(runners.clone()),
     }
     .start();
+    let evaluator = Evaluator::start(Arc::new(client.clone()), runners.clone());
     eprintln!("{worker}: {slots} slots for {} (servo {version})", client.server());
     tokio::select! {
         never = membership.keep_up(&runners, &root) => match never {},
@@ -123,6 +124,7 @@ async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
         _ = terminated.recv() => {}
     }
     eprintln!("stopping: tasks have {} s to end", options.drain);
+    evaluator.stop().await;
     membership.leave(true).await;
     tokio::select! {
         () = working.shutdown(Duration::from_secs(options.drain)) => {}

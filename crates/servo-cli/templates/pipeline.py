@@ -55,3 +55,12 @@ def weekly(daily: list[Day]) -> dict[str, float]:
 def is_of_this_planet(daily: list[Day]) -> bool:
     """A critical check that fails keeps the data from everything that depends on it."""
     return all(-90 < day["low"] <= day["high"] < 60 for day in daily)
+
+
+servo.schedule(name="morning", cron="0 6 * * *", selection="raw.readings+")
+
+
+@servo.push_sensor(selection="raw.readings+")
+def corrected(message: servo.Message) -> servo.RunRequest:
+    """A station has corrected a day. Try `servo sensor push corrected --data '{"date": "2026-01-02"}'`."""
+    return servo.RunRequest(partition=message.data["date"])

@@ -32,3 +32,8 @@ def test_a_week_is_as_warm_as_its_warmest_day() -> None:
         {"date": "2026-01-02", "low": 1.0, "high": 9.5},
     ]
     assert pipeline.weekly(days) == {"low": -3.0, "high": 9.5}
+
+
+def test_a_corrected_day_is_made_again() -> None:
+    found = testing.evaluate(pipeline.corrected, message={"date": "2026-01-02"})
+    assert [request.partition for request in found.requests] == ["2026-01-02"]

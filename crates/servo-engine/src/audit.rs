@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{BackfillChange, Input, ScheduleChange, Verdict};
+use crate::command::{BackfillChange, Input, ScheduleChange, SensorChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -34,6 +34,13 @@ impl Act {
     pub(crate) const RESUME_SCHEDULE: &'static str = "schedule.resume";
     pub(crate) const REMOVE_SCHEDULE: &'static str = "schedule.remove";
     pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
+    pub(crate) const DEFINE_SENSOR: &'static str = "sensor.define";
+    pub(crate) const PAUSE_SENSOR: &'static str = "sensor.pause";
+    pub(crate) const RESUME_SENSOR: &'static str = "sensor.resume";
+    pub(crate) const REMOVE_SENSOR: &'static str = "sensor.remove";
+    pub(crate) const RESET_SENSOR: &'static str = "sensor.reset_cursor";
+    pub(crate) const EVALUATE_SENSOR: &'static str = "sensor.evaluate";
+    pub(crate) const PUSH_SENSOR: &'static str = "sensor.push";
     pub(crate) const CREATE_BACKFILL: &'static str = "backfill.create";
     pub(crate) const RETRY_BACKFILL: &'static str = "backfill.retry";
     pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
@@ -107,6 +114,22 @@ impl Act {
             Input::TriggerSchedule(command) => {
                 Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
             }
+            Input::ChangeSensor(command) => {
+                let action = match &command.change {
+                    SensorChange::Create(_) | SensorChange::Redefine(_) => Self::DEFINE_SENSOR,
+                    SensorChange::Pause => Self::PAUSE_SENSOR,
+                    SensorChange::Resume => Self::RESUME_SENSOR,
+                    SensorChange::Remove => Self::REMOVE_SENSOR,
+                    SensorChange::ResetCursor(_) => Self::RESET_SENSOR,
+                };
+                Some((Self::new(action, &command.sensor, ""), &command.caller))
+            }
+            Input::PushMessage(command) => {
+                Some((Self::new(Self::PUSH_SENSOR, &command.sensor, &*command.message_id), &command.caller))
+            }
+            Input::EvaluatedByHand(command) => {
+                Some((Self::new(Self::EVALUATE_SENSOR, &command.sensor, ""), &command.caller))
+            }
             Input::CreateBackfill(command) => {
                 let action =
                     if command.parent.is_some() { Self::RETRY_BACKFILL } else { Self::CREATE_BACKFILL };
@@ -121,6 +144,7 @@ impl Act {
                 Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
             }
             Input::StartWith(_)
+            | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Released(_)
             | Input::Started(..)

@@ -12,11 +12,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{
-    AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp,
+    AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, TaskKey,
+    Timestamp,
 };
 
-use crate::definitions::{AssetDef, ScheduleDef};
+use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
+use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
 use crate::event::{NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
 use crate::lifecycle::SettingOrigin;
@@ -52,6 +54,14 @@ pub enum Input {
     ChangeSchedule(ChangeSchedule),
     /// Make a tick of a schedule now.
     TriggerSchedule(TriggerSchedule),
+    /// Define, pause, resume or remove a sensor, or set its cursor.
+    ChangeSensor(ChangeSensor),
+    /// Tell a sensor something.
+    PushMessage(PushMessage),
+    /// A sensor was evaluated because somebody asked for it.
+    EvaluatedByHand(EvaluatedByHand),
+    /// A worker has evaluated a schedule or a sensor.
+    Evaluated(Evaluated),
     /// Start a backfill.
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
@@ -99,9 +109,13 @@ impl Input {
             Input::Review(command) => Some(&command.caller),
             Input::ChangeSchedule(command) => Some(&command.caller),
             Input::TriggerSchedule(command) => Some(&command.caller),
+            Input::ChangeSensor(command) => Some(&command.caller),
+            Input::PushMessage(command) => Some(&command.caller),
+            Input::EvaluatedByHand(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
             Input::StartWith(_)
+            | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Started(..)
             | Input::Heartbeat(..)
@@ -268,6 +282,8 @@ pub struct Deploy {
     pub assets: Vec<Arc<AssetDef>>,
     /// All its schedules, checked before, in any order.
     pub schedules: Vec<Arc<ScheduleDef>>,
+    /// All its sensors, checked before, in any order.
+    pub sensors: Vec<Arc<SensorDef>>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -397,6 +413,70 @@ pub struct TriggerSchedule {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, beside those of the definition.
     pub config: BTreeMap<String, String>,
+    /// What its function returned, if it has one.
+    pub evaluated: Option<EvaluationResult>,
+    /// What the tables say about run keys that the function has chosen, by whole key.
+    pub stored_keys: BTreeMap<Arc<str>, StoredRunKey>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Define, pause, resume or remove a sensor, or set its cursor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeSensor {
+    /// Its name or its id.
+    pub sensor: String,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: SensorChange,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a sensor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SensorChange {
+    /// It is new.
+    Create(Arc<SensorDef>),
+    /// It has another definition.
+    Redefine(Arc<SensorDef>),
+    /// It is not evaluated.
+    Pause,
+    /// It is again.
+    Resume,
+    /// It is removed; its evaluations stay.
+    Remove,
+    /// Its cursor is set, or removed.
+    ResetCursor(Option<Arc<str>>),
+}
+
+/// Tell a sensor something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PushMessage {
+    /// Its name or its id.
+    pub sensor: String,
+    /// The id that the sender gave the message.
+    pub message_id: Arc<str>,
+    /// The message, a JSON object.
+    pub message: Arc<str>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A sensor was evaluated because somebody asked for it.
+#[derive(Debug, Clone)]
+pub struct EvaluatedByHand {
+    /// Its name or its id.
+    pub sensor: String,
+    /// The call.
+    pub evaluation_id: EvaluationId,
+    /// The version that the call knew; refused if there is another by now.
+    pub expected_state_version: u64,
+    /// The result.
+    pub report: EvaluationReport,
+    /// What the tables say about run keys that the function has chosen, by whole key.
+    pub stored_keys: BTreeMap<Arc<str>, StoredRunKey>,
     /// Who asks.
     pub caller: Caller,
 }

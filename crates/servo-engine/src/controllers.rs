@@ -8,6 +8,7 @@ pub mod backfills;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;
+pub mod sensors;
 pub mod timers;
 pub mod workers;
 

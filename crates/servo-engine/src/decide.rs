@@ -3,15 +3,18 @@
 pub(crate) mod answers;
 mod backfills;
 mod deploy;
+mod evaluations;
 mod launch;
 mod partitions;
 mod pauses;
 mod review;
 mod schedules;
+mod sensors;
 mod settings;
 mod waiting;
 mod workers;
 
+pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
 pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;
@@ -33,7 +36,7 @@ use crate::lifecycle::TaskState;
 use crate::principal::{Principal, PrincipalKind};
 use crate::refusal::Refusal;
 use crate::requests::{RunRequest, StalePlan};
-use crate::state::{Run, State, Task};
+use crate::state::{Run, Schedule, State, Task};
 use crate::work;
 
 /// Heartbeats that the log holds of a worker until it could be taken for dead.
@@ -99,6 +102,10 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Review(command) => review::review(state, command),
         Input::ChangeSchedule(command) => schedules::change(state, command, now),
         Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
+        Input::ChangeSensor(command) => sensors::change(state, command, now),
+        Input::PushMessage(command) => sensors::push(state, command),
+        Input::EvaluatedByHand(command) => sensors::by_hand(state, secret, command, now),
+        Input::Evaluated(answer) => evaluations::evaluated(state, secret, answer, now),
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
@@ -400,7 +407,7 @@ fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &R
         let events = match partitions::added_by(state, task, report) {
             Ok(added) => std::iter::once(event).chain(added).collect(),
             // What it wants to add cannot be added, so that nothing of it counts.
-            Err(error) => vec![ended(attempt, &Report::failed(error))],
+            Err(error) => vec![ended(attempt, &Report::failed(*error))],
         };
         return Decision { events, principal: worker_of(task), answer: Answer::Finish };
     }
@@ -417,9 +424,12 @@ fn reported_before(state: &State, event: &EventData) -> bool {
     state.idempotency.contains(idempotency_hash(&event.idempotency_key()))
 }
 
-/// Nothing waits in a workspace without a run at work, so there is nothing to move.
+/// Without a run at work, a sensor or a call of a function nothing waits, so there is nothing to move.
 fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
-    if state.active_runs() == 0 {
+    let is_called = |schedule: &Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
+    let waits =
+        state.active_runs() > 0 || state.sensors().next().is_some() || state.schedules().any(is_called);
+    if !waits {
         return Decision::reply(Reply::Done);
     }
     let event = EventData::ClockStepped(ClockStepped { expected, by_ms });

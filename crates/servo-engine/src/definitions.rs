@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub use manifest::{
     AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
     Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
-    SecretDef, SensorDef, Severity,
+    SecretDef, SensorDef, Severity, VerifyDef, VerifyScheme,
 };
 pub use problem::{DefinitionProblem, DefinitionProblems};
 
@@ -71,7 +71,7 @@ pub struct Definitions {
     /// For each asset, the position of the first asset that the same function makes.
     makers: Vec<u32>,
     schedules: Vec<Arc<ScheduleDef>>,
-    sensors: Vec<SensorDef>,
+    sensors: Vec<Arc<SensorDef>>,
     resources: Vec<ResourceDef>,
 }
 
@@ -111,6 +111,7 @@ impl Definitions {
             })
             .collect();
         let schedules = schedules.into_iter().map(Arc::new).collect();
+        let sensors = sensors.into_iter().map(Arc::new).collect();
         Ok(Self { project, assets, graph, makers, schedules, sensors, resources })
     }
 
@@ -118,6 +119,13 @@ impl Definitions {
     pub fn check_schedule(&self, schedule: &ScheduleDef) -> Result<(), DefinitionProblems> {
         let mut report = Report::default();
         automation::check_schedule(schedule, &self.graph, &mut report);
+        if report.is_empty() { Ok(()) } else { Err(report.finish()) }
+    }
+
+    /// Checks a sensor that is not part of the manifest, against these assets.
+    pub fn check_sensor(&self, sensor: &SensorDef) -> Result<(), DefinitionProblems> {
+        let mut report = Report::default();
+        automation::check_sensor(sensor, &self.graph, &mut report);
         if report.is_empty() { Ok(()) } else { Err(report.finish()) }
     }
 
@@ -206,7 +214,7 @@ impl Definitions {
     }
 
     /// The sensors, by name.
-    pub fn sensors(&self) -> &[SensorDef] {
+    pub fn sensors(&self) -> &[Arc<SensorDef>] {
         &self.sensors
     }
 

@@ -1,8 +1,8 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey,
-    TenantId, Timestamp, WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, PlanId, RunId, ScheduleId,
+    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId, dispatch_id,
 };
 use sha2::{Digest, Sha256};
 
@@ -67,6 +67,19 @@ pub(crate) fn schedule_id(
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     let name = format!("schedule:{}:{}:{name}", tenant.as_str(), workspace.as_str());
     ScheduleId::from_parts(now, hash128(name.as_bytes()))
+}
+
+/// The id of a sensor that is defined for the first time.
+pub(crate) fn sensor_id(tenant: &TenantId, workspace: &WorkspaceId, name: &str, now: Timestamp) -> SensorId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("sensor:{}:{}:{name}", tenant.as_str(), workspace.as_str());
+    SensorId::from_parts(now, hash128(name.as_bytes()))
+}
+
+/// The id of a call of a function.
+pub(crate) fn evaluation_id(name: &str, now: Timestamp) -> EvaluationId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    EvaluationId::from_parts(now, hash128(format!("evaluation:{name}").as_bytes()))
 }
 
 /// The id of a backfill that follows an event.

@@ -2,16 +2,18 @@
 //! batch is durable, and again after a crash; every one of them is idempotent (INV-4).
 //!
 //! Some effects are acknowledged by an event: [`Effect::Enqueue`] by `DispatchEnqueued`, [`Effect::Release`] by
-//! `MaterializationReleased`. Until then the state remembers them as rows, and [`unfinished`] finds them there. The
+//! `MaterializationReleased`, [`Effect::Evaluate`] by the evaluation. Until then the state remembers them as rows, and [`unfinished`] finds them there. The
 //! others follow from events that are folded: the tables must not advance past a batch before its effects are carried
 //! out, so that folding the tail of the log after a crash brings back every one that may be missing (ADR-074).
 
 mod abandoned;
+mod evaluate;
 mod unfinished;
 
 pub use abandoned::abandoned;
+pub(crate) use evaluate::{of_schedule, of_sensor};
 pub(crate) use unfinished::dispatch;
-pub use unfinished::{outstanding, unfinished};
+pub use unfinished::{evaluations, outstanding, unfinished};
 
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use servo_core::{
 };
 
 use crate::command::Attempt;
+use crate::evaluation::Evaluation;
 use crate::lifecycle::DataFormat;
 use crate::rows::PartitionStatusRow;
 use crate::work::Work;
@@ -37,6 +40,8 @@ pub enum Effect {
     Discard(Discard),
     /// Remove everything that a run has staged: none of its attempts is at work any more.
     ClearStaging(RunId),
+    /// Let a worker call the function of a schedule or a sensor. Acknowledged by its result, or lost at its deadline.
+    Evaluate(Box<Evaluation>),
 }
 
 impl Effect {
@@ -44,7 +49,11 @@ impl Effect {
     pub fn dispatch(&self) -> Option<&Dispatch> {
         match self {
             Effect::Enqueue(dispatch) => Some(dispatch),
-            Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Release(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Evaluate(_) => None,
         }
     }
 }

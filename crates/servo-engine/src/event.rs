@@ -14,6 +14,7 @@ mod refusals;
 mod requests;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod source;
 mod tasks;
@@ -35,8 +36,13 @@ pub use refusals::RequestRefused;
 pub use requests::{RequestAnswered, RunKeyConflicted};
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
 pub use schedules::{
-    RequestedRun, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved,
-    ScheduleResumed, ScheduleTicked, manual_tick_id, tick_id,
+    RequestedRun, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
+    ScheduleRemoved, ScheduleResumed, ScheduleTicked, manual_tick_id, tick_id,
+};
+pub(crate) use sensors::message_key;
+pub use sensors::{
+    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
+    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger,
 };
 pub use settings::{NewValue, SettingsChanged};
 pub use source::{RunSource, UnknownSource};
@@ -254,6 +260,12 @@ events! {
     ScheduleTicked = 64,
     /// The function of a schedule failed for a tick that will be evaluated again.
     ScheduleEvaluationFailed = 65,
+    /// Intent: a worker calls the function of a schedule for a tick.
+    ScheduleEvaluationRequested = 66,
+    /// Somebody has set the cursor of a sensor.
+    SensorCursorReset = 67,
+    /// Somebody has told a sensor something.
+    SensorMessageReceived = 68,
     /// A worker has proven itself and may be given tasks.
     WorkerRegistered = 70,
     /// A worker has other code, or takes no more tasks.
@@ -262,6 +274,18 @@ events! {
     WorkerLeft = 72,
     /// A worker was silent for too long, or ended with its process.
     WorkerLost = 73,
+    /// A sensor is new, or its definition has changed.
+    SensorDefined = 80,
+    /// A sensor was paused.
+    SensorPaused = 81,
+    /// A sensor was resumed.
+    SensorResumed = 82,
+    /// A sensor was removed.
+    SensorRemoved = 83,
+    /// Intent: a worker calls the function of a sensor.
+    SensorEvaluationRequested = 84,
+    /// A sensor was evaluated.
+    SensorEvaluated = 85,
     /// A backfill was accepted.
     BackfillCreated = 90,
     /// The next chunk of a backfill was planned.

@@ -19,12 +19,14 @@ mod retention;
 mod reviews;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod tasks;
 mod timers;
 mod workers;
 
 pub(crate) use cancel::is_silent;
+pub(crate) use partitions::change_partitions;
 #[cfg(feature = "testing")]
 pub(crate) use propagate::is_blocked;
 
@@ -63,6 +65,8 @@ pub enum Ignored {
     UnknownTask,
     /// There is no such schedule.
     UnknownSchedule,
+    /// There is no such sensor.
+    UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
     /// The same run key with another request: recorded as a conflict.
@@ -121,6 +125,21 @@ impl State {
                 schedules::ticked(self, at, payload, &event.idempotency_key)
             }
             EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::ScheduleEvaluationRequested(payload) => {
+                schedules::evaluation_requested(self, at, payload)
+            }
+            EventData::SensorDefined(payload) => sensors::defined(self, at, payload),
+            EventData::SensorPaused(payload) => sensors::paused(self, at, payload),
+            EventData::SensorResumed(payload) => sensors::resumed(self, at, payload),
+            EventData::SensorRemoved(payload) => sensors::removed(self, at, payload),
+            EventData::SensorCursorReset(payload) => sensors::reset(self, at, payload),
+            EventData::SensorMessageReceived(payload) => {
+                sensors::message(self, at, payload, &event.idempotency_key)
+            }
+            EventData::SensorEvaluationRequested(payload) => sensors::evaluation_requested(self, at, payload),
+            EventData::SensorEvaluated(payload) => {
+                sensors::evaluated(self, at, payload, &event.idempotency_key)
+            }
             EventData::WorkerRegistered(payload) => workers::registered(self, at, payload),
             EventData::WorkerChanged(payload) => workers::changed(self, at, payload),
             EventData::WorkerLeft(payload) => workers::left(self, at, payload),

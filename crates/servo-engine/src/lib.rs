@@ -31,6 +31,7 @@ pub mod definitions;
 mod dep_sets;
 mod derive;
 pub mod effect;
+pub mod evaluation;
 pub mod event;
 mod failure;
 mod fold;
@@ -55,10 +56,10 @@ pub mod work;
 
 pub use command::{
     Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
-    ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish, Finished, Heartbeat,
-    HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report, RetryNow, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
-    WorkerLeaves,
+    ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy, EvaluatedByHand, Finish,
+    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, PushMessage, RegisterWorker, Reply,
+    Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
+    StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -69,8 +70,8 @@ pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind,
+    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -83,8 +84,8 @@ pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, r
 pub use state::{
     ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
     Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
-    PastAttempt, RestoreError, RetryTimer, Run, RunSet, Schedule, SharedItems, SharedMap, SharedVec,
-    Snapshot, State, Success, Task, TaskRef,
+    PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor,
+    SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

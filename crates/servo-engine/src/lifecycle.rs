@@ -399,6 +399,34 @@ named_enum! {
 }
 
 named_enum! {
+    /// The outcome of an evaluation of a sensor.
+    SensorStatus {
+        /// Runs were requested.
+        Triggered = "TRIGGERED",
+        /// There is nothing to do.
+        NoNewData = "NO_NEW_DATA",
+        /// It raised, hung or asked for something impossible.
+        Failed = "FAILED",
+        /// The sensor has changed since it began: nothing of it counts (L2-INV-12).
+        Stale = "STALE",
+    }
+}
+
+named_enum! {
+    /// The kind of a sensor: what makes it be evaluated.
+    SensorKind {
+        /// Time: its function looks for something new.
+        Poll = "poll",
+        /// Messages that are sent to it.
+        Push = "push",
+        /// Materializations of assets.
+        Asset = "asset",
+        /// Ends of runs.
+        Run = "run",
+    }
+}
+
+named_enum! {
     /// The state of a worker.
     WorkerState {
         /// It is given tasks.

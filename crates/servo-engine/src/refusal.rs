@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, BackfillId, MaterializationId, Millis, RunId, TaskKey};
 
-use crate::lifecycle::Origin;
+use crate::lifecycle::{Origin, SensorKind};
 
 /// The kind of a refusal; decides HTTP status, exit code and retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,11 +95,19 @@ pub enum Refusal {
     #[error("{what} {name} has state version {found}, not {expected}: somebody has changed it; look again")]
     StateVersion { what: &'static str, name: String, expected: u64, found: u64 },
     #[error(
-        "schedule {name} has no selection: only its function knows what to request, and it asks at its ticks"
+        "schedule {name} has a function that decides, and nobody has called it; ask a server or a command that runs the project"
     )]
     NothingToTrigger { name: String },
     #[error("schedule {name} cannot be triggered: {problem}")]
     CannotTrigger { name: String, problem: String },
+    #[error("there is no sensor {name}; `servo sensor list` shows what there is")]
+    UnknownSensor { name: String },
+    #[error("sensor {name} takes no messages, it is of kind {kind}; declare it with @servo.push_sensor")]
+    TakesNoMessages { name: String, kind: SensorKind },
+    #[error("a message needs an id of 1 to {limit} bytes without control characters")]
+    BadMessageId { limit: usize },
+    #[error("{what} has {bytes} bytes, at most {limit} are allowed")]
+    TooLarge { what: &'static str, bytes: usize, limit: usize },
     #[error("there is no backfill {backfill_id}; `servo backfill list` shows what there is")]
     UnknownBackfill { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has already ended as {state}")]
@@ -135,6 +143,9 @@ impl Refusal {
             Refusal::AttemptEnded { .. } => "attempt_ended",
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
+            Refusal::UnknownSensor { .. } => "unknown_sensor",
+            Refusal::TakesNoMessages { .. } => "takes_no_messages",
+            Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
             Refusal::BackfillEnded { .. } => "invalid_state_transition",
             Refusal::NameTaken { .. } => "name_taken",
@@ -151,6 +162,7 @@ impl Refusal {
             | Refusal::BadAsset { .. }
             | Refusal::LongReason { .. }
             | Refusal::BadSetting(_)
+            | Refusal::BadMessageId { .. }
             | Refusal::TooManyPartitionChanges { .. } => "invalid_request",
             Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } | Refusal::Quota { .. } => {
                 "quota_exceeded"
@@ -165,7 +177,8 @@ impl Refusal {
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
-            | Refusal::UnknownSchedule { .. } => RefusalKind::NotFound,
+            | Refusal::UnknownSchedule { .. }
+            | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
             | Refusal::StaleRunKey { .. }
@@ -178,6 +191,7 @@ impl Refusal {
             | Refusal::NameTaken { .. }
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
+            | Refusal::TakesNoMessages { .. }
             | Refusal::BackfillEnded { .. }
             | Refusal::NothingToTrigger { .. }
             | Refusal::UnknownWorker { .. }
@@ -191,6 +205,8 @@ impl Refusal {
             | Refusal::LongReason { .. }
             | Refusal::TooManyPartitionChanges { .. }
             | Refusal::BadDefinition { .. }
+            | Refusal::BadMessageId { .. }
+            | Refusal::TooLarge { .. }
             | Refusal::CannotTrigger { .. } => RefusalKind::Invalid,
             Refusal::Quota { .. } | Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } => {
                 RefusalKind::Quota

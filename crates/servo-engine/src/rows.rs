@@ -29,6 +29,7 @@ mod quarantine;
 mod run_keys;
 mod runs;
 mod schedules;
+mod sensors;
 mod settings;
 mod table;
 mod tasks;
@@ -57,6 +58,7 @@ pub use quarantine::QuarantineRow;
 pub use run_keys::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 pub use runs::RunRow;
 pub use schedules::{ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow};
+pub use sensors::{SensorDefinitionRow, SensorEvalRow, SensorMessageRow, SensorStateRow};
 pub use settings::SettingRow;
 pub use table::{
     AppendedRow, Column, ColumnSink, ColumnSource, HistoryRow, HotRow, ReadFrom, Row, RowSource, WriteTo,
@@ -87,6 +89,7 @@ macro_rules! tables {
                 dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
+                sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
             }
             // Rows change and go.
@@ -103,6 +106,9 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                sensor_definitions: SensorDefinitionRow,
+                sensor_state: SensorStateRow,
+                sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
                 workers: WorkerRow,
             }

@@ -22,6 +22,7 @@ mod run;
 mod run_keys;
 mod run_rows;
 mod schedules;
+mod sensors;
 mod settings;
 mod shared;
 mod snapshot;
@@ -38,7 +39,8 @@ pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run, RunSet};
-pub use schedules::Schedule;
+pub use schedules::{PendingTick, Schedule};
+pub use sensors::{PendingEvaluation, Sensor};
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
 pub use task::{Execution, PastAttempt, RetryTimer, Task};
@@ -48,8 +50,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey,
-    TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, SensorId,
+    TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use answers::AnswerIndex;
@@ -67,16 +69,19 @@ pub(crate) use quarantine::Quarantine;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
+pub(crate) use sensors::{MAX_WAITING, Sensors};
 pub(crate) use settings::ChangedSettings;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
 
 use crate::definitions::{AssetDef, Definitions};
+use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
+use crate::fold::At;
 use crate::rows::{
     AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
-    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
+    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -102,6 +107,7 @@ pub struct State {
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) schedules: Schedules,
+    pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
@@ -138,6 +144,7 @@ impl State {
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
             schedules: Schedules::default(),
+            sensors: Sensors::default(),
             backfills: Backfills::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
@@ -240,6 +247,11 @@ impl State {
     /// Runs that wait for a place among those at work.
     pub fn queued_runs(&self) -> usize {
         self.index.queued_runs
+    }
+
+    /// Runs that could begin now.
+    pub(crate) fn free_run_places(&self) -> usize {
+        self.settings.max_concurrent_runs.saturating_sub(self.index.at_work) as usize
     }
 
     /// Scopes that are paused, or were once.
@@ -422,6 +434,45 @@ impl State {
         self.schedules.ticks().values().rev().map(|row| &**row).chain(left)
     }
 
+    /// A sensor by its name or its id, unless it was removed.
+    pub fn sensor(&self, name: &str) -> Option<&Sensor> {
+        self.sensors.find(name).filter(|sensor| sensor.removed_at.is_none()).map(|sensor| &**sensor)
+    }
+
+    /// The id of a sensor that is or was there, by its name or its id.
+    pub fn sensor_id(&self, name: &str) -> Option<SensorId> {
+        self.sensors.find(name).map(|sensor| sensor.id)
+    }
+
+    /// The sensors that are there, by name.
+    pub fn sensors(&self) -> impl DoubleEndedIterator<Item = &Sensor> {
+        let live = self.sensors.by_name().filter(|sensor| sensor.removed_at.is_none());
+        live.map(|sensor| &**sensor)
+    }
+
+    /// The newest evaluations of all sensors, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_evals(&self) -> impl Iterator<Item = &SensorEvalRow> {
+        let left = self.changes.ended_evals.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.sensors.evals().values().rev().map(|row| &**row).chain(left)
+    }
+
+    /// Whether a result of a call would still count.
+    pub fn waits_for(&self, evaluation: &Evaluation) -> bool {
+        let id = evaluation.evaluation_id;
+        match evaluation.subject {
+            Subject::Schedule(schedule) => {
+                let pending = self.schedules.get(schedule).and_then(|schedule| schedule.evaluating.as_ref());
+                pending.is_some_and(|pending| pending.evaluation_id == id)
+            }
+            Subject::Sensor(sensor) => {
+                let pending = self.sensors.get(sensor).and_then(|sensor| sensor.evaluating.as_ref());
+                pending.is_some_and(|pending| pending.evaluation_id == id)
+            }
+        }
+    }
+
     /// A backfill.
     pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
         self.backfills.get(id).map(|backfill| &**backfill)
@@ -448,6 +499,8 @@ impl State {
         let mut index = Index::of(self.runs.values().map(|run| &**run), &self.settings, &self.pauses);
         let due = self.schedules.values().filter_map(|schedule| Some((schedule.due_at()?, schedule.id)));
         index.due = due.map(|(at, id)| (at, Due::Schedule(id))).collect();
+        let due = self.sensors.values().filter_map(|sensor| Some((sensor.due_at()?, Due::Sensor(sensor.id))));
+        index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
         index
@@ -517,6 +570,31 @@ impl State {
         }
         self.changes.schedules.insert(id);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Adds a sensor with its indexes.
+    pub(crate) fn add_sensor(&mut self, sensor: Sensor) {
+        let id = sensor.id;
+        self.index.replace_due(Due::Sensor(id), None, sensor.due_at());
+        self.sensors.insert(sensor);
+        self.changes.sensors.insert(id);
+        self.changes.sensor_definitions.insert(id);
+    }
+
+    /// Changes a sensor through its indexes.
+    pub(crate) fn change_sensor(&mut self, id: SensorId, at: At, change: impl FnOnce(&mut Sensor)) {
+        let Some(sensor) = self.sensors.get_mut(id) else { return };
+        let (before, definition) = (sensor.due_at(), sensor.definition_version);
+        change(sensor);
+        sensor.version = sensor.version.max(at.id);
+        sensor.changed_at = at.time;
+        let (after, is_defined_anew) = (sensor.due_at(), sensor.definition_version != definition);
+        self.changes.sensors.insert(id);
+        self.index.replace_due(Due::Sensor(id), before, after);
+        if is_defined_anew {
+            self.changes.sensor_definitions.insert(id);
+            self.sensors.watch(id);
+        }
     }
 
     /// Changes which runs of a schedule are active: follows from the runs, so that no row of it changes.

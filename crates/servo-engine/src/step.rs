@@ -8,7 +8,9 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 use crate::audit::RefusalRecords;
 use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
 use crate::controllers::workers::Liveness;
-use crate::controllers::{self, Dispatching, Freshness, anti_entropy, backfills, schedules, workers};
+use crate::controllers::{
+    self, Dispatching, Freshness, anti_entropy, backfills, schedules, sensors, workers,
+};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -131,6 +133,8 @@ impl Engine {
     /// be carried out once, before anything that follows.
     pub fn recovered_effects(&mut self) -> Vec<Effect> {
         let mut effects = effect::unfinished(&self.state);
+        // A command that has the workspace for a moment leaves evaluations to those who stay.
+        effects.retain(|effect| self.automation || !matches!(effect, Effect::Evaluate(_)));
         effects.extend(self.state.changes.take_effects());
         effects.extend(effect::abandoned(&self.state));
         effects
@@ -248,11 +252,11 @@ impl Engine {
             return;
         }
         for _ in 0..MAX_TICKS {
-            let Some((_, Due::Schedule(id))) = self.state.index.due.first().filter(|(at, _)| *at <= now)
-            else {
-                return;
+            let Some((_, due)) = self.state.index.due.first().filter(|(at, _)| *at <= now) else { return };
+            let wanted = match due {
+                Due::Schedule(id) => schedules::reconcile(&self.state, &self.secret, *id, now),
+                Due::Sensor(id) => sensors::reconcile(&self.state, &self.secret, *id, now),
             };
-            let wanted = schedules::reconcile(&self.state, &self.secret, *id, now);
             if wanted.is_empty() {
                 return;
             }
@@ -394,6 +398,13 @@ impl Engine {
         } else if let EventData::MaterializationApproved(approved) = intent {
             let row = self.state.quarantine.get(&approved.asset_key, approved.materialization_id)?;
             Some(Effect::Release(Release::of(row)))
+        } else if let EventData::ScheduleEvaluationRequested(request) = intent {
+            let evaluation =
+                effect::of_schedule(&self.state, self.state.schedules.get(request.schedule_id)?)?;
+            Some(Effect::Evaluate(Box::new(evaluation)))
+        } else if let EventData::SensorEvaluationRequested(request) = intent {
+            let evaluation = effect::of_sensor(self.state.sensors.get(request.sensor_id)?)?;
+            Some(Effect::Evaluate(Box::new(evaluation)))
         } else {
             None
         }

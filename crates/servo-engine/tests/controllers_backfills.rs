@@ -51,6 +51,7 @@ fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
         project: "shop".to_owned(),
         assets,
         schedules: Vec::new(),
+        sensors: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(command)).expect("deployed");

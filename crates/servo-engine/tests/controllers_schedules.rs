@@ -33,6 +33,7 @@ fn deploy(digest: &str, schedules: Vec<ScheduleDef>) -> Input {
         project: "shop".to_owned(),
         assets: vec![definition("a", "1"), definition("b", "1")],
         schedules: schedules.into_iter().map(Arc::new).collect(),
+        sensors: Vec::new(),
         caller: Caller::user("me"),
     })
 }
@@ -292,6 +293,7 @@ fn a_tick_that_cannot_be_planned_fails_says_why_and_counts() {
             project: "shop".to_owned(),
             assets: vec![definition("b", "1")],
             schedules: vec![Arc::new(every_ten())],
+            sensors: Vec::new(),
             caller: Caller::user("me"),
         }))
         .expect("deployed");
@@ -403,6 +405,8 @@ fn a_tick_by_hand_is_beside_those_of_the_clock() {
             schedule: schedule.to_owned(),
             partitions: servo_engine::planner::PartitionChoice::default(),
             config: Default::default(),
+            evaluated: None,
+            stored_keys: Default::default(),
             caller: Caller::user("zoë"),
         })
     };

@@ -16,6 +16,7 @@ use support::{World, definition, fold, plan, tenant, workspace};
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),

@@ -53,6 +53,7 @@ fn deploy(world: &mut World, digest: &str, checks: &Value) {
     let (project, caller) = ("p".to_owned(), Caller::user("me"));
     let deploy = Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         digest: digest.into(),
         project,
         assets: vec![Arc::new(asset)],

@@ -169,11 +169,21 @@ impl AssetPartition {
             | EventData::ScheduleResumed(_)
             | EventData::ScheduleRemoved(_)
             | EventData::ScheduleTicked(_)
-            | EventData::ScheduleEvaluationFailed(_) => run(RunId::from_u128(4)),
+            | EventData::ScheduleEvaluationFailed(_)
+            | EventData::ScheduleEvaluationRequested(_) => run(RunId::from_u128(4)),
+            // So do changes of a sensor, its messages and its evaluations.
+            EventData::SensorDefined(_)
+            | EventData::SensorPaused(_)
+            | EventData::SensorResumed(_)
+            | EventData::SensorRemoved(_)
+            | EventData::SensorCursorReset(_)
+            | EventData::SensorMessageReceived(_)
+            | EventData::SensorEvaluationRequested(_)
+            | EventData::SensorEvaluated(_) => run(RunId::from_u128(5)),
             // Changes of a backfill follow each other, and its chunks come in order.
             EventData::BackfillCreated(_)
             | EventData::BackfillChunkPlanned(_)
-            | EventData::BackfillStateChanged(_) => run(RunId::from_u128(5)),
+            | EventData::BackfillStateChanged(_) => run(RunId::from_u128(6)),
         }
     }
 }
@@ -361,7 +371,11 @@ proptest! {
         let deltas = || sim.deltas.iter();
         let discards = sim.effects.iter().filter_map(|effect| match effect {
             Effect::Discard(discard) => Some(discard),
-            Effect::Enqueue(_) | Effect::Release(_) | Effect::Promote(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Release(_)
+            | Effect::Promote(_)
+            | Effect::ClearStaging(_)
+            | Effect::Evaluate(_) => None,
         });
         let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))

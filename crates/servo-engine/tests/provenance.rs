@@ -51,6 +51,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
     world
         .ask(Input::Deploy(Deploy {
             schedules: Vec::new(),
+            sensors: Vec::new(),
             digest,
             project,
             assets,

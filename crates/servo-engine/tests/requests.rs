@@ -29,6 +29,7 @@ fn by_customer(def: AssetDef) -> AssetDef {
 fn deploy(digest: &str, assets: Vec<AssetDef>) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         digest: digest.into(),
         time_zones: "2026e".into(),
         project: "tests".to_owned(),

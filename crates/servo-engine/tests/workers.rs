@@ -26,6 +26,7 @@ fn deploy(world: &mut World, digest: &str) {
         project: "p".to_owned(),
         assets: Vec::new(),
         schedules: Vec::new(),
+        sensors: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");

@@ -27,6 +27,7 @@ pub fn definitions(bytes: &[u8]) {
     let project = definitions.project().to_owned();
     let deploy = Deploy {
         schedules: definitions.schedules().to_vec(),
+        sensors: definitions.sensors().to_vec(),
         time_zones: "2026e".into(),
         digest: "sha256:0".into(),
         project,

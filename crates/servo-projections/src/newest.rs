@@ -1,7 +1,9 @@
 //! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
-use servo_core::{AssetKey, BackfillId, EventId, ScheduleId};
-use servo_engine::rows::{BackfillChunkRow, MaterializationRow, Row, ScheduleTickRow};
+use servo_core::{AssetKey, BackfillId, EventId, ScheduleId, SensorId};
+use servo_engine::rows::{
+    BackfillChunkRow, HistoryRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow,
+};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -20,6 +22,18 @@ impl Projection {
         accepts: impl Fn(&ScheduleTickRow) -> bool,
     ) -> Result<Vec<ScheduleTickRow>, Error> {
         self.newest_of(&schedule.to_string(), before, limit, accepts).await
+    }
+
+    /// Evaluations of a sensor that have left memory and are accepted, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn sensor_evals(
+        &self,
+        sensor: SensorId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&SensorEvalRow) -> bool,
+    ) -> Result<Vec<SensorEvalRow>, Error> {
+        self.newest_of(&sensor.to_string(), before, limit, accepts).await
     }
 
     /// Chunks of a backfill that have left memory and are accepted, from the last to the first, beginning before the

@@ -14,14 +14,14 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
-    PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason,
-    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind,
+    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -130,6 +130,7 @@ text_values!(
     PlanId,
     AttemptId,
     MaterializationId,
+    EvaluationId,
     Principal,
     BackfillId,
     ScheduleId,
@@ -174,6 +175,8 @@ named_values!(
     AuditOutcome,
     AutomationStatus,
     Origin,
+    SensorKind,
+    SensorStatus,
     TickStatus,
     BackfillState,
     ChunkState,

@@ -4,7 +4,7 @@
 //! This crate owns the [`Envelope`], its signature and the task token; the reports of workers ([`Callbacks`]) and their
 //! replies; and queues. [`TaskQueue`] takes messages, [`TaskSource`] gives them to workers that ask, [`PushInbox`]
 //! takes them from queues that call. [`LocalQueue`] is the queue of one process; [`Leases`] are what remote workers
-//! hold. [`EnqueueLanes`] keep a full queue from holding up others.
+//! hold. [`EvaluationSource`] gives them calls of functions of schedules and sensors. [`EnqueueLanes`] keep a full queue from holding up others.
 //!
 //! It refuses to know why a task is dispatched. Delivery is at least once: enqueuing the same dispatch twice is
 //! answered [`EnqueueResult::Deduplicated`] (INV-4), a message that nobody acknowledged is delivered again, and a
@@ -34,6 +34,7 @@ mod callbacks;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod envelope;
+mod evaluations;
 mod keyring;
 mod lanes;
 mod leases;
@@ -47,6 +48,7 @@ mod token;
 
 pub use callbacks::{CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply};
 pub use envelope::{Envelope, SignedEnvelope};
+pub use evaluations::EvaluationSource;
 pub use keyring::{AuthError, Keyring, KeyringError, Purpose, SigningKey};
 pub use lanes::{EnqueueLanes, EnqueueRequest};
 pub use leases::Leases;

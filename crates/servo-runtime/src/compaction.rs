@@ -8,7 +8,7 @@ use std::time::Duration;
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
     AuditRow, BackfillChunkRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
-    RunKeyConflictRow, RunRow, ScheduleTickRow, TaskRow,
+    RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -50,6 +50,7 @@ pub(crate) struct InFlight {
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
+    pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) chunks: Vec<BackfillChunkRow>,
 }
 
@@ -79,6 +80,7 @@ impl FlushTracker {
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
+            evals: delta.ended.sensor_evals.clone(),
             chunks: delta.ended.backfill_chunks.clone(),
         }));
     }

@@ -1,7 +1,7 @@
 //! Effects: what a durable batch does to the outside world. One module per kind carries it out; every one of them can
 //! be done twice without harm (INV-4).
 //!
-//! Dispatches go to queues, which may make them wait. Everything else is about files of assets and is done by a thread
+//! Dispatches go to queues, which may make them wait, and evaluations to workers that ask. Everything else is about files of assets and is done by a thread
 //! of its own: [`files`]. Tables are written only after the effects of all batches in them were carried out, see
 //! [`Barrier`] (ADR-074).
 
@@ -22,12 +22,16 @@ use std::sync::Arc;
 use servo_engine::{Dispatch, Effect};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::evaluations::Evaluations;
+
 /// Hands effects to those who carry them out.
 pub(crate) struct Effects {
     pub(crate) enqueuer: Arc<Enqueuer>,
     /// Dispatches whose queue was not ready at once.
     pub(crate) waiting: UnboundedSender<Vec<Dispatch>>,
     pub(crate) files: FileEffectsHandle,
+    /// Calls that workers are asked for.
+    pub(crate) evaluations: Arc<Evaluations>,
 }
 
 impl Effects {
@@ -37,6 +41,7 @@ impl Effects {
         for effect in batch {
             match effect {
                 Effect::Enqueue(dispatch) => dispatches.push(dispatch),
+                Effect::Evaluate(evaluation) => self.evaluations.begin(*evaluation),
                 Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
                     files.push(effect);
                 }

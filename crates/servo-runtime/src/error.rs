@@ -26,6 +26,15 @@ pub enum Error {
         /// The materialization that was in quarantine.
         materialization_id: MaterializationId,
     },
+    /// Nobody is there to call the function of a schedule or a sensor; nothing changed.
+    #[error(
+        "no worker that has the project is there to evaluate {name}, or it did not answer; is one running? Nothing was \
+         changed"
+    )]
+    NoEvaluator {
+        /// The schedule or sensor.
+        name: String,
+    },
     /// The caller is not authorized.
     #[error(transparent)]
     Denied(#[from] AuthError),
@@ -123,7 +132,8 @@ impl Error {
             Error::Request(request) => ErrorKind::Refused(request.kind()),
             Error::NothingToRelease { .. } => ErrorKind::Refused(RefusalKind::Conflict),
             Error::Denied(_) => ErrorKind::Denied,
-            Error::NotDurable(_)
+            Error::NoEvaluator { .. }
+            | Error::NotDurable(_)
             | Error::Recovering
             | Error::Log(_)
             | Error::Projection(_)

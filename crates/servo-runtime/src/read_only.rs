@@ -77,6 +77,7 @@ impl Workspace {
                 signs_of_life: Arc::default(),
                 closed,
                 work,
+                evaluations: Arc::default(),
                 followers: weak_followers,
                 leased,
                 stores,
@@ -96,7 +97,11 @@ fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Err
     let is_deployment = |event: &Event| {
         matches!(
             event.data,
-            EventData::AssetsDeployed(_) | EventData::ScheduleDefined(_) | EventData::ScheduleRemoved(_)
+            EventData::AssetsDeployed(_)
+                | EventData::ScheduleDefined(_)
+                | EventData::ScheduleRemoved(_)
+                | EventData::SensorDefined(_)
+                | EventData::SensorRemoved(_)
         )
     };
     let deployed: Vec<Event> = step.events.into_iter().filter(is_deployment).collect();

@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId};
+use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId, SensorId};
 use servo_engine::Run;
-use servo_engine::rows::{AuditRow, BackfillChunkRow, MaterializationRow, RunRow, ScheduleTickRow};
+use servo_engine::rows::{
+    AuditRow, BackfillChunkRow, MaterializationRow, RunRow, ScheduleTickRow, SensorEvalRow,
+};
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
@@ -148,6 +150,31 @@ impl Workspace {
         }
         if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
             let old = projection.schedule_ticks(schedule, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.row_version, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// The newest evaluations of a sensor that are accepted, from the last to the first, beginning before an event.
+    pub async fn sensor_evals(
+        &self,
+        sensor: SensorId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&SensorEvalRow) -> bool + Sync,
+    ) -> Result<Vec<SensorEvalRow>, Error> {
+        let is_wanted = |row: &&SensorEvalRow| {
+            row.sensor_id == sensor && before.is_none_or(|before| row.row_version < before) && accepts(row)
+        };
+        let hot = self
+            .read(|state| state.recent_evals().filter(is_wanted).take(limit).cloned().collect::<Vec<_>>());
+        let mut found: BTreeMap<EventId, SensorEvalRow> =
+            hot.await?.into_iter().map(|row| (row.row_version, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            found.extend(moving.evals.iter().filter(is_wanted).map(|row| (row.row_version, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.sensor_evals(sensor, before, limit, &accepts).await?;
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())

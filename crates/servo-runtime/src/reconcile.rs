@@ -1,11 +1,13 @@
 //! Reconciling without a server: state from the tables, decisions into the log, tables again (INV-7).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servo_core::Clock;
+use servo_core::{Clock, RunId};
+use servo_engine::evaluation::{Evaluated, Evaluation, EvaluationReport};
 use servo_engine::event::encode_batch;
-use servo_engine::{Dispatch, Effect, Engine, State, effect};
+use servo_engine::{Dispatch, Effect, Engine, Input, State, Step, StoredRunKey, effect};
 use servo_projections::{Compactor, Limits, Projection};
 use servo_store::{DataError, PutIds, Record};
 
@@ -27,6 +29,8 @@ pub struct Reconciled {
     pub events: usize,
     /// Attempts that a queue should hold now.
     pub dispatches: Vec<Dispatch>,
+    /// Calls of functions that somebody should make now.
+    pub evaluations: Vec<Evaluation>,
 }
 
 /// Reconciles once: reads the tables, decides, and writes the tables. The log is appended to, never read.
@@ -36,24 +40,89 @@ pub async fn reconcile_once(
     clock: &dyn Clock,
     put_ids: Arc<dyn PutIds>,
 ) -> Result<Reconciled, Error> {
-    let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
-    let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
-    let (state, epoch) = match &projection {
-        Some(projection) => {
-            let rows = projection.hot_rows().await?;
-            let state = State::from_rows(tenant, workspace, rows)?;
-            (state, projection.manifest().epoch)
-        }
-        None => (State::new(tenant, workspace), 0),
-    };
-    let projected_seq = state.head().seq;
-    let lag = stores.log.next_seq().await?.saturating_sub(projected_seq + 1);
-    if lag > 0 {
-        return Ok(Reconciled { projected_seq, lag, events: 0, dispatches: Vec::new() });
+    let tables = Tables::open(stores).await?;
+    if tables.lag > 0 {
+        return Ok(tables.lagging());
     }
-    let mut engine = Engine::new(state, secret);
-    let now = clock.now();
-    let step = engine.reconcile(now);
+    let mut engine = Engine::new(tables.state, secret);
+    let step = engine.reconcile(clock.now());
+    write(stores, clock, put_ids, tables.epoch, tables.projected_seq, engine, step).await
+}
+
+/// The same with results of evaluations that it has asked for: what follows from them is decided.
+pub async fn answer_evaluations(
+    stores: &Stores,
+    secret: Arc<[u8]>,
+    clock: &dyn Clock,
+    put_ids: Arc<dyn PutIds>,
+    answers: Vec<(Evaluation, EvaluationReport)>,
+) -> Result<Reconciled, Error> {
+    let tables = Tables::open(stores).await?;
+    if tables.lag > 0 {
+        return Ok(tables.lagging());
+    }
+    let mut inputs = Vec::with_capacity(answers.len());
+    for (evaluation, report) in answers {
+        let mut stored_keys = BTreeMap::new();
+        for key in report.run_keys(evaluation.subject) {
+            let (tenant, workspace) = (stores.layout.tenant(), stores.layout.workspace());
+            let run = RunId::derive(&secret, tenant, workspace, &key);
+            let stored = match &tables.projection {
+                Some(projection) => projection.run_key(run).await?,
+                None => StoredRunKey::default(),
+            };
+            stored_keys.insert(key, stored);
+        }
+        let Evaluation { evaluation_id, subject, .. } = evaluation;
+        inputs.push(Input::Evaluated(Evaluated { evaluation_id, subject, report, stored_keys }));
+    }
+    let mut engine = Engine::new(tables.state, secret);
+    let step = engine.step(&inputs, clock.now());
+    write(stores, clock, put_ids, tables.epoch, tables.projected_seq, engine, step).await
+}
+
+/// The state as the tables have it.
+struct Tables {
+    state: State,
+    epoch: u64,
+    projected_seq: u64,
+    lag: u64,
+    projection: Option<Projection>,
+}
+
+impl Tables {
+    async fn open(stores: &Stores) -> Result<Self, Error> {
+        let (tenant, workspace) = (stores.layout.tenant().clone(), stores.layout.workspace().clone());
+        let projection = Projection::open_latest(stores.blobs.clone(), stores.layout.clone()).await?;
+        let (state, epoch) = match &projection {
+            Some(projection) => {
+                let rows = projection.hot_rows().await?;
+                let state = State::from_rows(tenant, workspace, rows)?;
+                (state, projection.manifest().epoch)
+            }
+            None => (State::new(tenant, workspace), 0),
+        };
+        let projected_seq = state.head().seq;
+        let lag = stores.log.next_seq().await?.saturating_sub(projected_seq + 1);
+        Ok(Self { state, epoch, projected_seq, lag, projection })
+    }
+
+    fn lagging(&self) -> Reconciled {
+        let (projected_seq, lag) = (self.projected_seq, self.lag);
+        Reconciled { projected_seq, lag, events: 0, dispatches: Vec::new(), evaluations: Vec::new() }
+    }
+}
+
+/// Appends what was decided, and brings the tables up to it.
+async fn write(
+    stores: &Stores,
+    clock: &dyn Clock,
+    put_ids: Arc<dyn PutIds>,
+    epoch: u64,
+    projected_seq: u64,
+    mut engine: Engine,
+    step: Step,
+) -> Result<Reconciled, Error> {
     let events = step.events.len();
     if !step.events.is_empty() {
         let mut payload = Vec::new();
@@ -63,7 +132,9 @@ pub async fn reconcile_once(
         stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
         flush(stores, put_ids, epoch, engine.state_mut(), step.effects, clock).await?;
     }
-    Ok(Reconciled { projected_seq, lag, events, dispatches: effect::outstanding(engine.state()) })
+    let dispatches = effect::outstanding(engine.state());
+    let evaluations = effect::evaluations(engine.state()).collect();
+    Ok(Reconciled { projected_seq, lag: 0, events, dispatches, evaluations })
 }
 
 /// Brings the tables up to the end of the log, as the compactor of a server does; returns by how many batches. For the

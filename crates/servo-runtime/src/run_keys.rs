@@ -24,7 +24,7 @@ impl Workspace {
     }
 
     /// What the newest tables say about the key of a run.
-    async fn stored_key(&self, run: RunId) -> Result<StoredRunKey, Error> {
+    pub(crate) async fn stored_key(&self, run: RunId) -> Result<StoredRunKey, Error> {
         loop {
             let Some(tables) = self.projection() else { return Ok(StoredRunKey::default()) };
             match tables.run_key(run).await {

@@ -26,6 +26,7 @@ use crate::data::{Data, MARKER};
 use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
+use crate::evaluations::Evaluations;
 use crate::health::Vitals;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) stuck: StuckPaths,
     pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
+    /// Calls of functions that workers are asked for.
+    pub(crate) evaluations: Arc<Evaluations>,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
     /// Publishes durable events. The commit thread owns the channel: it closes when that ends.
@@ -183,13 +186,14 @@ impl Workspace {
             stuck: stuck.clone(),
         };
         let (files, following) = file_effects.start();
+        let evaluations: Arc<Evaluations> = Arc::default();
         let (pipeline, committing) = Pipeline::new(Committer {
             log: stores.log.clone(),
             epoch,
             put_ids: config.put_ids.clone(),
             spawner: spawner.clone(),
             generations: generations.clone(),
-            effects: Effects { enqueuer, waiting, files: files.clone() },
+            effects: Effects { enqueuer, waiting, files: files.clone(), evaluations: evaluations.clone() },
             compactor: compactor_queue,
             flushes: flushes.clone(),
             engine: inputs.downgrade(),
@@ -267,6 +271,7 @@ impl Workspace {
                 signs_of_life,
                 closed,
                 work,
+                evaluations,
                 snapshots: newest,
                 followers: weak_followers,
                 leased,
@@ -313,11 +318,6 @@ impl Workspace {
 
     /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
     pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
-        self.ask(request).await
-    }
-
-    /// Makes a tick of a schedule; returns when the tick and its run are durable.
-    pub async fn trigger_schedule(&self, request: TriggerSchedule) -> Result<RunReply, Error> {
         self.ask(request).await
     }
 

@@ -34,6 +34,7 @@ fn definition(name: &str, description: &str) -> Arc<AssetDef> {
 fn deploy(digest: &str, assets: Vec<Arc<AssetDef>>) -> Deploy {
     Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "shop".to_owned(),

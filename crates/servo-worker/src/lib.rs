@@ -2,7 +2,7 @@
 //!
 //! **Owns** the executor that keeps the worker's side of the contract ([`servo_queue::Callbacks`]) and watches over
 //! tasks ([`Executor`]), and everything that starts Python: projects and their interpreter ([`project`]), the processes
-//! that run tasks ([`Runners`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies
+//! that run tasks ([`Runners`]), calls of functions of schedules and sensors ([`Evaluator`]), what they print ([`LogSink`], [`LogFiles`]) and where their data lies
 //! ([`DataLocations`]).
 //!
 //! **Refuses** to plan, and to trust user code: heartbeats, timeouts, cancellation and the capture of output work
@@ -16,6 +16,7 @@
 #![allow(clippy::result_large_err)]
 
 mod data;
+mod evaluator;
 mod executor;
 mod logs;
 mod outputs;
@@ -26,6 +27,7 @@ mod staging;
 mod work;
 
 pub use data::DataLocations;
+pub use evaluator::Evaluator;
 pub use executor::{Executor, Slots, TaskFunction};
 pub use logs::{LogChunk, LogFiles, LogLevel, LogLine, LogName, LogSink, LogState, LogStream, LogTarget};
 #[cfg(feature = "testing")]

@@ -5,6 +5,7 @@
 
 mod capture;
 mod ending;
+mod evaluating;
 mod frames;
 mod lines;
 mod mask;
@@ -30,7 +31,7 @@ use capture::{Capture, Stream};
 use ending::{OomKills, crash, explain, with_stderr};
 use frames::{FrameError, Frames};
 use process::Process;
-use protocol::{Finished, PROTOCOL, Reply, Request, RunTask};
+use protocol::{Finished, LogMessage, PROTOCOL, Reply, Request, RunTask};
 use request_file::RequestFile;
 
 use crate::logs::{LogLevel, LogLine, LogStream, LogWriter};
@@ -231,18 +232,23 @@ impl Runner {
                 Reply::Finished(finished) => return Ok(finished),
                 Reply::Mask(mask) => self.capture.mask(mask.values),
                 Reply::Progress(made) => progress(made),
-                Reply::Log(said) => {
-                    let fields = Some(said.fields).filter(|fields| !fields.is_empty());
-                    let (at, level) = (self.clock.now(), Some(said.level));
-                    self.capture
-                        .add(LogLine { at, stream: LogStream::Log, level, text: said.message, fields })
-                        .await;
-                }
+                Reply::Log(said) => self.logged(said).await,
                 // Of the task before, if it came late.
                 Reply::Worn(worn) => self.worn = Some(worn.reason),
-                Reply::Hello(_) | Reply::Loaded(_) | Reply::Scanned(_) | Reply::Unknown => {}
+                Reply::Hello(_)
+                | Reply::Loaded(_)
+                | Reply::Scanned(_)
+                | Reply::Evaluated(_)
+                | Reply::Unknown => {}
             }
         }
+    }
+
+    /// Adds a line that user code has logged.
+    async fn logged(&self, said: LogMessage) {
+        let fields = Some(said.fields).filter(|fields| !fields.is_empty());
+        let (at, level) = (self.clock.now(), Some(said.level));
+        self.capture.add(LogLine { at, stream: LogStream::Log, level, text: said.message, fields }).await;
     }
 
     /// Sends a task, in a file if it has very many inputs. The file has to be kept until the task has ended.

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use servo_core::{AttemptId, Clock};
+use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::{ErrorCode, Outcome, Progress, Report, TaskError};
 use servo_queue::Envelope;
 use tokio::sync::watch;
@@ -24,6 +25,9 @@ use crate::runner::protocol::{Finished, RunTask};
 use crate::staging::Staging;
 use crate::work;
 use pool::Pool;
+
+/// Evaluations at once. Those that wait for something take little but memory.
+pub(crate) const MAX_EVALUATIONS: usize = 32;
 
 /// Settings of a pool of interpreters.
 #[derive(Debug, Clone)]
@@ -60,6 +64,8 @@ pub struct Runners {
 
 struct Shared {
     pool: Arc<Pool>,
+    /// Processes for evaluations, so that these wait for no task and no task for them.
+    evaluators: Arc<Pool>,
     data: DataLocations,
     logs: Arc<dyn LogSink>,
     clock: Arc<dyn Clock>,
@@ -76,9 +82,11 @@ impl Runners {
         clock: Arc<dyn Clock>,
         settings: RunnerSettings,
     ) -> Self {
+        let evaluating = RunnerSettings { slots: MAX_EVALUATIONS, ..settings.clone() };
+        let evaluators = Pool::new(project.clone(), clock.clone(), evaluating);
         let pool = Pool::new(project, clock.clone(), settings);
         let (staging, at_work) = (Arc::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { pool, data, logs, clock, staging, at_work }) }
+        Self { shared: Arc::new(Shared { pool, evaluators, data, logs, clock, staging, at_work }) }
     }
 
     /// Starts all interpreters, so that no task has to wait for one.
@@ -99,12 +107,30 @@ impl Runners {
     /// Uses new code of a project for all tasks that begin from now on; running ones continue with the old. If it
     /// cannot be imported, nothing changes.
     pub async fn reload(&self, project: Project) -> Result<Scanned, ScanError> {
-        self.shared.pool.reload(project).await
+        let scanned = self.shared.pool.reload(project.clone()).await?;
+        self.shared.evaluators.follow(project);
+        Ok(scanned)
+    }
+
+    /// Calls the function of a schedule or a sensor. Whatever it does, there is an answer within its time.
+    pub async fn evaluate(&self, evaluation: &Evaluation) -> EvaluationReport {
+        let pool = &self.shared.evaluators;
+        let mut lease = match pool.take().await {
+            Ok(lease) => lease,
+            Err(error) => return EvaluationReport::failed(not_started(error).message),
+        };
+        let ended = lease.runner.evaluate(evaluation, pool.grace()).await;
+        match ended.is_usable {
+            true => pool.give_back(lease),
+            // The next evaluation starts another.
+            false => drop(lease),
+        }
+        ended.report
     }
 
     /// Ends idle runners, and every other when its task has ended.
     pub async fn shutdown(&self) {
-        self.shared.pool.close().await;
+        tokio::join!(self.shared.pool.close(), self.shared.evaluators.close());
     }
 }
 

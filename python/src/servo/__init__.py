@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from servo.context import Context, ScheduleContext, SensorContext
     from servo.dependencies import Dep, dep
     from servo.externals import ExternalAsset, external
+    from servo.file_sensors import File, file_sensor
     from servo.freshness import Freshness
     from servo.in_memory import materialize
     from servo.keys import AssetKey, PartitionKey
@@ -62,13 +63,13 @@ if TYPE_CHECKING:
         WeeklyPartitions,
     )
     from servo.registry import Registry, collecting
-    from servo.requests import RunRequest, SensorResult, SkipReason
+    from servo.requests import Message, RunRequest, SensorResult, SkipReason
     from servo.resources import Resource, Secret, resource
     from servo.results import CheckResult, Materialization, Output
     from servo.retry import Retry
     from servo.schedules import schedule
     from servo.secret_refs import SecretRef
-    from servo.sensors import push_sensor, sensor
+    from servo.sensors import asset_sensor, push_sensor, run_status_sensor, sensor
     from servo.sql_assets import SqlAsset, sql_asset
     from servo.storage.manager import InputContext, IOManager, OutputContext
 
@@ -88,11 +89,13 @@ __all__ = [
     "Dep",
     "DynamicPartitions",
     "ExternalAsset",
+    "File",
     "Freshness",
     "HourlyPartitions",
     "IOManager",
     "InputContext",
     "Materialization",
+    "Message",
     "MonthlyPartitions",
     "MultiAsset",
     "MultiPartitions",
@@ -121,11 +124,13 @@ __all__ = [
     "all_partitions",
     "asset",
     "asset_check",
+    "asset_sensor",
     "available",
     "collecting",
     "dep",
     "dimension",
     "external",
+    "file_sensor",
     "fresh",
     "last",
     "materialize",
@@ -137,6 +142,7 @@ __all__ = [
     "push_sensor",
     "resource",
     "row_count",
+    "run_status_sensor",
     "same",
     "schedule",
     "schema",
@@ -163,6 +169,7 @@ _MODULES = {
     "context": "Context ScheduleContext SensorContext",
     "dependencies": "Dep dep",
     "externals": "ExternalAsset external",
+    "file_sensors": "File file_sensor",
     "freshness": "Freshness",
     "in_memory": "materialize",
     "keys": "AssetKey PartitionKey",
@@ -174,13 +181,13 @@ _MODULES = {
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",
     "registry": "Registry collecting",
-    "requests": "RunRequest SensorResult SkipReason",
+    "requests": "Message RunRequest SensorResult SkipReason",
     "resources": "Resource Secret resource",
     "results": "CheckResult Materialization Output",
     "retry": "Retry",
     "schedules": "schedule",
     "secret_refs": "SecretRef",
-    "sensors": "push_sensor sensor",
+    "sensors": "asset_sensor push_sensor run_status_sensor sensor",
     "sql_assets": "SqlAsset sql_asset",
     "storage.manager": "IOManager InputContext OutputContext",
 }

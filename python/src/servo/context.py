@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Iterable, Mapping
 
-    from servo.keys import AssetKey, PartitionKey
+    from servo.keys import AssetKey
     from servo.partition import Partition, PartitionRange, Window
     from servo.partitions import DynamicPartitions
 
@@ -75,22 +75,38 @@ class Context(Protocol):
 
 
 class ScheduleContext(Protocol):
-    """The context of a schedule's function."""
+    """The context of a schedule's function. `servo.testing.evaluate` makes one in a test."""
 
     @property
     def scheduled_at(self) -> dt.datetime:
         """The tick that this is for."""
 
-    def latest_complete(self, asset: str) -> PartitionKey | None:
-        """Give the newest partition of an asset whose time has passed."""
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """The resources that are registered, by name. Each is set up when it is first asked for."""
+
+    @property
+    def log(self) -> logging.Logger:
+        """The logger of the evaluation; its lines are kept with the tick."""
+
+    def latest_complete(self, asset: str) -> str | None:
+        """Give the newest partition of an asset whose time has passed, of those that the schedule selects."""
 
 
 class SensorContext(Protocol):
-    """The context of a sensor's function."""
+    """The context of a sensor's function. `servo.testing.evaluate` makes one in a test."""
 
     @property
     def cursor(self) -> str | None:
         """The cursor of the last successful evaluation, or None."""
+
+    @property
+    def resources(self) -> Mapping[str, Any]:
+        """The resources that are registered, by name. Each is set up when it is first asked for."""
+
+    @property
+    def log(self) -> logging.Logger:
+        """The logger of the evaluation; its lines are kept with the evaluation."""
 
     @property
     def evaluated_at(self) -> dt.datetime:

@@ -132,7 +132,7 @@ def schedule(  # noqa: PLR0913 - each is named
     if boolean("schedule(catch_up_on_resume=)", catch_up_on_resume):
         said["catch_up_on_resume"] = True
     said.update(_limits(catchup_window_minutes, max_catchup_ticks, if_running, timeout))
-    said.update(_of_runs(config, priority))
+    said.update(of_runs("schedule", config, priority))
     said.update(selection_and_kin("schedule", selection, description, tags))
     if name is not None:
         text("schedule(name=)", name, "nightly")
@@ -157,11 +157,16 @@ def selection_and_kin(what: str, selection: object, description: object, tags: o
     return found
 
 
-def _of_runs(config: Mapping[str, object] | None, priority: int) -> dict[str, object]:
+def of_runs(what: str, config: Mapping[str, object] | None, priority: int) -> dict[str, object]:
+    """Check what schedules and sensors say of their runs.
+
+    >>> of_runs("sensor", {"limit": 3}, 1)
+    {'config': {'limit': '3'}, 'priority': 1}
+    """
     found: dict[str, object] = {}
-    if fields := text_keys("schedule(config=)", config):
-        found["config"] = {field: _json(field, value) for field, value in fields.items()}
-    if integer("schedule(priority=)", priority) != 0:
+    if fields := text_keys(f"{what}(config=)", config):
+        found["config"] = {field: _json(what, field, value) for field, value in fields.items()}
+    if integer(f"{what}(priority=)", priority) != 0:
         found["priority"] = priority
     return found
 
@@ -181,13 +186,13 @@ def _limits(window: int, ticks: int, if_running: str, timeout: Duration | None) 
     return found
 
 
-def _json(field: str, value: object) -> str:
+def _json(what: str, field: str, value: object) -> str:
     import json  # noqa: PLC0415 - slow to import, and few schedules have configuration
 
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        problem = f"schedule(config=) has a value for {field} that is no JSON: {error}"
+        problem = f"{what}(config=) has a value for {field} that is no JSON: {error}"
         raise TypeError(problem) from None
 
 

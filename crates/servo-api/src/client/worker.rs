@@ -10,17 +10,19 @@ use reqwest::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::AttemptId;
+use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::{Progress, Report};
 use servo_queue::{
-    CallbackError, Callbacks, Delivery, FinishedReply, HeartbeatReply, QueueError, QueueErrorKind, Receipt,
-    SignedEnvelope, StartedReply, TaskClaims, TaskSource,
+    CallbackError, Callbacks, Delivery, EvaluationSource, FinishedReply, HeartbeatReply, QueueError,
+    QueueErrorKind, Receipt, SignedEnvelope, StartedReply, TaskClaims, TaskSource,
 };
 
 use super::{Client, ClientError};
 use crate::problem::Code;
 use crate::views::{
-    Accepted, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
-    Started, Task, WorkerSign, WorkerStanding, Workers,
+    Accepted, EvaluatedBody, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody,
+    Registration, Reported, Started, TakeEvaluationBody, TakenEvaluation, Task, WorkerSign, WorkerStanding,
+    Workers,
 };
 
 /// How long the server may wait for a task.
@@ -127,6 +129,29 @@ impl Receipt for HeldByServer {
 
     async fn nack(self: Box<Self>, _delay: Duration) -> Result<(), QueueError> {
         Ok(())
+    }
+}
+
+#[async_trait]
+impl EvaluationSource for Client {
+    async fn next_evaluation(&self) -> Result<Option<Evaluation>, CallbackError> {
+        let body = TakeEvaluationBody { wait_ms: WAIT.as_millis() as u64 };
+        let asked = self.post(&["worker", "evaluations"], self.worker_key.as_deref(), &body).await;
+        let response = asked.map_err(refused)?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        Ok(Some(self.read::<TakenEvaluation>(response).await.map_err(refused)?.evaluation))
+    }
+
+    async fn evaluated(
+        &self,
+        evaluation: &Evaluation,
+        report: EvaluationReport,
+    ) -> Result<(), CallbackError> {
+        let body = EvaluatedBody { evaluation: evaluation.clone(), report };
+        let path = ["worker", "evaluations", "result"];
+        self.post(&path, self.worker_key.as_deref(), &body).await.map(drop).map_err(refused)
     }
 }
 

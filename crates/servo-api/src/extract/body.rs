@@ -94,7 +94,38 @@ impl FromRequest<Shared> for Manifest {
     }
 }
 
+/// A message that somebody pushes: of any form, and of a limited size.
+pub(crate) struct Pushed {
+    pub(crate) headers: HeaderMap,
+    /// The parameter `token` of the address.
+    pub(crate) token: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+impl FromRequest<Shared> for Pushed {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let token = query.into_iter().find(|(name, _)| name == "token").map(|(_, value)| value.into_owned());
+        let body = bytes(&parts.headers, body, LIMIT).await?;
+        Ok(Self { headers: parts.headers, token, body })
+    }
+}
+
 async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let text = bytes(headers, body, limit).await?;
+    if !text.is_empty() && !is_json(headers) {
+        return Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "bodies are JSON; say so with Content-Type: application/json",
+        ));
+    }
+    Ok(text)
+}
+
+async fn bytes(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let too_large = || {
         Problem::new(Code::BodyTooLarge, format!("the body is longer than {limit} bytes, which is the most"))
     };
@@ -103,21 +134,12 @@ async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Pr
         return Err(too_large());
     }
     let read = tokio::time::timeout(PATIENCE, Limited::new(body, limit).collect()).await;
-    let text = match read {
-        Err(_) => return Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(too_large()),
-        Ok(Err(error)) => {
-            return Err(Problem::new(Code::MalformedJson, format!("the body broke off: {error}")));
-        }
-        Ok(Ok(body)) => body.to_bytes(),
-    };
-    if !text.is_empty() && !is_json(headers) {
-        return Err(Problem::new(
-            Code::UnsupportedMediaType,
-            "bodies are JSON; say so with Content-Type: application/json",
-        ));
+    match read {
+        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not come in time")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::new(Code::MalformedJson, format!("the body broke off: {error}"))),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
     }
-    Ok(text)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -1,5 +1,6 @@
 //! Schedules: create, list, change, pause, resume, trigger, preview, delete, and their ticks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -7,6 +8,7 @@ use axum::extract::State;
 use axum::http::Response;
 use serde::Deserialize;
 use servo_core::Timestamp;
+use servo_engine::evaluation::{EvaluationOutcome, EvaluationResult};
 use servo_engine::rows::ScheduleTickRow;
 use servo_engine::{Caller, ChangeSchedule, Refusal, ScheduleChange, TickStatus, TriggerSchedule};
 use utoipa::IntoParams;
@@ -186,7 +188,10 @@ pub(super) async fn trigger(
     let (partitions, config) = (body.partitions.into(), texts(&body.config));
     let work = async {
         app.current_code().await?;
-        let request = TriggerSchedule { schedule, partitions, config, caller: caller.clone() };
+        let evaluated = evaluated(&app, &schedule).await?;
+        let stored_keys = BTreeMap::new();
+        let request =
+            TriggerSchedule { schedule, partitions, config, evaluated, stored_keys, caller: caller.clone() };
         let reply = app.workspace().trigger_schedule(request).await?;
         let tasks = app.workspace().run_row(reply.run_id).await?.map_or(0, |row| u64::from(row.tasks_total));
         Ok(AcceptedRun { run_id: reply.run_id, tasks, accepted: Accepted::by(reply.accepted) })
@@ -255,6 +260,22 @@ pub(super) async fn ticks(
     let found = app.workspace().schedule_ticks(id, list.place()?, list.wanted(), accepts).await?;
     let page = Page::of(found, &list, |row| row.row_version.to_string());
     Ok(Answer(page.map(Tick::from)))
+}
+
+/// What the function of a schedule returns for a tick now; none if it has no function.
+async fn evaluated(app: &Shared, schedule: &str) -> Result<Option<EvaluationResult>, Problem> {
+    let (wanted, id, now) = (schedule.to_owned(), app.workspace().new_evaluation_id(), app.workspace().now());
+    let call = app.workspace().read(move |state| {
+        let schedule = state.schedule(&wanted)?;
+        state.schedule_call(schedule, id, now)
+    });
+    let Some(call) = call.await? else { return Ok(None) };
+    match app.workspace().evaluate(call).await?.outcome {
+        EvaluationOutcome::Returned(result) => Ok(Some(result)),
+        EvaluationOutcome::Failed(problem) => {
+            Err(Refusal::CannotTrigger { name: schedule.to_owned(), problem }.into())
+        }
+    }
 }
 
 async fn change(

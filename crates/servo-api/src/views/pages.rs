@@ -2,7 +2,7 @@
 
 use super::{
     Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
-    Schedule, Task, Tick,
+    Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -26,6 +26,10 @@ pub type QuarantinedPage = Page<Quarantined>;
 pub type SchedulePage = Page<Schedule>;
 /// A page of ticks of a schedule.
 pub type TickPage = Page<Tick>;
+/// A page of sensors.
+pub type SensorPage = Page<Sensor>;
+/// A page of evaluations of a sensor.
+pub type SensorEvalPage = Page<SensorEval>;
 /// A page of backfills.
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.

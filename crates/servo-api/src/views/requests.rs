@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::admission::PauseBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
+use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
 use super::settings::SettingsBody;
 use crate::extract::Asked;
 
@@ -252,6 +253,9 @@ asked!(
     ScheduleBody,
     TriggerScheduleBody,
     VersionBody,
+    SensorBody,
+    ResetCursorBody,
+    EvaluateBody,
     SettingsBody,
     PauseBody
 );

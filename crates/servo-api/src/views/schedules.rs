@@ -294,6 +294,6 @@ fn if_running(rule: IfRunning) -> &'static str {
     }
 }
 
-fn is_zero(count: &u32) -> bool {
+pub(super) fn is_zero(count: &u32) -> bool {
     *count == 0
 }

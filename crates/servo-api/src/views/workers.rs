@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{MaterializationId, Timestamp};
+use servo_engine::evaluation::{Evaluation, EvaluationReport};
 use servo_engine::outputs::OutputReport;
 use servo_engine::rows::WorkerRow;
 use servo_engine::{Outcome, State, TaskError, TaskState, WorkerState};
@@ -290,4 +291,32 @@ mod tests {
         let unknown = serde_json::json!({ "outcome": "SUCCEEDED", "outcom": 1 });
         assert!(serde_json::from_value::<Report>(unknown).is_err(), "a field that nobody knows is a mistake");
     }
+}
+
+/// A request for a call of the function of a schedule or a sensor.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TakeEvaluationBody {
+    /// How long to wait for one, in milliseconds.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+/// A call that a worker has taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TakenEvaluation {
+    /// The function, its arguments, and how long it may take.
+    #[schema(value_type = Object)]
+    pub evaluation: Evaluation,
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EvaluatedBody {
+    /// The call, as it was taken.
+    #[schema(value_type = Object)]
+    pub evaluation: Evaluation,
+    /// What the function returned, or how it failed.
+    #[schema(value_type = Object)]
+    pub report: EvaluationReport,
 }

@@ -32,6 +32,10 @@ def blocked() -> list:
 
 servo.schedule(name="yearly", cron="0 0 1 1 *", selection="shop.clean")
 
+@servo.push_sensor(selection="shop.clean", enabled=False)
+def told(ctx, message):
+    return servo.SkipReason("not today")
+
 @servo.asset(namespace="shop", retry=servo.Retry(max_attempts=1))
 def broken() -> int:
     raise ValueError("it is broken")
@@ -102,6 +106,15 @@ const COMMANDS: &[&[&str]] = &[
     &["schedule", "delete", "yearly"],
     &["schedule", "ticks", "yearly"],
     &["schedule", "show", "nothing"],
+    &["sensor", "list"],
+    &["sensor", "show", "told"],
+    &["sensor", "push", "told", "--id", "m1", "--data", "{\"a\": 1}"],
+    &["sensor", "push", "told", "--id", "m1", "--data", "{\"a\": 1}"],
+    &["sensor", "pause", "told"],
+    &["sensor", "pause", "told", "--expected-state-version", "7"],
+    &["sensor", "reset-cursor", "told", "--to", "2013-01-15"],
+    &["sensor", "evals", "told"],
+    &["sensor", "show", "nothing"],
     &["materialize", "shop.broken"],
     &["run", "list", "--state", "failed", "--limit", "1"],
     &["materialize", "shop.blocked"],

@@ -11,5 +11,6 @@ mod keys;
 mod owners;
 mod safety;
 mod schedules;
+mod sensors;
 mod support;
 mod workers;

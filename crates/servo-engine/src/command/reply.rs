@@ -8,10 +8,11 @@ use std::sync::Arc;
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, CreateBackfill,
-    Deploy, Input, Pause, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule,
-    WorkerLeaves,
+    Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings,
+    CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker, Report, RetryNow,
+    Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
+use crate::evaluation::Evaluated;
 use crate::event::Progress;
 
 /// The reply to an input of any kind.
@@ -122,6 +123,12 @@ pub trait Command: Into<Input> {
     fn reply(reply: Reply) -> Self::Reply;
 }
 
+impl Command for Evaluated {
+    type Reply = ();
+
+    fn reply(_reply: Reply) {}
+}
+
 macro_rules! commands {
     ($($command:ident => $variant:ident($reply:ty),)*) => {
         $(impl Command for $command {
@@ -148,6 +155,9 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    ChangeSensor => Change(Change),
+    PushMessage => Change(Change),
+    EvaluatedByHand => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
     RegisterWorker => Change(Change),
@@ -203,6 +213,10 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    ChangeSensor => ChangeSensor,
+    PushMessage => PushMessage,
+    EvaluatedByHand => EvaluatedByHand,
+    Evaluated => Evaluated,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
     RegisterWorker => RegisterWorker,

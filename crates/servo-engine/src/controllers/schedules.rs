@@ -5,24 +5,36 @@
 //! them first to be kept; the others are left out, and one record says how many. The definition at the tick is part of
 //! the record, and is what runs (L2-INV-11).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::cron::Ticks;
 use servo_core::{Millis, ScheduleId, Timestamp};
 
-use crate::decide::request_run;
+use crate::decide::{request_run, tick as evaluated};
 use crate::definitions::IfRunning;
-use crate::event::{EventData, RequestedRun, RunSource, ScheduleTicked, tick_id};
+use crate::derive::evaluation_id;
+use crate::evaluation::{DEFAULT_TIMEOUT, PATIENCE};
+use crate::event::{
+    EventData, RequestedRun, RunSource, ScheduleEvaluationRequested, ScheduleTicked, tick_id,
+};
 use crate::lifecycle::TickStatus;
 use crate::planner::PartitionChoice;
 use crate::principal::{Caller, Principal};
 use crate::requests::RunRequest;
-use crate::state::{Schedule, State};
+use crate::state::{PendingTick, Schedule, State};
 
 /// The events of the next tick of a schedule that is due: the tick first, then what it requests.
 pub fn reconcile(state: &State, secret: &[u8], id: ScheduleId, now: Timestamp) -> Vec<EventData> {
+    let schedule = state.schedules.get(id);
+    if let Some((schedule, pending)) = schedule.and_then(|it| Some((it, it.evaluating.as_ref()?))) {
+        return match pending.deadline <= now {
+            true => lost(state, secret, schedule, pending, now),
+            false => Vec::new(),
+        };
+    }
     match next(state, id, now) {
-        Some(Next::LeftOut(tick)) => vec![EventData::ScheduleTicked(tick)],
+        Some(Next::LeftOut(tick)) => vec![EventData::ScheduleTicked(*tick)],
         Some(Next::Tick(schedule, scheduled_for)) => tick(state, secret, schedule, scheduled_for, now),
         None => Vec::new(),
     }
@@ -31,7 +43,7 @@ pub fn reconcile(state: &State, secret: &[u8], id: ScheduleId, now: Timestamp) -
 /// The next thing to do for a schedule.
 enum Next<'a> {
     /// Ticks were missed that are not made up for: the newest of them stands for all.
-    LeftOut(ScheduleTicked),
+    LeftOut(Box<ScheduleTicked>),
     /// A tick is due.
     Tick(&'a Schedule, Timestamp),
 }
@@ -43,7 +55,7 @@ fn next(state: &State, id: ScheduleId, now: Timestamp) -> Option<Next<'_>> {
     // A schedule whose texts cannot be read has no next tick.
     let ticks = state.schedules.ticks_of(&schedule.definition).ok()?;
     match left_out(schedule, &ticks, first, now) {
-        Some(tick) => Some(Next::LeftOut(tick)),
+        Some(tick) => Some(Next::LeftOut(Box::new(tick))),
         None => Some(Next::Tick(schedule, first)),
     }
 }
@@ -87,10 +99,40 @@ fn tick(
         let tick = ticked(schedule, scheduled_for, TickStatus::Skipped, Some(reason));
         return vec![EventData::ScheduleTicked(tick)];
     }
+    if schedule.definition.function.is_some() {
+        return vec![evaluation(state, schedule, scheduled_for, now)];
+    }
     let tick = ticked(schedule, scheduled_for, TickStatus::Triggered, None);
     let run_key: Arc<str> = format!("sched:{}", tick.tick_id).into();
     let request = request(schedule, scheduled_for, Principal::controller("schedules").into());
     requested(state, secret, tick, vec![(run_key, request)], scheduled_for, now)
+}
+
+/// Asks a worker to call the function of a schedule. What follows is decided when it has answered.
+fn evaluation(state: &State, schedule: &Schedule, scheduled_for: Timestamp, now: Timestamp) -> EventData {
+    let timeout = schedule.definition.timeout_ms.unwrap_or(DEFAULT_TIMEOUT);
+    let name = format!("schedule:{}:{}", schedule.id, state.head.last_event);
+    EventData::ScheduleEvaluationRequested(ScheduleEvaluationRequested {
+        schedule_id: schedule.id,
+        evaluation_id: evaluation_id(&name, now),
+        scheduled_for,
+        definition_version: schedule.definition_version,
+        attempt: schedule.attempts + 1,
+        deadline: now.saturating_add(timeout).saturating_add(PATIENCE),
+    })
+}
+
+/// No worker has answered.
+fn lost(
+    state: &State,
+    secret: &[u8],
+    schedule: &Schedule,
+    pending: &PendingTick,
+    now: Timestamp,
+) -> Vec<EventData> {
+    let waited = pending.deadline.since(pending.requested_at);
+    let error = format!("no worker has evaluated it within {waited}; is one running that has the project?");
+    evaluated(state, secret, schedule, Err(error), None, &BTreeMap::new(), now)
 }
 
 /// Completes a tick with the runs that it requests. If one of them cannot be, the tick has failed and requests nothing.
@@ -104,7 +146,7 @@ pub(crate) fn requested(
 ) -> Vec<EventData> {
     let mut events = Vec::new();
     for (run_key, request) in requests {
-        match request_run(state, secret, run_key, request, at, now) {
+        match request_run(state, secret, run_key, request, None, at, now) {
             Ok(found) => {
                 tick.asset_selection.clone_from(&found.request.selection);
                 tick.partition_selection.clone_from(&found.request.partitions);
@@ -162,5 +204,6 @@ pub(crate) fn ticked(
         status,
         reason,
         runs: Vec::<RequestedRun>::new(),
+        output: None,
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Timestamp};
 
-use super::{Answer, Decision, schedules};
+use super::{Answer, Decision, schedules, sensors};
 use crate::command::Deploy;
 use crate::definitions::{AssetDef, MAX_ASSETS};
 use crate::derive::asset_id;
@@ -28,10 +28,11 @@ pub(super) fn deploy(state: &State, command: &Deploy, now: Timestamp) -> Decisio
     }
 }
 
-/// Assets first: what schedules select is there when they are defined.
+/// Assets first: what schedules and sensors select is there when they are defined.
 fn events(state: &State, command: &Deploy, now: Timestamp) -> Result<Vec<EventData>, Refusal> {
     let mut events = vec![EventData::AssetsDeployed(difference(state, command, now)?)];
     events.extend(schedules::deploy(state, &command.schedules, now)?);
+    events.extend(sensors::deploy(state, &command.sensors, now)?);
     Ok(events)
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use servo_core::Timestamp;
 
 use super::{Answer, trigger};
-use crate::command::{Reply, TriggerRun};
+use crate::command::{Reply, StoredRunKey, TriggerRun};
 use crate::event::{EventData, RequestedRun};
 use crate::planner::PlanningError;
 use crate::refusal::Refusal;
@@ -22,12 +22,14 @@ pub(crate) struct Requested {
 }
 
 /// Requests a run, with partitions as they are at a time. If assets have partitions and none are asked for, the newest
-/// complete one of each is; why not if that cannot be.
+/// complete one of each is; why not if that cannot be. `stored` is what the tables say about a key that others may have
+/// used before.
 pub(crate) fn request_run(
     state: &State,
     secret: &[u8],
     run_key: Arc<str>,
     mut request: RunRequest,
+    stored: Option<StoredRunKey>,
     at: Timestamp,
     now: Timestamp,
 ) -> Result<Requested, String> {
@@ -39,7 +41,8 @@ pub(crate) fn request_run(
         prepared = prepare(state, secret, run_key, request.clone(), at);
     }
     let command: TriggerRun = prepared.map_err(|error| error.to_string())?;
-    let (run, events) = launch(state, secret, command, now).map_err(|refusal| refusal.to_string())?;
+    let launched = launch_with(state, secret, command, stored, now);
+    let (run, events) = launched.map_err(|refusal| refusal.to_string())?;
     Ok(Requested { run, request, events })
 }
 
@@ -47,11 +50,24 @@ pub(crate) fn request_run(
 pub(crate) fn launch(
     state: &State,
     secret: &[u8],
-    mut command: TriggerRun,
+    command: TriggerRun,
     now: Timestamp,
 ) -> Result<(RequestedRun, Vec<EventData>), Refusal> {
-    // Controllers make each request once, so that no older run has this key.
-    command.stored_key.through = state.run_keys.in_files();
+    launch_with(state, secret, command, None, now)
+}
+
+fn launch_with(
+    state: &State,
+    secret: &[u8],
+    mut command: TriggerRun,
+    stored: Option<StoredRunKey>,
+    now: Timestamp,
+) -> Result<(RequestedRun, Vec<EventData>), Refusal> {
+    command.stored_key = stored.unwrap_or_else(|| StoredRunKey {
+        fingerprint: None,
+        // Controllers make each request once, so that no older run has a key of theirs.
+        through: state.run_keys.in_files(),
+    });
     let decision = trigger(state, secret, &command, now);
     let run_id = match decision.answer {
         Answer::NewRun(run_id) => run_id,

@@ -31,12 +31,16 @@ pub(super) fn change(state: &State, command: &ChangePartitions) -> Decision {
 }
 
 /// The events that add what an attempt wants to add, in the batch of its end; none if the attempt does not count.
-pub(super) fn added_by(state: &State, task: &Task, report: &Report) -> Result<Vec<EventData>, TaskError> {
+pub(super) fn added_by(
+    state: &State,
+    task: &Task,
+    report: &Report,
+) -> Result<Vec<EventData>, Box<TaskError>> {
     let counts = report.outcome == Outcome::Succeeded && gate::enforce(task, &report.outputs).1.is_none();
     if report.added_partitions.is_empty() || !counts {
         return Ok(Vec::new());
     }
-    let failed = |problem: String| TaskError::new(ErrorCode::UserCodeException, problem);
+    let failed = |problem: String| Box::new(TaskError::new(ErrorCode::UserCodeException, problem));
     let definitions = state.checked_definitions();
     let declared = definitions.as_deref().map(Definitions::dynamic_partitions).unwrap_or_default();
     let mut events = Vec::new();
@@ -59,7 +63,10 @@ pub(super) fn added_by(state: &State, task: &Task, report: &Report) -> Result<Ve
     Ok(events)
 }
 
-fn difference(state: &State, command: &ChangePartitions) -> Result<DynamicPartitionsChanged, Refusal> {
+pub(super) fn difference(
+    state: &State,
+    command: &ChangePartitions,
+) -> Result<DynamicPartitionsChanged, Refusal> {
     let name = || command.name.clone();
     check("name of dynamic partitions", &command.name)?;
     let (count, limit) = (command.add.len() + command.remove.len(), state.settings().max_partition_changes);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use servo_core::{ScheduleId, Timestamp};
 
-use super::{Answer, Decision, request_run};
+use super::{Answer, Decision, evaluations, request_run};
 use crate::command::{ChangeSchedule, ScheduleChange, TriggerSchedule};
 use crate::controllers::schedules;
 use crate::definitions::ScheduleDef;
 use crate::derive::schedule_id;
+use crate::evaluation::Subject;
 use crate::event::{
     EventData, ScheduleDefined, SchedulePaused, ScheduleRemoved, ScheduleResumed, manual_tick_id,
 };
@@ -134,16 +135,23 @@ fn triggered(
     now: Timestamp,
 ) -> Result<Decision, Refusal> {
     let schedule = find(state, &command.schedule)?;
-    if schedule.definition.selection.is_none() {
-        return Err(Refusal::NothingToTrigger { name: schedule.name.to_string() });
+    let cannot = |problem| Refusal::CannotTrigger { name: schedule.name.to_string(), problem };
+    if schedule.definition.function.is_some() {
+        let nothing = || Refusal::NothingToTrigger { name: schedule.name.to_string() };
+        let result = command.evaluated.as_ref().ok_or_else(nothing)?;
+        let chosen = result.run_keys(Subject::Schedule(schedule.id));
+        evaluations::looked_up(state, secret, &chosen, &command.stored_keys)?;
+        let (run_id, events) =
+            evaluations::manual_tick(state, secret, schedule, command, result, now).map_err(cannot)?;
+        let principal = command.caller.principal.clone();
+        return Ok(Decision { events, principal, answer: Answer::NewRun(run_id) });
     }
     let mut request = schedules::request(schedule, now, command.caller.clone());
     request.partitions.clone_from(&command.partitions);
     request.config.extend(command.config.clone());
     let tick_id = manual_tick_id(schedule.id, now);
     let run_key = format!("sched:{tick_id}").into();
-    let found = request_run(state, secret, run_key, request, now, now)
-        .map_err(|problem| Refusal::CannotTrigger { name: schedule.name.to_string(), problem })?;
+    let found = request_run(state, secret, run_key, request, None, now, now).map_err(cannot)?;
     let mut tick = schedules::ticked(schedule, now, TickStatus::Triggered, None);
     (tick.tick_id, tick.manual) = (tick_id, true);
     tick.partition_selection.clone_from(&found.request.partitions);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use servo_core::AssetKey;
 use servo_core::cron::Cron;
 use servo_core::partitions::check_timezone;
 use servo_core::selection::{AssetGraph, Selection};
@@ -9,6 +10,7 @@ use servo_core::selection::{AssetGraph, Selection};
 use super::limits::About;
 use super::manifest::{Location, ResourceDef, ScheduleDef, SensorDef};
 use super::problem::Report;
+use crate::lifecycle::SensorKind;
 
 const MIN_INTERVAL: u64 = 1_000;
 const MAX_INTERVAL: u64 = 30 * 86_400_000;
@@ -35,15 +37,11 @@ pub(super) fn check(
     }
     let mut names = BTreeSet::new();
     for sensor in sensors {
-        let mut about = about("sensor", &sensor.name, &sensor.location, report);
-        check_name(&sensor.name, &mut about);
+        check_sensor(sensor, graph, report);
         if !names.insert(&sensor.name) {
-            about.add("is declared twice", "give one of them another name=");
+            about("sensor", &sensor.name, &sensor.location, report)
+                .add("is declared twice", "give one of them another name=");
         }
-        if let Some(interval) = sensor.interval_ms {
-            about.within("interval", interval, MIN_INTERVAL, MAX_INTERVAL);
-        }
-        check_selection((sensor.selection.as_deref(), sensor.function.as_deref()), graph, &mut about);
     }
     let mut names = BTreeSet::new();
     for resource in resources {
@@ -82,6 +80,64 @@ pub(super) fn check_schedule(schedule: &ScheduleDef, graph: &AssetGraph, report:
     }
     if let Some(timeout) = schedule.timeout_ms {
         about.within("timeout", timeout, MIN_INTERVAL, MAX_EVALUATION);
+    }
+}
+
+/// Checks one sensor.
+pub(super) fn check_sensor(sensor: &SensorDef, graph: &AssetGraph, report: &mut Report) {
+    let mut about = about("sensor", &sensor.name, &sensor.location, report);
+    check_name(&sensor.name, &mut about);
+    if let Some(interval) = sensor.interval_ms {
+        about.within("interval", interval, MIN_INTERVAL, MAX_INTERVAL);
+    }
+    if let Some(timeout) = sensor.timeout_ms {
+        about.within("timeout", timeout, MIN_INTERVAL, MAX_EVALUATION);
+    }
+    check_config(&sensor.config, &mut about);
+    check_selection((sensor.selection.as_deref(), sensor.function.as_deref()), graph, &mut about);
+    let ways = [sensor.push, !sensor.on.is_empty(), !sensor.run_status.is_empty()];
+    if ways.into_iter().filter(|is_so| *is_so).count() > 1 {
+        about
+            .add("waits for more than one of messages, assets and runs", "declare a sensor for each of them");
+    }
+    if sensor.kind() == SensorKind::Poll && sensor.function.is_none() {
+        about.add("has no function that looks for something", "decorate a function with @servo.sensor");
+    }
+    if sensor.verify.is_some() && !sensor.push {
+        about.add("verifies messages and takes none", "declare it with @servo.push_sensor");
+    }
+    if let Some(state) = sensor.run_status.iter().find(|state| !state.is_terminal()) {
+        about.add(
+            format!("waits for runs that end as {state}, which is no end"),
+            "choose among SUCCEEDED, FAILED, CANCELLED and TIMED_OUT",
+        );
+    }
+    check_watched(sensor, graph, &mut about);
+}
+
+/// The assets that a sensor watches are there, and it does not start itself again and again.
+fn check_watched(sensor: &SensorDef, graph: &AssetGraph, about: &mut About<'_>) {
+    let mut watched = BTreeSet::new();
+    for text in &sensor.on {
+        let known = |key: &AssetKey| graph.assets().iter().any(|info| info.key == *key);
+        match AssetKey::parse(text) {
+            Ok(key) if known(&key) => {
+                watched.insert(key);
+            }
+            Ok(key) => {
+                about.add(format!("watches {key}, which the project does not have"), "correct on=");
+            }
+            Err(error) => about.add(format!("watches {text:?}: {error}"), "correct on="),
+        }
+    }
+    let selected = sensor.selection.as_deref().filter(|_| sensor.function.is_none());
+    let selected = selected.and_then(|text| Selection::parse(text).ok()?.evaluate(graph).ok());
+    let again = selected.as_ref().and_then(|set| graph.keys(set).find(|key| watched.contains(key)));
+    if let Some(key) = again {
+        about.add(
+            format!("requests {key} whenever {key} was made, without end"),
+            "leave it out of selection= or of on=",
+        );
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
 use servo_core::{Millis, PartitionsDef};
 
+use crate::lifecycle::{RunState, SensorKind};
 use crate::retry::RetryPolicy;
 
 /// The version of the manifest that this build reads.
@@ -371,10 +372,77 @@ pub struct SensorDef {
     pub tags: BTreeMap<String, String>,
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub enabled: bool,
+    /// How long after one evaluation the next one starts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub interval_ms: Option<Millis>,
+    /// Whether messages can be sent to it.
     #[serde(default, skip_serializing_if = "is_default")]
     pub push: bool,
+    /// Longest that one call of the function may take.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub timeout_ms: Option<Millis>,
+    /// Values of configuration fields as JSON texts, by field or by `namespace.name:field`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub config: BTreeMap<String, String>,
+    /// Higher runs first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    /// Assets whose materializations it is about.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on: Vec<String>,
+    /// Whether all of these must have been materialized, or one is enough.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub all_of: bool,
+    /// States in which runs end that it is about.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub run_status: Vec<RunState>,
+    /// How senders of messages prove who they are.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub verify: Option<VerifyDef>,
+}
+
+impl SensorDef {
+    /// 30 seconds: `interval` unless given.
+    pub const DEFAULT_INTERVAL: Millis = Millis::from_secs(30);
+
+    /// What makes it be evaluated.
+    pub fn kind(&self) -> SensorKind {
+        if self.push {
+            SensorKind::Push
+        } else if !self.on.is_empty() {
+            SensorKind::Asset
+        } else if !self.run_status.is_empty() {
+            SensorKind::Run
+        } else {
+            SensorKind::Poll
+        }
+    }
+
+    /// How long after one evaluation the next one starts.
+    pub fn interval(&self) -> Millis {
+        self.interval_ms.unwrap_or(Self::DEFAULT_INTERVAL)
+    }
+}
+
+/// How senders of messages prove who they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyDef {
+    /// The way.
+    pub scheme: VerifyScheme,
+    /// Where the server finds the secret.
+    pub secret: SecretDef,
+}
+
+/// A way in which senders of messages prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyScheme {
+    /// `Authorization: Bearer` with the secret, or `?token=`.
+    Token,
+    /// `X-Hub-Signature-256: sha256=` and the HMAC of the body.
+    Github,
+    /// `Stripe-Signature: t=,v1=` and the HMAC of time and body.
+    Stripe,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -4,16 +4,25 @@ use std::sync::Arc;
 
 use super::{Dispatch, Effect, Release};
 use crate::command::Attempt;
+use crate::evaluation::Evaluation;
 use crate::lifecycle::{OutboxStatus, TaskState};
 use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
 use crate::work;
 
-/// Every effect without an acknowledgement: dispatches, then releases.
+/// Every effect without an acknowledgement: dispatches, then releases, then evaluations.
 pub fn unfinished(state: &State) -> Vec<Effect> {
     let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
     let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
-    dispatches.chain(releases).collect()
+    let calls = evaluations(state).map(|evaluation| Effect::Evaluate(Box::new(evaluation)));
+    dispatches.chain(releases).chain(calls).collect()
+}
+
+/// Every call that a worker should make now.
+pub fn evaluations(state: &State) -> impl Iterator<Item = Evaluation> {
+    let schedules = state.schedules.values().filter_map(|schedule| super::of_schedule(state, schedule));
+    let sensors = state.sensors.values().filter_map(|sensor| super::of_sensor(sensor));
+    schedules.chain(sensors)
 }
 
 /// Every attempt that some queue should hold now: what a node must hand out after a start, because the queue may have

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Fingerprint, RunId, ScheduleId, Timestamp};
+use servo_core::{EvaluationId, EventId, Fingerprint, RunId, ScheduleId, Timestamp};
 
 use super::Payload;
 use crate::audit::Act;
@@ -81,6 +81,9 @@ pub struct ScheduleTicked {
     /// The runs that it requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<RequestedRun>,
+    /// The end of what its function printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
 }
 
 /// A run that a tick or an evaluation requested.
@@ -107,6 +110,26 @@ pub struct ScheduleEvaluationFailed {
     pub error: String,
     /// When the tick is evaluated again.
     pub retry_at: Timestamp,
+    /// The end of what the function printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+}
+
+/// Intent: a worker calls the function of a schedule for a tick that is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleEvaluationRequested {
+    /// The schedule.
+    pub schedule_id: ScheduleId,
+    /// Names the call.
+    pub evaluation_id: EvaluationId,
+    /// The tick.
+    pub scheduled_for: Timestamp,
+    /// The event that made the definition which it follows.
+    pub definition_version: EventId,
+    /// How many calls there were for the tick, with this one.
+    pub attempt: u32,
+    /// A result that comes later does not count.
+    pub deadline: Timestamp,
 }
 
 /// The id of the tick that was due at a time.
@@ -163,6 +186,16 @@ impl Payload for ScheduleTicked {
     /// `sched_tick:{tick_id}`: a tick happens once (L2-INV-1).
     fn idempotency_key(&self) -> String {
         format!("sched_tick:{}", self.tick_id)
+    }
+
+    fn usual_principal(&self) -> Principal {
+        Principal::controller("schedules")
+    }
+}
+
+impl Payload for ScheduleEvaluationRequested {
+    fn idempotency_key(&self) -> String {
+        format!("sched_call:{}:{}", tick_id(self.schedule_id, self.scheduled_for), self.attempt)
     }
 
     fn usual_principal(&self) -> Principal {

@@ -5,7 +5,7 @@ use servo_core::{RunId, Timestamp};
 
 use super::{Applied, At, Ignored, retention};
 use crate::event::ClockStepped;
-use crate::state::{State, Task};
+use crate::state::{Schedule, State, Task};
 
 pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &str) -> Applied {
     if !retention::remember(state, at, key) {
@@ -22,7 +22,34 @@ pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &s
             }
         }
     }
+    shift_automation(state, at, payload.by_ms);
     Applied::Yes
+}
+
+/// When evaluations are due, tried again and lost. Ticks of schedules are times of the clock itself.
+fn shift_automation(state: &mut State, at: At, by_ms: i64) {
+    let sensors: Vec<_> = state.sensors().map(|sensor| sensor.id).collect();
+    for id in sensors {
+        state.change_sensor(id, at, |sensor| {
+            shift(&mut sensor.next_evaluation_at, by_ms);
+            shift(&mut sensor.retry_at, by_ms);
+            if let Some(pending) = &mut sensor.evaluating {
+                pending.requested_at = moved(pending.requested_at, by_ms);
+                pending.deadline = moved(pending.deadline, by_ms);
+            }
+        });
+    }
+    let waits = |schedule: &&Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
+    let schedules: Vec<_> = state.schedules().filter(waits).map(|schedule| schedule.id).collect();
+    for id in schedules {
+        state.change_schedule(id, at.id, |schedule| {
+            shift(&mut schedule.retry_at, by_ms);
+            if let Some(pending) = &mut schedule.evaluating {
+                pending.requested_at = moved(pending.requested_at, by_ms);
+                pending.deadline = moved(pending.deadline, by_ms);
+            }
+        });
+    }
 }
 
 fn shift_task(task: &mut Task, by_ms: i64) {

@@ -9,6 +9,7 @@ use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, Par
 
 use super::At;
 use super::outputs::output_of;
+use super::sensors;
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -77,6 +78,10 @@ pub(super) fn record(
     }
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
+    }
+    if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
+        let at = At { id: last.event_id, time: last.at };
+        sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
     }
     let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use servo_core::Timestamp;
+
 use super::{Applied, At, Ignored};
 use crate::event::DynamicPartitionsChanged;
 use crate::principal::Principal;
@@ -21,4 +23,10 @@ pub(super) fn changed(
     state.changes.partitions.extend(keys.map(|key| (payload.name.clone(), key.clone())));
     state.changes.partition_sets.insert(payload.name.clone());
     Applied::Yes
+}
+
+/// Gives a copy of a state the keys of a change that is not in the log yet, so that runs can be planned with them.
+pub(crate) fn change_partitions(state: &mut State, change: &DynamicPartitionsChanged, now: Timestamp) {
+    let at = At { id: state.head.last_event, time: now };
+    changed(state, at, &Principal::system(), change);
 }

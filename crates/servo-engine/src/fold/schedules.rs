@@ -6,12 +6,12 @@ use servo_core::{RunId, ScheduleId, Timestamp};
 
 use super::{Applied, At, Ignored, retention};
 use crate::event::{
-    RunSource, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked,
+    RunSource, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
+    ScheduleRemoved, ScheduleResumed, ScheduleTicked,
 };
 use crate::lifecycle::TickStatus;
 use crate::rows::{Json, ScheduleTickRow};
-use crate::state::{Schedule, State};
+use crate::state::{PendingTick, Schedule, State};
 
 /// Ticks of all schedules that are kept in memory.
 const RECENT_TICKS: usize = 10_000;
@@ -32,6 +32,7 @@ pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> A
             schedule.defined_at = at.time;
             schedule.removed_at = None;
             schedule.state_version = payload.state_version;
+            schedule.evaluating = None;
             if was_removed {
                 schedule.paused = !definition.enabled;
             }
@@ -61,6 +62,7 @@ pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> A
             last_error: None,
             attempts: 0,
             retry_at: None,
+            evaluating: None,
             active: BTreeSet::new(),
             version: at.id,
         });
@@ -105,7 +107,7 @@ pub(super) fn ticked(state: &mut State, at: At, payload: &ScheduleTicked, key: &
         if !payload.manual {
             schedule.last_scheduled_for = Some(payload.scheduled_for);
             schedule.ticks_after = schedule.ticks_after.max(payload.scheduled_for);
-            schedule.retry_at = None;
+            (schedule.retry_at, schedule.evaluating) = (None, None);
         }
         schedule.last_tick_id = Some(payload.tick_id.clone());
         if let Some(run) = payload.runs.last() {
@@ -141,6 +143,32 @@ pub(super) fn evaluation_failed(state: &mut State, at: At, payload: &ScheduleEva
         schedule.failures = schedule.failures.saturating_add(1);
         schedule.last_error = Some(payload.error.clone());
         schedule.retry_at = Some(payload.retry_at);
+        schedule.evaluating = None;
+    });
+    Applied::Yes
+}
+
+pub(super) fn evaluation_requested(
+    state: &mut State,
+    at: At,
+    payload: &ScheduleEvaluationRequested,
+) -> Applied {
+    let Some(schedule) = state.schedules.get(payload.schedule_id) else {
+        return Applied::No(Ignored::UnknownSchedule);
+    };
+    if schedule.next_tick_at != Some(payload.scheduled_for) {
+        return Applied::No(Ignored::NotInThatState);
+    }
+    if schedule.evaluating.is_some() || payload.attempt <= schedule.attempts {
+        return Applied::No(Ignored::Duplicate);
+    }
+    state.change_schedule(payload.schedule_id, at.id, |schedule| {
+        schedule.evaluating = Some(PendingTick {
+            evaluation_id: payload.evaluation_id,
+            attempt: payload.attempt,
+            requested_at: at.time,
+            deadline: payload.deadline,
+        });
     });
     Applied::Yes
 }
@@ -171,6 +199,8 @@ fn change(
     }
     state.change_schedule(id, at.id, |schedule| {
         schedule.state_version = version;
+        // A call that knows the schedule as it was does not count: the tick is evaluated again.
+        schedule.evaluating = None;
         apply(schedule);
     });
     set_next(state, at, id);
@@ -219,6 +249,7 @@ fn add_row(state: &mut State, at: At, payload: &ScheduleTicked) {
         run_id: first.map(|run| run.run_id),
         request_fingerprint: first.map(|run| run.request_fingerprint.clone()),
         runs: Json(payload.runs.clone()),
+        output: payload.output.clone(),
         row_version: at.id,
     };
     state.changes.ticks.push(at.id);

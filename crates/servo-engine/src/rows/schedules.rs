@@ -10,6 +10,7 @@ use crate::definitions::ScheduleDef;
 use crate::event::RequestedRun;
 use crate::lifecycle::{AutomationStatus, Origin, TickStatus};
 use crate::planner::PartitionChoice;
+use crate::state::PendingTick;
 
 table! {
     /// One row per schedule that is or was defined.
@@ -71,6 +72,8 @@ table! {
         attempts: u32;
         /// When a failed evaluation is tried again.
         retry_at: Option<Timestamp>;
+        /// The call of its function that a worker is asked for.
+        evaluating: Option<Json<PendingTick>>;
         row_version: EventId, unique;
     }
 }
@@ -107,6 +110,8 @@ table! {
         request_fingerprint: Option<Fingerprint>;
         /// All its runs.
         runs: Json<Vec<RequestedRun>>;
+        /// The end of what its function printed.
+        output: Option<String>;
         row_version: EventId, unique;
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id,
-    timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey,
+    dispatch_id, timer_id,
 };
 
 use super::Run;
@@ -15,7 +15,7 @@ use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
     AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
-    ScheduleTickRow,
+    ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -54,6 +54,16 @@ pub(crate) struct Changes {
     pub(crate) ticks: Vec<EventId>,
     /// Ticks that left memory.
     pub(crate) ended_ticks: SharedVec<Arc<ScheduleTickRow>>,
+    /// Sensors whose state changed.
+    pub(crate) sensors: BTreeSet<SensorId>,
+    /// Sensors whose definition changed.
+    pub(crate) sensor_definitions: BTreeSet<SensorId>,
+    /// Messages to sensors that came or went.
+    pub(crate) messages: BTreeSet<(SensorId, EventId, Arc<str>)>,
+    /// New evaluations of sensors.
+    pub(crate) evals: Vec<EventId>,
+    /// Evaluations that left memory.
+    pub(crate) ended_evals: SharedVec<Arc<SensorEvalRow>>,
     /// Backfills that changed.
     pub(crate) backfills: BTreeSet<BackfillId>,
     /// Chunks of backfills that changed.
@@ -117,12 +127,13 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs, ticks and chunks that left memory, conflicts, acts and lineage that are not in the
+    /// The part that readers need: ended runs, ticks, evaluations and chunks that left memory, conflicts, acts and lineage that are not in the
     /// tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self {
             ended: self.ended.clone(),
             ended_ticks: self.ended_ticks.clone(),
+            ended_evals: self.ended_evals.clone(),
             ended_chunks: self.ended_chunks.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{BackfillId, EventId, RunId, ScheduleId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, ScheduleId, SensorId, Timestamp};
 
 use super::{Pauses, Run};
 use crate::lifecycle::{RunState, TaskState};
@@ -40,6 +40,8 @@ pub enum Deadline {
 pub enum Due {
     /// A tick of a schedule.
     Schedule(ScheduleId),
+    /// An evaluation of a sensor.
+    Sensor(SensorId),
 }
 
 /// Where one task belongs.
@@ -89,7 +91,7 @@ pub(crate) struct Index {
     pub(crate) queued_runs: usize,
     /// Deadlines in order of time.
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
-    /// Schedules by the time of their next tick.
+    /// Schedules and sensors by the time at which there is something to do for them.
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Backfills that a controller may have something to do for.
     pub(crate) backfills: BTreeSet<BackfillId>,

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use servo_core::cron::Ticks;
-use servo_core::{Cron, EventId, RunId, ScheduleId, Timestamp};
+use servo_core::{Cron, EvaluationId, EventId, RunId, ScheduleId, Timestamp};
 
 use super::SharedMap;
 use crate::definitions::{IfRunning, ScheduleDef};
@@ -47,10 +48,25 @@ pub struct Schedule {
     pub attempts: u32,
     /// When a failed evaluation is tried again.
     pub retry_at: Option<Timestamp>,
+    /// The call of its function for the next tick that a worker is asked for.
+    pub evaluating: Option<PendingTick>,
     /// Runs of its ticks that have not ended.
     pub active: BTreeSet<RunId>,
     /// The event that last changed its state.
     pub version: EventId,
+}
+
+/// A call for a tick that a worker was asked for and has not answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingTick {
+    /// Names the call.
+    pub evaluation_id: EvaluationId,
+    /// How many calls there were for the tick, with this one.
+    pub attempt: u32,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When it counts as lost.
+    pub deadline: Timestamp,
 }
 
 impl Schedule {
@@ -67,6 +83,9 @@ impl Schedule {
 
     /// When a controller has something to do for it.
     pub(crate) fn due_at(&self) -> Option<Timestamp> {
+        if let Some(evaluating) = &self.evaluating {
+            return Some(evaluating.deadline);
+        }
         let is_held = (self.paused && self.definition.catch_up_on_resume)
             || (self.definition.if_running == IfRunning::Queue && !self.active.is_empty() && !self.paused);
         if self.removed_at.is_some() || is_held {
@@ -112,6 +131,7 @@ impl Schedule {
             last_error: self.last_error.clone(),
             attempts: self.attempts,
             retry_at: self.retry_at,
+            evaluating: self.evaluating.clone().map(Json),
             row_version: self.version,
         }
     }
@@ -138,6 +158,7 @@ impl Schedule {
             last_error: state.last_error,
             attempts: state.attempts,
             retry_at: state.retry_at,
+            evaluating: state.evaluating.map(|evaluating| evaluating.0),
             active: BTreeSet::new(),
             version: state.row_version,
         }

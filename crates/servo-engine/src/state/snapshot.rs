@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task,
-    Workers, run_rows,
+    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
+    Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -57,6 +57,10 @@ impl State {
             schedule_definitions: self.schedules.definition_rows(),
             schedule_state: self.schedules.state_rows(),
             schedule_ticks: self.schedules.tick_rows(),
+            sensor_definitions: self.sensors.definition_rows(),
+            sensor_state: self.sensors.state_rows(),
+            sensor_messages: self.sensors.message_rows(),
+            sensor_evals: self.sensors.eval_rows(),
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
             workers: self.workers.rows().cloned().collect(),
@@ -102,6 +106,10 @@ impl State {
             schedule_definitions,
             schedule_state,
             schedule_ticks,
+            sensor_definitions,
+            sensor_state,
+            sensor_messages,
+            sensor_evals,
             backfills,
             backfill_chunks,
             workers,
@@ -127,6 +135,7 @@ impl State {
         state.statuses = Statuses::restore(partition_status)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
+        state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
@@ -223,6 +232,10 @@ pub(super) fn take(state: &mut State) -> Delta {
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
     let ticks = ticks.map(|row| row.as_ref().clone());
+    let sensors = changes.sensors.iter().filter_map(|id| state.sensors.get(*id));
+    let sensing = changes.sensor_definitions.iter().filter_map(|id| state.sensors.get(*id));
+    let evals = changes.evals.iter().filter_map(|id| state.sensors.evals().get(id));
+    let evals = evals.map(|row| row.as_ref().clone());
     let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
     let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
     // Those that are empty here are filled below.
@@ -247,10 +260,15 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
         schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
         schedule_ticks: ticks.collect(),
+        sensor_definitions: sensing.map(|sensor| sensor.definition_row()).collect(),
+        sensor_state: sensors.map(|sensor| sensor.state_row()).collect(),
+        sensor_messages: Vec::new(),
+        sensor_evals: evals.collect(),
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
+            sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
@@ -261,6 +279,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         ended: EndedRows {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
+            sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
@@ -271,6 +290,12 @@ pub(super) fn take(state: &mut State) -> Delta {
             ..changes.appended
         },
     };
+    for (sensor, event, message) in changes.messages {
+        match state.sensors.message_row(sensor, event, &message) {
+            Some(row) => delta.sensor_messages.push(row),
+            None => delta.gone.sensor_messages.push((sensor, message.to_string())),
+        }
+    }
     for (name, key) in changes.partitions {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),

@@ -35,6 +35,7 @@ impl State {
             statuses: self.statuses.clone(),
             quarantine: self.quarantine.clone(),
             schedules: self.schedules.clone(),
+            sensors: self.sensors.clone(),
             backfills: self.backfills.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),

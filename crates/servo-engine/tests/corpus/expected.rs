@@ -1,11 +1,14 @@
 //! The expected contents of the files in `corpus/v1/`.
 
+#[path = "sensors.rs"]
+mod sensors;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
-    PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    PartitionKey, PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
@@ -13,10 +16,10 @@ use servo_engine::event::{
     ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
     FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
     NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
-    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
-    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
-    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
-    WorkerRegistered, manual_tick_id, tick_id,
+    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
+    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -464,6 +467,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 status: TickStatus::Skipped,
                 reason: Some("the schedule is paused".to_owned()),
                 runs: Vec::new(),
+                output: None,
             };
             let run = RequestedRun {
                 run_key: format!("sched:{}", manual_tick_id(id, due)).into(),
@@ -490,8 +494,28 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 attempt: 2,
                 error: "ValueError: größe".to_owned(),
                 retry_at: due.saturating_add(Millis::from_secs(2)),
+                output: None,
             })]
         }
+        EventKind::ScheduleEvaluationRequested => {
+            let due = Timestamp::from_millis(1_736_920_800_000);
+            vec![EventData::ScheduleEvaluationRequested(ScheduleEvaluationRequested {
+                schedule_id: schedule_id(),
+                evaluation_id: EvaluationId::from_parts(1_736_899_200_000, 10),
+                scheduled_for: due,
+                definition_version: EventId::from_parts(1_736_899_200_000, 4),
+                attempt: 1,
+                deadline: due.saturating_add(Millis::from_secs(120)),
+            })]
+        }
+        EventKind::SensorDefined
+        | EventKind::SensorPaused
+        | EventKind::SensorResumed
+        | EventKind::SensorRemoved
+        | EventKind::SensorCursorReset
+        | EventKind::SensorMessageReceived
+        | EventKind::SensorEvaluationRequested
+        | EventKind::SensorEvaluated => sensors::expected(kind, run_id),
         EventKind::BackfillCreated => {
             let plain = BackfillCreated {
                 backfill_id: backfill_id(),

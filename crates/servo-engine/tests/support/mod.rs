@@ -6,21 +6,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey,
-    TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId,
+    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
-use servo_engine::definitions::{AssetDef, ScheduleDef};
+use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
     RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
-    SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked, tick_id,
+    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
+    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
     Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
-    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step,
-    Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
+    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, SensorStatus,
+    Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun,
+    Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -425,6 +428,7 @@ pub(crate) fn schedule_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         status: TickStatus::Skipped,
         reason: None,
         runs: Vec::new(),
+        output: None,
     };
     let failed = ScheduleEvaluationFailed {
         schedule_id,
@@ -432,6 +436,15 @@ pub(crate) fn schedule_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         attempt: 1,
         error: "boom".to_owned(),
         retry_at: now,
+        output: None,
+    };
+    let requested = ScheduleEvaluationRequested {
+        schedule_id,
+        evaluation_id: EvaluationId::from_parts(1, 2),
+        scheduled_for: now,
+        definition_version: EventId::NIL,
+        attempt: 1,
+        deadline: now,
     };
     let state_version = 2;
     vec![
@@ -441,6 +454,58 @@ pub(crate) fn schedule_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         ("ScheduleRemoved", EventData::ScheduleRemoved(ScheduleRemoved { schedule_id, state_version })),
         ("ScheduleTicked", EventData::ScheduleTicked(ticked)),
         ("ScheduleEvaluationFailed", EventData::ScheduleEvaluationFailed(failed)),
+        ("ScheduleEvaluationRequested", EventData::ScheduleEvaluationRequested(requested)),
+    ]
+}
+
+/// Every event about a sensor, of which only its definition finds one.
+pub(crate) fn sensor_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
+    let sensor_id = SensorId::from_parts(1, 1);
+    let definition: SensorDef = serde_json::from_str(
+        r#"{"name":"inbox","location":{"file":"jobs.py","line":3},"selection":"t.a","push":true}"#,
+    )
+    .expect("a sensor");
+    let (origin, definition) = (Origin::Code, Arc::new(definition));
+    let defined = SensorDefined { sensor_id, origin, state_version: 1, definition };
+    let trigger = SensorTrigger::Push { message_id: "m1".into() };
+    let received =
+        SensorMessageReceived { sensor_id, message_id: "m1".into(), message: r#"{"id":"m1"}"#.into() };
+    let requested = SensorEvaluationRequested {
+        sensor_id,
+        evaluation_id: EvaluationId::from_parts(1, 3),
+        trigger: trigger.clone(),
+        attempt: 1,
+        expected_state_version: 1,
+        deadline: now,
+    };
+    let evaluated = SensorEvaluated {
+        sensor_id,
+        eval_id: format!("{sensor_id}:msg:m1").into(),
+        evaluation_id: None,
+        trigger,
+        attempt: 1,
+        manual: false,
+        definition_version: EventId::NIL,
+        expected_state_version: None,
+        cursor_before: None,
+        cursor_after: None,
+        status: SensorStatus::NoNewData,
+        reason: None,
+        run_requests: Vec::new(),
+        retry_at: None,
+        output: None,
+    };
+    let state_version = 2;
+    let reset = SensorCursorReset { sensor_id, state_version, cursor: None };
+    vec![
+        ("SensorDefined", EventData::SensorDefined(defined)),
+        ("SensorPaused", EventData::SensorPaused(SensorPaused { sensor_id, state_version })),
+        ("SensorResumed", EventData::SensorResumed(SensorResumed { sensor_id, state_version })),
+        ("SensorRemoved", EventData::SensorRemoved(SensorRemoved { sensor_id, state_version })),
+        ("SensorCursorReset", EventData::SensorCursorReset(reset)),
+        ("SensorMessageReceived", EventData::SensorMessageReceived(received)),
+        ("SensorEvaluationRequested", EventData::SensorEvaluationRequested(requested)),
+        ("SensorEvaluated", EventData::SensorEvaluated(evaluated)),
     ]
 }
 

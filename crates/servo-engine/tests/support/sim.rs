@@ -6,16 +6,20 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
-use servo_engine::definitions::{CheckKind, Severity};
+use servo_engine::definitions::{CheckKind, ScheduleDef, SensorDef, Severity};
 use servo_engine::effect;
+use servo_engine::evaluation::{
+    Evaluated, Evaluation, EvaluationOutcome, EvaluationReport, EvaluationResult, RequestSpec,
+};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSettings, DataFormat, Deploy, Effect, Engine,
-    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report,
-    RetryPolicy, Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith,
-    State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WorkerLeaves,
+    Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSensor, ChangeSettings, DataFormat, Deploy,
+    Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, PushMessage,
+    RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, RunSource, SensorChange,
+    SettingOrigin, SettingValue, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    Verdict, WorkerLeaves,
 };
 
 use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
@@ -218,6 +222,7 @@ impl Sim {
                 let worker_id = format!("w{}/x", whom % 3).into();
                 Some(Input::WorkerLeaves(WorkerLeaves { worker_id, draining: whom & 4 == 0 }))
             }
+            31 if how % 32 < 12 => Some(sensed(whom)),
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -342,6 +347,7 @@ impl Sim {
             match effect {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
+                Effect::Evaluate(evaluation) => self.waiting.push(evaluated(&evaluation)),
                 Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
                     self.effects.push(effect)
                 }
@@ -477,13 +483,61 @@ fn deploy(whom: u16) -> Input {
     }
     let digest = format!("sha256:{:02x}{}", whom & 0xff, if bad { "bad" } else { "" });
     Input::Deploy(Deploy {
-        schedules: Vec::new(),
+        schedules: if whom >> 6 & 1 == 1 { vec![Arc::new(often())] } else { Vec::new() },
+        sensors: if whom >> 7 & 1 == 1 { vec![Arc::new(told(whom >> 2 & 1 == 1))] } else { Vec::new() },
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),
         assets,
         caller: Caller::user("me"),
     })
+}
+
+/// A schedule with a function, every ten minutes.
+fn often() -> ScheduleDef {
+    serde_json::from_str(
+        r#"{"name":"often","location":{"file":"jobs.py","line":3},"cron":"*/10 * * * *","function":"jobs:often",
+            "selection":"t.n20"}"#,
+    )
+    .expect("a schedule")
+}
+
+/// A sensor that messages are sent to, with or without a function.
+fn told(has_function: bool) -> SensorDef {
+    let function = has_function.then(|| "jobs:told".to_owned());
+    let text = r#"{"name":"told","location":{"file":"jobs.py","line":9},"selection":"t.n20","push":true}"#;
+    SensorDef { function, ..serde_json::from_str(text).expect("a sensor") }
+}
+
+/// The answer of a worker to a call: a run, none, or a failure.
+fn evaluated(evaluation: &Evaluation) -> Input {
+    let result = EvaluationResult { requests: vec![RequestSpec::default()], ..EvaluationResult::default() };
+    let report = match evaluation.evaluation_id.to_u128() % 4 {
+        0 => EvaluationReport::failed("boom"),
+        1 => EvaluationReport {
+            outcome: EvaluationOutcome::Returned(EvaluationResult::default()),
+            output: None,
+        },
+        _ => EvaluationReport { outcome: EvaluationOutcome::Returned(result), output: None },
+    };
+    let (evaluation_id, subject) = (evaluation.evaluation_id, evaluation.subject);
+    Input::Evaluated(Evaluated { evaluation_id, subject, report, stored_keys: BTreeMap::new() })
+}
+
+/// A message for the sensor, or a change of it.
+fn sensed(whom: u16) -> Input {
+    let (sensor, caller) = ("told".to_owned(), Caller::user("me"));
+    let change = match whom % 8 {
+        0 => SensorChange::Pause,
+        1 => SensorChange::Resume,
+        2 => SensorChange::ResetCursor(Some(format!("{}", whom / 8 % 4).into())),
+        _ => {
+            let message_id: Arc<str> = format!("m{}", whom / 8 % 16).into();
+            let message = format!(r#"{{"id":"{message_id}"}}"#).into();
+            return Input::PushMessage(PushMessage { sensor, message_id, message, caller });
+        }
+    };
+    Input::ChangeSensor(ChangeSensor { sensor, expected_state_version: None, change, caller })
 }
 
 /// Four keys, each added or removed or neither; now and then what is refused.

@@ -2,17 +2,17 @@
 //! nothing here unless it has a column of a new type.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
-    PlanId, RunId, ScheduleId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
+    PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
+use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, SensorDef, Severity};
 use servo_engine::event::{
-    BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, TimerKind,
+    BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, SensorTrigger, TimerKind,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
@@ -20,9 +20,9 @@ use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
-    PastAttempt, Positions, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
-    RunTransitionReason, SettingOrigin, TaskError, TaskOptions, TaskState, TickStatus, TimerState,
-    TransitionReason, WorkerState,
+    PastAttempt, PendingEvaluation, PendingTick, Positions, Principal, Provenance, Resolution, RetryPolicy,
+    RunSource, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskError,
+    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -150,10 +150,12 @@ picked!(
     AuditOutcome,
     AutomationStatus,
     Origin,
+    SensorKind,
+    SensorStatus,
     TickStatus,
     BackfillState,
     ChunkState,
-    WorkerState
+    WorkerState,
 );
 
 made! {
@@ -192,6 +194,8 @@ made! {
     AttemptId: |from| AttemptId::from_u128(from.wide());
     MaterializationId: |from| MaterializationId::from_u128(from.wide());
     ScheduleId: |from| ScheduleId::from_u128(from.wide());
+    SensorId: |from| SensorId::from_u128(from.wide());
+    EvaluationId: |from| EvaluationId::from_u128(from.wide());
     BackfillId: |from| BackfillId::from_u128(from.wide());
     AssetId: |from| AssetId::from_parts(from.below(1 << 48), from.wide());
     TaskKey: |from| {
@@ -357,6 +361,43 @@ made! {
         if_running: from.pick(&[IfRunning::Allow, IfRunning::Skip, IfRunning::Queue]),
         timeout_ms: from.make(),
     };
+    PendingTick: |from| PendingTick {
+        evaluation_id: from.make(),
+        attempt: from.make(),
+        requested_at: from.make(),
+        deadline: from.make(),
+    };
+    SensorTrigger: |from| match from.below(3) {
+        0 => SensorTrigger::Poll { poll_epoch: from.below(1 << 40) as i64 },
+        1 => SensorTrigger::Push { message_id: String::make(from).into() },
+        _ => SensorTrigger::Asset { message_id: String::make(from).into() },
+    };
+    PendingEvaluation: |from| PendingEvaluation {
+        evaluation_id: from.make(),
+        trigger: from.make(),
+        attempt: from.make(),
+        expected_state_version: from.make(),
+        requested_at: from.make(),
+        deadline: from.make(),
+    };
+    SensorDef: |from| SensorDef {
+        name: from.make(),
+        location: Location::default(),
+        function: from.make(),
+        selection: from.make(),
+        description: from.make(),
+        tags: from.make(),
+        enabled: from.make(),
+        interval_ms: from.make(),
+        push: from.make(),
+        timeout_ms: from.make(),
+        config: from.make(),
+        priority: from.make(),
+        on: from.make(),
+        all_of: from.make(),
+        run_status: from.make(),
+        verify: None,
+    };
     AssetDef: |from| AssetDef {
         key: from.make(),
         description: from.make(),
@@ -374,6 +415,12 @@ impl<T: Make> Make for Option<T> {
 }
 
 impl<T: Make> Make for Vec<T> {
+    fn make(from: &Generator) -> Self {
+        (0..from.below(3)).map(|_| T::make(from)).collect()
+    }
+}
+
+impl<T: Make + Ord> Make for BTreeSet<T> {
     fn make(from: &Generator) -> Self {
         (0..from.below(3)).map(|_| T::make(from)).collect()
     }

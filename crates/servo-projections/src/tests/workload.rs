@@ -66,7 +66,11 @@ impl Workload {
         let dispatches = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
         let releases = step.effects.into_iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release)),
-            Effect::Enqueue(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Evaluate(_) => None,
         });
         self.released.extend(releases);
         dispatches
@@ -120,6 +124,7 @@ impl Workload {
         let assets = ["a", "b", "c"].into_iter().zip(0..).filter(|(_, at)| !(n + at).is_multiple_of(4));
         let deploy = Input::Deploy(Deploy {
             schedules: Vec::new(),
+            sensors: Vec::new(),
             time_zones: "2026e".into(),
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),

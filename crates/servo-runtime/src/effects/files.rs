@@ -264,7 +264,7 @@ impl Pending {
                 self.staging.entry(run).or_default();
             }
             // Goes to a queue, not to files.
-            Effect::Enqueue(_) => {}
+            Effect::Enqueue(_) | Effect::Evaluate(_) => {}
         }
     }
 

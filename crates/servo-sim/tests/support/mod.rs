@@ -121,7 +121,11 @@ impl World {
         self.attempts.extend(attempts);
         let releases = step.effects.iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release.clone())),
-            Effect::Enqueue(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Evaluate(_) => None,
         });
         let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
@@ -288,6 +292,7 @@ fn deploy(whom: u16) -> Input {
     let digest = format!("sha256:{}", whom % 16).into();
     Input::Deploy(Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         time_zones: "2026e".into(),
         digest,
         project: "sim".to_owned(),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use servo_core::{AssetKey, MaterializationId, Timestamp};
 use servo_engine::definitions::{CheckDef, Compute, Isolation, SecretDef};
+use servo_engine::evaluation::{Evaluation, EvaluationResult};
 use servo_engine::outputs::{OutputReport, Usage};
 use servo_engine::{DataFormat, ErrorCode, OutputState, Progress};
 
@@ -42,6 +43,13 @@ pub(super) enum Request<'a> {
         /// The file, with the JSON of `run`.
         request: &'a Path,
         attempt_id: &'a str,
+        mark: bool,
+    },
+    /// Call the function of a schedule or a sensor.
+    Evaluate {
+        #[serde(flatten)]
+        evaluation: &'a Evaluation,
+        /// Write a mark to both streams at the end.
         mark: bool,
     },
     /// Exit.
@@ -141,6 +149,8 @@ pub(super) enum Reply {
     Log(LogMessage),
     /// The end of a task.
     Finished(Finished),
+    /// The end of an evaluation.
+    Evaluated(EvaluatedReply),
     /// The runner should run no other task.
     Worn(Worn),
     /// A message of a newer runner.
@@ -175,6 +185,15 @@ pub(super) struct LogMessage {
 #[derive(Debug, Deserialize)]
 pub(super) struct Worn {
     pub(super) reason: String,
+}
+
+/// How an evaluation ended, as its runner reports it.
+#[derive(Debug, Deserialize)]
+pub(super) struct EvaluatedReply {
+    #[serde(default)]
+    pub(super) result: Option<EvaluationResult>,
+    #[serde(default)]
+    pub(super) error: Option<Failure>,
 }
 
 /// How a task ended, as its runner reports it.
@@ -288,6 +307,7 @@ impl Reply {
             "progress" => Self::Progress(body(frame)?),
             "log" => Self::Log(body(frame)?),
             "finished" => Self::Finished(body(frame)?),
+            "evaluated" => Self::Evaluated(body(frame)?),
             "worn" => Self::Worn(body(frame)?),
             _ => Self::Unknown,
         })

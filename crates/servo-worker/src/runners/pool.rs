@@ -163,6 +163,17 @@ impl Pool {
         Ok(scanned)
     }
 
+    /// Uses a project that can be imported from now on, and starts nothing.
+    pub(super) fn follow(&self, project: Project) {
+        let old = {
+            let mut idle = self.lock();
+            idle.generation += 1;
+            idle.project = project;
+            std::mem::take(&mut idle.runners)
+        };
+        tokio::spawn(join_all(old.into_iter().map(|runner| runner.exit(SHUTDOWN_GRACE))));
+    }
+
     /// Ends those that are idle. The others end with their task.
     pub(super) async fn close(&self) {
         let idle = {

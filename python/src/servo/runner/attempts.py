@@ -34,8 +34,7 @@ def attempt(
     if loaded is None:
         refuse_without_project(channel)
         return None
-    # Modules and earlier tasks may have changed what it does; the supervisor relies on it to end the process.
-    signal(SIGTERM, SIG_DFL)
+    reset_termination()
     try:
         request = RunRequest(frame)
     except TaskError as error:
@@ -61,6 +60,14 @@ def attempt(
     if last is not None:
         channel.send(last)
     return None
+
+
+def reset_termination() -> None:
+    """Let SIGTERM end this process.
+
+    Modules and earlier tasks may have changed what it does; the supervisor relies on it.
+    """
+    signal(SIGTERM, SIG_DFL)
 
 
 def _run(request: RunRequest, loaded: Loaded, channel: Channel) -> None:

@@ -70,6 +70,8 @@ class Loop:
             self._scan()
         elif kind == "run":
             self._run(frame)
+        elif kind == "evaluate":
+            self._evaluate(frame)
 
     def _load(self, directory: str) -> None:
         directory = os.path.abspath(directory)
@@ -116,13 +118,34 @@ class Loop:
         if self._surroundings is None and self._loaded is not None:
             self._begin(self._loaded)
         worn = attempt(frame, self._loaded, self._channel, self._server)
+        self._after(worn, str(frame.get("attempt_id", "")), mark=bool(frame.get("mark")))
+
+    def _evaluate(self, frame: dict[str, Any]) -> None:
+        loaded = self._loaded
+        if loaded is None:
+            return
+        if not self._is_prepared:
+            self._is_prepared = True
+            _prepare()
+        from servo.runner.attempts import reset_termination  # noqa: PLC0415 - imported by now
+        from servo.runner.evaluations import evaluate  # noqa: PLC0415 - only where there are any
+
+        if self._surroundings is None:
+            self._begin(loaded)
+        reset_termination()
+        os.chdir(loaded.project.root)
+        evaluate(frame, loaded, self._channel)
+        self._after(None, str(frame.get("evaluation_id", "")), mark=bool(frame.get("mark")))
+
+    def _after(self, worn: str | None, ended: str, *, mark: bool) -> None:
+        """Put back what user code has changed, and say that it has ended."""
         self._marks.restore()
         if self._surroundings is not None:
             worn = self._surroundings.restore() or worn
         if worn is not None:
             self._channel.send({"type": "worn", "reason": worn})
-        if frame.get("mark"):
-            self._marks.write(str(frame.get("attempt_id", "")))
+        if mark:
+            self._marks.write(ended)
 
     def _begin(self, loaded: Loaded) -> None:
         """Get ready for the first task, before it can have changed anything."""

@@ -84,6 +84,14 @@ class Reporter:
 
     def masked(self, frame: dict[str, Any]) -> None:
         """Replace secrets in the parts of the last frame that are written by user code."""
+        self.mask_error(frame)
+        for output in frame["outputs"]:
+            _mask_metadata(output, self.mask)
+            for check in output["checks"]:
+                self.mask_check(check)
+
+    def mask_error(self, frame: dict[str, Any]) -> None:
+        """Replace secrets in the error of a frame, if it has one."""
         error = frame.get("error")
         if error is not None:
             error["message"] = self.text(error["message"], MAX_MESSAGE)
@@ -92,10 +100,6 @@ class Reporter:
             if error.get("suggested_action") is not None:
                 error["suggested_action"] = self.text(error["suggested_action"], MAX_MESSAGE)
             error["details"] = self.mask.json(error.get("details", {}))
-        for output in frame["outputs"]:
-            _mask_metadata(output, self.mask)
-            for check in output["checks"]:
-                self.mask_check(check)
 
     def mask_check(self, check: dict[str, Any]) -> None:
         """Replace secrets in what became of a check."""

@@ -33,6 +33,11 @@ def run(request: RunRequest, loaded: Loaded, reporter: Reporter) -> dict[str, An
     return Task(request, loaded, reporter).run()
 
 
+def entry_of_error(error: BaseException, loaded: Loaded) -> dict[str, Any]:
+    """Describe an error, whatever it does when it is looked at."""
+    return _entry(error, loaded)
+
+
 def failed(error: BaseException, loaded: Loaded) -> dict[str, Any]:
     """Give the last frame of a task that could not even be begun."""
     usage = dict.fromkeys(("cpu_ms", "max_rss_bytes", "bytes_read", "bytes_written"), 0)

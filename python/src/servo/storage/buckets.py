@@ -65,7 +65,7 @@ class BucketLocation(Location):
         with self._reporting():
             return self._files.get_file_info(self.key)
 
-    def _objects(self) -> list[Any]:
+    def objects(self) -> list[Any]:
         """Give all objects below, sorted by key."""
         from pyarrow import fs  # noqa: PLC0415 - slow to import
 
@@ -77,7 +77,7 @@ class BucketLocation(Location):
     def names(self) -> list[str]:
         """Give the names of the objects in this directory, sorted."""
         below = len(self.key) + 1
-        names = (str(each.path)[below:] for each in self._objects())
+        names = (str(each.path)[below:] for each in self.objects())
         return [name for name in names if "/" not in name]
 
     def read(self) -> bytes:
@@ -113,7 +113,7 @@ class BucketLocation(Location):
         """
         if not isinstance(to, BucketLocation) or to.uri.partition("://")[0] != self.uri.partition("://")[0]:
             raise OSError(errno.EXDEV, f"what is in a bucket cannot be moved to {to.uri}", self.uri)
-        objects = self._objects()
+        objects = self.objects()
         if not objects:
             raise FileNotFoundError(errno.ENOENT, "nothing is staged", self.uri)
         to.remove()

@@ -1,0 +1,386 @@
+//! `servo sensor`: what is requested because of something seen or told, and what came of it.
+
+use anyhow::Context;
+use serde_json::Value;
+use servo_api::Page;
+use servo_api::client::{ListOptions, all_pages, first_pages};
+use servo_api::views::{
+    EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorEval, SensorEvaluation, VersionBody,
+};
+
+use crate::backend::{Need, through};
+use crate::exit::Exit;
+use crate::location::{Location, random};
+use crate::output::{self, Format};
+
+/// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// List sensors.
+    #[command(after_help = "Example:\n  servo sensor list")]
+    List,
+    /// Show one sensor.
+    #[command(after_help = "Example:\n  servo sensor show inbox")]
+    Show {
+        /// Its name or its id.
+        sensor: String,
+    },
+    /// Show the evaluations of a sensor, newest first: what each did, and why.
+    #[command(after_help = "Example:\n  servo sensor evals inbox --status failed,stale")]
+    Evals {
+        /// Its name or its id.
+        sensor: String,
+        /// How many.
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Where to go on; the last line of a page says it.
+        #[arg(long)]
+        cursor: Option<String>,
+        /// Only evaluations with one of these outcomes: triggered, no_new_data, failed, stale.
+        #[arg(long)]
+        status: Option<String>,
+        /// Show what the functions printed, too.
+        #[arg(long)]
+        output: bool,
+    },
+    /// Evaluate a sensor now, or show what would happen.
+    #[command(
+        after_help = "Examples:\n  servo sensor evaluate inbox --dry-run\n  servo sensor evaluate uploaded --payload '{\"file\": \"a.csv\"}'"
+    )]
+    Evaluate {
+        /// Its name or its id.
+        sensor: String,
+        /// The data of a message to evaluate it with, as JSON.
+        #[arg(long, value_name = "JSON", value_parser = parse_json)]
+        payload: Option<Value>,
+        /// A cursor instead of the one that it has; with --dry-run only.
+        #[arg(long, requires = "dry_run")]
+        cursor: Option<String>,
+        /// Show what would happen, and change nothing.
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Send a message to a sensor.
+    #[command(
+        after_help = "Example:\n  servo sensor push uploaded --id upload-7 --data '{\"file\": \"a.csv\"}'"
+    )]
+    Push {
+        /// Its name or its id.
+        sensor: String,
+        /// The id of the message: the same message counts once [default: a new one].
+        #[arg(long)]
+        id: Option<String>,
+        /// What it says, as JSON.
+        #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
+        data: Value,
+    },
+    /// Pause a sensor: it is not evaluated, and messages to it wait.
+    #[command(after_help = "Example:\n  servo sensor pause inbox")]
+    Pause(Which),
+    /// Resume a sensor.
+    #[command(after_help = "Example:\n  servo sensor resume inbox")]
+    Resume(Which),
+    /// Set the cursor of a sensor, or let it begin anew.
+    #[command(
+        after_help = "Examples:\n  servo sensor reset-cursor inbox\n  servo sensor reset-cursor inbox --to 2013-01-15"
+    )]
+    ResetCursor {
+        #[command(flatten)]
+        which: Which,
+        /// The new cursor; without one the sensor begins anew.
+        #[arg(long, value_name = "CURSOR")]
+        to: Option<String>,
+    },
+}
+
+/// Which sensor, as its caller knows it.
+#[derive(clap::Args)]
+pub(crate) struct Which {
+    /// Its name or its id.
+    sensor: String,
+    /// Only if its state has this version; `servo sensor show` says it.
+    #[arg(long, value_name = "VERSION")]
+    expected_state_version: Option<u64>,
+}
+
+pub(crate) async fn run(location: &Location, command: &Command, format: Format) -> anyhow::Result<Exit> {
+    match command {
+        Command::List => list(location, format).await?,
+        Command::Show { sensor } => show(location, sensor, format).await?,
+        Command::Evals { sensor, limit, cursor, status, output } => {
+            let which =
+                ListOptions { cursor: cursor.clone(), state: status.clone(), ..ListOptions::default() };
+            evals(location, sensor, usize::from(*limit), which, *output, format).await?;
+        }
+        Command::Evaluate { sensor, payload, cursor, dry_run } => {
+            let body = EvaluateBody {
+                payload: payload.clone(),
+                cursor: cursor.clone(),
+                dry_run: *dry_run,
+                client_request_id: None,
+            };
+            return evaluate(location, sensor, &body, format).await;
+        }
+        Command::Push { sensor, id, data } => push(location, sensor, id.as_deref(), data, format).await?,
+        Command::Pause(which) => change(location, which, Change::Pause, format).await?,
+        Command::Resume(which) => change(location, which, Change::Resume, format).await?,
+        Command::ResetCursor { which, to } => {
+            change(location, which, Change::ResetCursor(to.clone()), format).await?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(location: &Location, format: Format) -> anyhow::Result<()> {
+    let found = through(location, Need::ReadProject, async |client| {
+        Ok(all_pages(async |options: &ListOptions| client.sensors(options).await).await?)
+    })
+    .await?;
+    if format == Format::Json {
+        return output::json(&Page { items: found, next_cursor: None });
+    }
+    if found.is_empty() {
+        output::line("there are no sensors; declare one with @servo.sensor");
+        return Ok(());
+    }
+    let row = |sensor: &Sensor| {
+        vec![
+            sensor.name.clone(),
+            sensor.kind.clone(),
+            sensor.status.to_lowercase(),
+            sensor.selection.clone().or_else(|| sensor.function.clone()).unwrap_or_default(),
+            sensor.last_evaluation_at.map(|at| at.to_string()).unwrap_or_default(),
+            sensor.cursor.as_deref().map(shortened).unwrap_or_default(),
+        ]
+    };
+    let names = ["sensor", "kind", "status", "requests", "last evaluation", "cursor"];
+    output::table(&names, &[], found.iter().map(row).collect());
+    Ok(())
+}
+
+async fn show(location: &Location, sensor: &str, format: Format) -> anyhow::Result<()> {
+    let found = through(location, Need::ReadProject, async |client| Ok(client.sensor(sensor).await?)).await?;
+    if format == Format::Json {
+        return output::json(&found);
+    }
+    let time =
+        |at: Option<servo_core::Timestamp>| at.map(|at| at.to_string()).unwrap_or_else(|| "–".to_owned());
+    let mut rows = vec![
+        ("kind", found.kind.clone()),
+        ("status", found.status.to_lowercase()),
+        ("defined by", found.origin.clone()),
+        ("id", found.sensor_id.to_string()),
+        ("state version", found.state_version.to_string()),
+        ("cursor", found.cursor.clone().unwrap_or_else(|| "–".to_owned())),
+        ("last evaluation", time(found.last_evaluation_at)),
+        ("last run", found.last_run_id.map(|run| run.to_string()).unwrap_or_else(|| "–".to_owned())),
+    ];
+    let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
+    add("next evaluation", found.next_evaluation_at.map(|at| at.to_string()));
+    add("interval", found.interval_ms.map(|interval| servo_core::Millis::new(interval).to_string()));
+    add("requests", found.selection.clone());
+    add("function", found.function.clone());
+    add(
+        "watches",
+        (!found.on.is_empty()).then(|| found.on.join(if found.all_of { " and " } else { " or " })),
+    );
+    add("runs that end as", (!found.run_status.is_empty()).then(|| found.run_status.join(" or ")));
+    add("messages waiting", (found.messages_waiting > 0).then(|| found.messages_waiting.to_string()));
+    add("messages left out", (found.messages_dropped > 0).then(|| found.messages_dropped.to_string()));
+    add("description", found.description.clone());
+    add("last error", found.last_error.clone());
+    output::line(&found.name);
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    for (name, value) in rows {
+        output::line(format_args!("  {name:<width$}  {value}"));
+    }
+    Ok(())
+}
+
+async fn evals(
+    location: &Location,
+    sensor: &str,
+    limit: usize,
+    which: ListOptions,
+    with_output: bool,
+    format: Format,
+) -> anyhow::Result<()> {
+    let page = through(location, Need::Read, async |client| {
+        let newest = async |options: &ListOptions| client.sensor_evals(sensor, options).await;
+        Ok(first_pages(limit, which.clone(), newest).await?)
+    })
+    .await?;
+    if format == Format::Json {
+        return output::json(&page);
+    }
+    let row = |eval: &SensorEval| {
+        let runs: Vec<String> = eval.runs.iter().map(|run| run.run_id.to_string()).collect();
+        let manual = if eval.manual { " (by hand)" } else { "" };
+        let told = eval.reason.clone().unwrap_or_else(|| runs.join(", "));
+        let told = match eval.output.as_deref().filter(|_| with_output) {
+            Some(printed) => format!("{told}\n{printed}"),
+            None => told.lines().next().unwrap_or_default().to_owned(),
+        };
+        vec![
+            eval.evaluated_at.to_string(),
+            format!("{}{manual}", eval.status.to_lowercase().replace('_', " ")),
+            eval.message_id.clone().unwrap_or_else(|| eval.trigger.clone()),
+            told,
+        ]
+    };
+    output::table(
+        &["at", "evaluation", "because of", "run or reason"],
+        &[],
+        page.items.iter().map(row).collect(),
+    );
+    if let Some(next) = &page.next_cursor {
+        output::line(format_args!("\nmore: servo sensor evals {sensor} --cursor {next}"));
+    }
+    Ok(())
+}
+
+async fn evaluate(
+    location: &Location,
+    sensor: &str,
+    body: &EvaluateBody,
+    format: Format,
+) -> anyhow::Result<Exit> {
+    let found = through(location, Need::Run { slots: 1 }, async |client| {
+        Ok(client.evaluate_sensor(sensor, body).await?)
+    })
+    .await?;
+    let exit = if found.status == "FAILED" { Exit::Failed } else { Exit::Done };
+    if format == Format::Json {
+        output::json(&found)?;
+        return Ok(exit);
+    }
+    told(&found);
+    Ok(exit)
+}
+
+fn told(found: &SensorEvaluation) {
+    let would = if found.dry_run { "would request" } else { "requested" };
+    match (found.requests.len(), found.reason.as_deref()) {
+        (0, Some(reason)) if found.status == "FAILED" => output::line(format_args!("it failed: {reason}")),
+        (0, Some(reason)) => output::line(format_args!("it {would} nothing: {reason}")),
+        (0, None) => output::line(format_args!("it {would} nothing")),
+        (count, _) => {
+            let plural = if count == 1 { "run" } else { "runs" };
+            output::line(format_args!("it {would} {count} {plural}"));
+        }
+    }
+    for request in &found.requests {
+        output::line(format_args!("  {}", line(request)));
+    }
+    for (name, keys) in &found.add_partitions {
+        output::line(format_args!("  partitions of {name}: {}", keys.join(", ")));
+    }
+    if let Some(cursor) = &found.cursor_after {
+        let before = found.cursor_before.as_deref().map(shortened).unwrap_or_else(|| "none".to_owned());
+        output::line(format_args!("  cursor: {before} → {}", shortened(cursor)));
+    }
+    if let Some(printed) = &found.output {
+        output::line(format_args!("it printed:\n{printed}"));
+    }
+}
+
+fn line(request: &RequestedView) -> String {
+    let mut text = request.selection.clone();
+    if let Some(partition) = &request.partition {
+        text.push_str(&format!(" [{partition}]"));
+    }
+    if let Some(key) = &request.run_key {
+        text.push_str(&format!(" as {key}"));
+    }
+    if let Some(run) = &request.run_id {
+        text.push_str(&format!(": {run}"));
+    }
+    if let Some(tasks) = request.tasks {
+        text.push_str(&format!(": {tasks} task{}", if tasks == 1 { "" } else { "s" }));
+    }
+    if let Some(problem) = &request.problem {
+        text.push_str(&format!(": cannot be planned: {problem}"));
+    }
+    text
+}
+
+async fn push(
+    location: &Location,
+    sensor: &str,
+    id: Option<&str>,
+    data: &Value,
+    format: Format,
+) -> anyhow::Result<()> {
+    let id = match id {
+        Some(id) => id.to_owned(),
+        None => {
+            let bytes = random().context("a new id of a message")?;
+            format!("cli-{}", bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>())
+        }
+    };
+    let message = PushBody { message_id: id.clone(), data: data.clone(), ..PushBody::default() };
+    let accepted = through(location, Need::ChangeProject, async |client| {
+        Ok(client.push_to_sensor(sensor, &message).await?)
+    })
+    .await?;
+    if format == Format::Json {
+        return output::json(&accepted);
+    }
+    let done = match accepted.accepted_event_id {
+        Some(_) => "was taken",
+        None => "was taken before",
+    };
+    output::line(format_args!("message {id} to {sensor} {done}"));
+    Ok(())
+}
+
+#[derive(Clone)]
+enum Change {
+    Pause,
+    Resume,
+    ResetCursor(Option<String>),
+}
+
+async fn change(location: &Location, which: &Which, change: Change, format: Format) -> anyhow::Result<()> {
+    let (sensor, expected_state_version) = (&which.sensor, which.expected_state_version);
+    let body = VersionBody { expected_state_version, client_request_id: None };
+    let accepted = through(location, Need::ChangeProject, async |client| {
+        Ok(match &change {
+            Change::Pause => client.pause_sensor(sensor, &body).await?,
+            Change::Resume => client.resume_sensor(sensor, &body).await?,
+            Change::ResetCursor(cursor) => {
+                let cursor = cursor.clone();
+                let body = ResetCursorBody { cursor, expected_state_version, client_request_id: None };
+                client.reset_sensor_cursor(sensor, &body).await?
+            }
+        })
+    })
+    .await?;
+    if format == Format::Json {
+        return output::json(&accepted);
+    }
+    let done = match (&change, accepted.accepted_event_id.is_some()) {
+        (Change::Pause, true) => "is paused".to_owned(),
+        (Change::Pause, false) => "was paused already".to_owned(),
+        (Change::Resume, true) => "is active".to_owned(),
+        (Change::Resume, false) => "was active already".to_owned(),
+        (Change::ResetCursor(None), true) => "begins anew".to_owned(),
+        (Change::ResetCursor(Some(cursor)), true) => format!("goes on from {}", shortened(cursor)),
+        (Change::ResetCursor(_), false) => "had that cursor already".to_owned(),
+    };
+    output::line(format_args!("{sensor} {done}"));
+    Ok(())
+}
+
+/// The beginning of a cursor, which may be long.
+fn shortened(cursor: &str) -> String {
+    const SHOWN: usize = 40;
+    match cursor.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &cursor[..end]),
+        None => cursor.to_owned(),
+    }
+}
+
+fn parse_json(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"))
+}
