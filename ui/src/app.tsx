@@ -19,6 +19,8 @@ const AssetsPage = lazy(() => import("./assets/AssetsPage"));
 const AssetPage = lazy(() => import("./assets/AssetPage"));
 const RunsPage = lazy(() => import("./runs/RunsPage"));
 const RunPage = lazy(() => import("./runs/RunPage"));
+const BackfillsPage = lazy(() => import("./backfills/BackfillsPage"));
+const BackfillPage = lazy(() => import("./backfills/BackfillPage"));
 const AutomationPage = lazy(() => import("./automation/AutomationPage"));
 const SchedulePage = lazy(() => import("./automation/SchedulePage"));
 const QuarantinePage = lazy(() => import("./quarantine/QuarantinePage"));
@@ -30,6 +32,7 @@ export const PLACES = [
   { href: "/", name: "Home", icon: icons.home, key: "h" },
   { href: "/assets", name: "Assets", icon: icons.assets, key: "a" },
   { href: "/runs", name: "Runs", icon: icons.runs, key: "r" },
+  { href: "/backfills", name: "Backfills", icon: icons.backfills, key: "b" },
   { href: "/automation", name: "Automation", icon: icons.automation, key: "t" },
   { href: "/quarantine", name: "Quarantine", icon: icons.quarantine, key: "q" },
   { href: "/settings", name: "Settings", icon: icons.settings, key: "s" },
@@ -123,6 +126,8 @@ export function App() {
               <Route path="/assets/:namespace/:name">{({ namespace, name }) => <AssetPage key={`${namespace}/${name}`} asset={`${decodeURIComponent(namespace)}/${decodeURIComponent(name)}`} />}</Route>
               <Route path="/runs" component={RunsPage} />
               <Route path="/runs/:run">{({ run }) => <RunPage key={run} id={run} />}</Route>
+              <Route path="/backfills" component={BackfillsPage} />
+              <Route path="/backfills/:id">{({ id }) => <BackfillPage key={id} id={id} />}</Route>
               <Route path="/automation" component={AutomationPage} />
               <Route path="/automation/schedules/:name">{({ name }) => <SchedulePage key={name} name={decodeURIComponent(name)} />}</Route>
               <Route path="/quarantine" component={QuarantinePage} />

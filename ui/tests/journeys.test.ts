@@ -153,6 +153,26 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
+  test("a backfill is made from the dialog, paused, resumed and followed to its end", async () => {
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/backfills`);
+    await page.getByRole("button", { name: "New backfill…" }).click();
+    await page.getByRole("textbox", { name: "Assets" }).fill("slow.gated");
+    await page.getByRole("radio", { name: "These" }).check();
+    await page.getByLabel("Keys and ranges of partitions").fill("2026-01-01..2026-01-30");
+    await page.getByRole("button", { name: "Backfill 30 partitions" }).click();
+    await page.getByRole("heading", { name: /slow\.gated/ }).waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("Paused", { exact: true }).first().waitFor();
+    server.release("open");
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator(".figure", { hasText: "made" }).getByText("30", { exact: true }).waitFor();
+    await page.getByText("Succeeded").first().waitFor();
+    await page.getByRole("link", { name: "Backfills", exact: true }).click();
+    await page.getByText("30 of 30").waitFor();
+    await close();
+  });
+
   test("a schedule is paused, resumed and ticked by hand", async () => {
     const { page, close } = await open(browser, server);
     await page.goto(`${server.url}/automation`);
@@ -207,12 +227,12 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await page.getByText("As declared").waitFor();
     await page.context().clearCookies();
     await page.keyboard.press("g");
-    await page.keyboard.press("s");
+    await page.keyboard.press("r");
     await page.getByText("This browser is not signed in").waitFor();
     const other = await page.context().newPage();
     await other.goto(await server.entrance("/runs"));
     await other.getByRole("heading", { name: "Runs" }).waitFor();
-    await page.getByRole("heading", { name: "How full it is" }).waitFor();
+    await page.getByRole("heading", { name: "Runs" }).waitFor();
     // The refusals are what this is about.
     const rest = wrongs.filter((each) => !each.includes("401"));
     wrongs.length = 0;
@@ -235,6 +255,7 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["asset-definition", "/assets/clean/tidy?tab=definition"],
       ["runs", "/runs"],
       ["run", `/runs/${failed}`],
+      ["backfills", "/backfills"],
       ["automation", "/automation"],
       ["schedule", "/automation/schedules/nightly"],
       ["quarantine", "/quarantine"],

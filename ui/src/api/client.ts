@@ -64,7 +64,9 @@ export const useSignedOut = () =>
 /** What was asked for, or an error that says why there is none. */
 export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
   const { data, error, response } = await asked;
-  setSignedOut(response.status === 401);
+  // Some routes answer anybody, and so say nothing about who asks.
+  if (response.status === 401) setSignedOut(true);
+  else if (response.ok && !/\/(readyz|healthz|version)$/.test(response.url)) setSignedOut(false);
   if (data !== undefined) return data;
   throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined);
 }

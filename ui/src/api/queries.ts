@@ -157,6 +157,29 @@ export const previewQuery = (schedule: string) =>
       answer(api.GET("/api/v1/orchestration/schedules/{schedule}/preview", { params: { path: { schedule }, query: { n: 5 } }, signal })),
   });
 
+export const backfillsQuery = (state: string) =>
+  infiniteQueryOptions({
+    queryKey: ["backfills", "pages", state],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/orchestration/backfills", { params: { query: { limit: PAGE, ...(state === "" ? {} : { state }), ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+
+export const backfillQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["backfills", id],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/backfills/{backfill_id}", { params: { path: { backfill_id: id } }, signal })),
+    retry: false,
+  });
+
+export const chunksQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["backfills", id, "chunks"],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/backfills/{backfill_id}/chunks", { params: { path: { backfill_id: id }, query: { limit: 100 } }, signal })),
+  });
+
 export const admissionQuery = queryOptions({
   queryKey: ["admission"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/admission", { signal })),

@@ -24,6 +24,7 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
     const ranges = [...(request.ranges ?? []), ...(request.keys ?? [])];
     return ranges.length > 0 ? { kind: "these", text: ranges.join("\n") } : { kind: "none", text: "" };
   });
+  const [asBackfill, setAsBackfill] = useState(request.asBackfill === true);
   const [config, setConfig] = useState<Record<string, unknown>>({});
   const asked = useDebounced(selection.trim());
   // Whether there are partitions is known from the selected assets themselves.
@@ -41,7 +42,14 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
   const plan = useQuery({
     queryKey: ["plan", rested],
     queryFn: ({ signal }) => answer(api.POST("/api/v1/plan", { body: rested, signal })),
-    enabled: asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
+    enabled: !(asBackfill && partitioned !== undefined) && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
+    retry: false,
+    staleTime: 0,
+  });
+  const preview = useQuery({
+    queryKey: ["backfill preview", rested],
+    queryFn: ({ signal }) => answer(api.POST("/api/v1/orchestration/backfills/preview", { body: rested, signal })),
+    enabled: asBackfill && partitioned !== undefined && asked !== "" && assets.isSuccess && !assets.isPlaceholderData && rested === body,
     retry: false,
     staleTime: 0,
   });
@@ -56,11 +64,19 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
       if (!location.pathname.startsWith("/assets")) navigate(runHref(accepted.run_id));
     },
   });
+  const create = useMutation({
+    mutationFn: () => answer(api.POST("/api/v1/orchestration/backfills", { params: { header: once() }, body })),
+    onSuccess: (made) => {
+      materializeStore.close();
+      navigate(`/backfills/${made.backfill_id}`);
+    },
+  });
+  const isBackfill = asBackfill && partitioned !== undefined;
   const close = () => {
     materializeStore.close();
   };
-  const tasks = plan.data?.tasks.length ?? 0;
-  const error = assets.error ?? plan.error;
+  const tasks = isBackfill ? (preview.data?.total_partitions ?? 0) : (plan.data?.tasks.length ?? 0);
+  const error = assets.error ?? (isBackfill ? preview.error : plan.error);
   // An unfinished selection is no mistake yet.
   const isUnfinished = asked === "";
   return (
@@ -68,7 +84,8 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (tasks > 0 && !trigger.isPending) trigger.mutate();
+          if (tasks > 0 && isBackfill && !create.isPending) create.mutate();
+          else if (tasks > 0 && !isBackfill && !trigger.isPending) trigger.mutate();
         }}
       >
         <div className="content">
@@ -85,25 +102,43 @@ export default function MaterializeDialog({ request }: { request: MaterializeReq
             />
           </label>
           {partitioned === undefined ? null : <PartitionPicker asset={partitioned} choice={effective} onChange={setChoice} />}
+          {partitioned === undefined ? null : (
+            <label className="row" style={{ fontSize: 13 }}>
+              <input
+                type="checkbox"
+                checked={asBackfill}
+                onChange={(event) => {
+                  setAsBackfill(event.target.checked);
+                }}
+              />
+              As a backfill: in chunks that can be paused, for many partitions
+            </label>
+          )}
           {fields.length === 0 ? null : <ConfigForm fields={fields} onChange={setConfig} />}
           <div className="stack" style={{ gap: 8 }}>
             <h2>Plan</h2>
             {isUnfinished ? <p className="muted">Name the assets to see what would run.</p> : null}
             {!isUnfinished && error !== null ? <ProblemBox error={error} /> : null}
-            {!isUnfinished && error === null && plan.data === undefined ? <p className="muted">Planning…</p> : null}
-            {plan.data !== undefined && error === null && !isUnfinished ? <PlanView plan={plan.data} planned={planned} /> : null}
+            {isBackfill && preview.data !== undefined && error === null ? (
+              <p>
+                {plural(preview.data.total_partitions, "partition")} in {plural(preview.data.total_chunks, "chunk")}, each a run; {preview.data.max_concurrent_runs} at once. The first has {plural(preview.data.first_run_tasks, "task")}.
+              </p>
+            ) : null}
+            {!isUnfinished && error === null && (isBackfill ? preview.data : plan.data) === undefined ? <p className="muted">Planning…</p> : null}
+            {!isBackfill && plan.data !== undefined && error === null && !isUnfinished ? <PlanView plan={plan.data} planned={planned} /> : null}
             {trigger.error instanceof RequestFailed ? <ProblemBox error={trigger.error} /> : null}
+            {create.error instanceof RequestFailed ? <ProblemBox error={create.error} /> : null}
           </div>
         </div>
         <footer>
           <span className="muted grow" style={{ fontSize: 13 }}>
-            {plan.data === undefined || isUnfinished ? "" : `${plural(tasks, "task")} in ${plural(plan.data.stages, "stage")}`}
+            {isBackfill || plan.data === undefined || isUnfinished ? "" : `${plural(tasks, "task")} in ${plural(plan.data.stages, "stage")}`}
           </span>
           <button type="button" className="button" onClick={close}>
             Close
           </button>
-          <button type="submit" className="button primary" disabled={tasks === 0 || error !== null || isUnfinished || trigger.isPending || plan.isFetching || rested !== body || asked !== selection.trim()}>
-            {trigger.isPending ? "Asking…" : tasks === 0 || isUnfinished ? "Materialize" : `Materialize ${label(planned, tasks)}`}
+          <button type="submit" className="button primary" disabled={tasks === 0 || error !== null || isUnfinished || trigger.isPending || create.isPending || plan.isFetching || preview.isFetching || rested !== body || asked !== selection.trim()}>
+            {trigger.isPending || create.isPending ? "Asking…" : isBackfill ? `Backfill ${plural(tasks, "partition")}` : tasks === 0 || isUnfinished ? "Materialize" : `Materialize ${label(planned, tasks)}`}
           </button>
         </footer>
       </form>

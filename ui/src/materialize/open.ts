@@ -5,6 +5,8 @@ export interface MaterializeRequest {
   selection: string;
   keys?: readonly string[];
   ranges?: readonly string[];
+  /** Whether a backfill is wanted rather than a run. */
+  asBackfill?: boolean;
 }
 
 let current: MaterializeRequest | undefined;

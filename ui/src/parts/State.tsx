@@ -24,6 +24,8 @@ const WORDS: Record<string, [Tone, string]> = {
   REFUSED: ["failed", "Refused"],
   LAST_ATTEMPT_FAILED: ["failed", "Last attempt failed"],
   NEVER_MATERIALIZED: ["missing", "Never made"],
+  PENDING: ["queued", "Pending"],
+  PAUSED_WITH_FAILURES: ["failed", "Paused with failures"],
   SKIPPED: ["skipped", "Skipped"],
   PAUSED: ["skipped", "Paused"],
   CANCELLED: ["cancelled", "Cancelled"],

@@ -11,6 +11,7 @@ export const icons = {
   home: icon(<path d="M3 8.200 9 3l6 5.200V15h-4v-4H7v4H3z" />),
   assets: icon(<path d="m9 2.500 6 3.200v6.600l-6 3.200-6-3.200V5.700zM3 5.700l6 3.300 6-3.300M9 9v6.500" />),
   runs: icon(<path d="M5 3.500 14 9l-9 5.500z" />),
+  backfills: icon(<path d="M3 3.500h5v5H3zM10 3.500h5v5h-5zM3 10.500h5v4H3zM10.500 11h4v3h-4z" />),
   automation: icon(<path d="M9 2.500a6.500 6.500 0 1 1 0 13 6.500 6.500 0 0 1 0-13zM9 5.500V9l2.500 1.800" />),
   quarantine: icon(<path d="m9 2.500 5.500 2V9c0 3.300-2.500 5.400-5.500 6.500C6 14.400 3.500 12.300 3.500 9V4.500z" />),
   settings: icon(<path d="M3 5.500h7m4 0h1M3 12.500h1m4 0h7M12 3.500v4M6 10.500v4" />),

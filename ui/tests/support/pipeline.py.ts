@@ -61,6 +61,14 @@ def steps(ctx: servo.Context) -> int:
     return step
 
 
+@servo.asset(namespace="slow", group="faults", partitions=days)
+def gated() -> int:
+    """Waits for a file before it is made."""
+    while not (HERE / "open").exists():
+        time.sleep(0.05)
+    return 1
+
+
 servo.schedule(name="nightly", cron="0 3 * * *", timezone="Europe/Amsterdam", selection="clean.tidy")
 servo.schedule(name="resting", cron="0 * * * *", selection="raw.source", enabled=False)
 `;
