@@ -124,7 +124,7 @@ macro_rules! made {
 }
 
 macro_rules! picked {
-    ($($type:ty),*) => {$(
+    ($($type:ty),* $(,)?) => {$(
         impl Make for $type {
             fn make(from: &Generator) -> Self {
                 from.pick(<$type>::ALL)
