@@ -97,6 +97,8 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
+    (Method::GET, "/api/v1/retention", Access::Needs(Permission::SettingsRead)),
+    (Method::POST, "/api/v1/retention/apply", Access::Needs(Permission::SettingsChange)),
     (Method::GET, "/api/v1/admission", Access::Needs(Permission::AdmissionRead)),
     (Method::POST, "/api/v1/pauses", Access::Needs(Permission::AdmissionChange)),
     (Method::POST, "/api/v1/pauses/resume", Access::Needs(Permission::AdmissionChange)),

@@ -26,6 +26,7 @@ mod logs;
 mod partitions;
 mod runs;
 mod schedules;
+mod retention;
 mod settings;
 mod sse;
 mod streams;

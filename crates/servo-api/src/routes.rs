@@ -14,6 +14,7 @@ mod plans;
 mod quarantine;
 mod runs;
 mod schedules;
+mod retention;
 mod settings;
 mod tables;
 mod tasks;
@@ -95,6 +96,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
         .routes(routes!(settings::list, settings::change))
+        .routes(routes!(retention::show))
+        .routes(routes!(retention::apply))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))
         .routes(routes!(admission::resume))

@@ -18,6 +18,7 @@ mod plans;
 mod requests;
 mod runs;
 mod schedules;
+mod retention;
 mod settings;
 mod tables;
 mod tasks;
@@ -46,11 +47,12 @@ pub use pages::{
 pub use plans::{Plan, PlannedInput, PlannedTask};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestOperation, RequestSource, RetryBody, ReviewBody, RunBody,
 };
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};
+pub use retention::{ApplyRetentionBody, Retention, RetentionApplied, RetentionKind, RetentionRule};
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};

@@ -5,6 +5,7 @@ mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod checks;
 mod completion;
 mod config;
 mod demo;
@@ -17,6 +18,7 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod kept_logs;
 mod keys_file;
 mod lineage;
 mod live;
@@ -30,6 +32,7 @@ mod project;
 mod projections;
 mod quarantine;
 mod reconcile;
+mod retention;
 mod runs;
 mod schedules;
 mod session;
@@ -85,6 +88,9 @@ enum Command {
         after_help = "Examples:\n  servo plan analytics.delays --partition 2013-01-15\n  servo plan '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo plan '*' --latest --json"
     )]
     Plan(plan::Options),
+    /// Run checks alone, on what is materialized.
+    #[command(subcommand)]
+    Check(checks::Command),
     /// Check the project and make it what the workspace runs.
     #[command(after_help = "Examples:\n  servo deploy --dry-run\n  servo deploy")]
     Deploy(deploy::Options),
@@ -140,6 +146,9 @@ enum Admin {
     /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
+    /// Show and remove what is not kept any more: logs, superseded data, quarantined outputs.
+    #[command(subcommand)]
+    Retention(retention::Command),
     /// Stop handing out tasks: of everything, a queue or an asset. What workers are at goes on.
     #[command(
         after_help = "Examples:\n  servo admin pause --reason 'the warehouse is down'\n  servo admin pause --queue gpu\n  servo admin pause --asset raw.flights"
@@ -172,6 +181,7 @@ impl Command {
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
+            Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
             Self::Partition(_) => "partition",
             Self::Demo(_) => "demo",
@@ -214,6 +224,7 @@ fn main() -> ExitCode {
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
+            Command::Check(command) => checks::run(&cli.location, &command, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
@@ -233,6 +244,9 @@ fn main() -> ExitCode {
             Command::Admin(Admin::Status) => admission::status(&cli.location, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Retention(command)) => {
+                retention::run(&cli.location, &command, format).await
             }
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }

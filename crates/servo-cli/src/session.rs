@@ -16,6 +16,7 @@ use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
+use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
 use crate::location::Location;
 
@@ -43,10 +44,7 @@ impl Session {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
         let queue = LocalQueue::new(1_024);
-        if let Some(place) = project.storage() {
-            let data = DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?;
-            stores.data = Some(data);
-        }
+        keep_data_of(&project, &mut stores)?;
         let data = stores.data.clone().context("the directory of data cannot be found")?;
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
@@ -63,6 +61,8 @@ impl Session {
         config.start_with = start_with;
         // A command that runs something for a moment starts nothing else.
         config.automation = reach != WorkerScope::Alone;
+        config.retention = reach != WorkerScope::Alone;
+        config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -118,6 +118,14 @@ impl Session {
         let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
         Ok(closed?)
     }
+}
+
+/// Lets the data of assets be where `servo.toml` says, if it says so.
+pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Result<()> {
+    if let Some(place) = project.storage() {
+        stores.data = Some(DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?);
+    }
+    Ok(())
 }
 
 /// Deploys scanned definitions; true if they differ from the deployed ones.

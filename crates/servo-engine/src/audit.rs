@@ -35,6 +35,7 @@ impl Act {
     pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
+    pub(crate) const RETENTION: &'static str = "retention.apply";
 
     pub(crate) fn new(action: &'static str, subject: impl ToString, detail: impl Into<String>) -> Self {
         Self { action, subject: subject.to_string(), detail: detail.into() }
@@ -97,6 +98,9 @@ impl Act {
             }
             Input::TriggerSchedule(command) => {
                 Some((Self::new(Self::TRIGGER_SCHEDULE, &command.schedule, ""), &command.caller))
+            }
+            Input::ApplyRetention(command) => {
+                Some((Self::new(Self::RETENTION, "retention", ""), &command.caller))
             }
             Input::StartWith(_)
             | Input::Enqueued(_)

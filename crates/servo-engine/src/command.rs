@@ -14,7 +14,7 @@ use servo_core::{AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, R
 
 use crate::definitions::{AssetDef, ScheduleDef};
 use crate::effect::Release;
-use crate::event::{NewValue, Outcome, PauseScope, Progress};
+use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
 use crate::lifecycle::SettingOrigin;
 use crate::outputs::{OutputReport, Usage};
@@ -47,6 +47,8 @@ pub enum Input {
     ChangeSchedule(ChangeSchedule),
     /// Make a tick of a schedule now.
     TriggerSchedule(TriggerSchedule),
+    /// Remove what is not kept any more.
+    ApplyRetention(ApplyRetention),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
@@ -83,6 +85,7 @@ impl Input {
             Input::Review(command) => Some(&command.caller),
             Input::ChangeSchedule(command) => Some(&command.caller),
             Input::TriggerSchedule(command) => Some(&command.caller),
+            Input::ApplyRetention(command) => Some(&command.caller),
             Input::StartWith(_)
             | Input::Enqueued(_)
             | Input::Started(..)
@@ -347,6 +350,18 @@ pub enum ScheduleChange {
     Resume,
     /// It is removed; its ticks stay.
     Remove,
+}
+
+/// Remove what is not kept any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplyRetention {
+    /// Superseded materializations that the rules do not keep, as the tables show them. Those that are needed by now
+    /// stay.
+    pub superseded: Vec<ExpiredData>,
+    /// Whether there are logs that the rules do not keep.
+    pub logs: bool,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Make a tick of a schedule now.

@@ -5,6 +5,7 @@ mod deploy;
 mod launch;
 mod partitions;
 mod pauses;
+mod retention;
 mod review;
 mod schedules;
 mod settings;
@@ -93,6 +94,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Review(command) => review::review(state, command),
         Input::ChangeSchedule(command) => schedules::change(state, command, now),
         Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
+        Input::ApplyRetention(command) => retention::apply(state, command, now),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
@@ -119,6 +121,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         request_fingerprint: command.fingerprint().clone(),
         source: request.source.clone(),
         selection: request.selection.clone(),
+        operation: request.operation,
         partitions: request.partitions.clone(),
         config: request.config.clone(),
         priority: request.priority,

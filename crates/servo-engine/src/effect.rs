@@ -37,6 +37,10 @@ pub enum Effect {
     Discard(Discard),
     /// Remove everything that a run has staged: none of its attempts is at work any more.
     ClearStaging(RunId),
+    /// Remove data of the past that is not kept any more.
+    Expire(Expired),
+    /// Remove logs of attempts that nobody has written to since this time.
+    ExpireLogs(Timestamp),
 }
 
 impl Effect {
@@ -44,7 +48,12 @@ impl Effect {
     pub fn dispatch(&self) -> Option<&Dispatch> {
         match self {
             Effect::Enqueue(dispatch) => Some(dispatch),
-            Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Release(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         }
     }
 }
@@ -98,6 +107,15 @@ impl Promotion {
         };
         has_data.then_some(promotion)
     }
+}
+
+/// A superseded materialization whose data is not kept any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Expired {
+    pub asset: AssetKey,
+    pub partition: Option<PartitionKey>,
+    pub materialization_id: MaterializationId,
 }
 
 /// Files that do not count and never will: of a failed attempt, or of a rejected review.

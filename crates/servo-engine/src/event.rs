@@ -11,6 +11,7 @@ mod partitions;
 mod pauses;
 mod refusals;
 mod requests;
+mod retention;
 mod runs;
 mod schedules;
 mod settings;
@@ -27,6 +28,7 @@ pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
 pub use requests::{RequestAnswered, RunKeyConflicted};
+pub use retention::{ExpiredData, RetentionApplied};
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
 pub use schedules::{
     RequestedRun, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved,
@@ -231,6 +233,8 @@ events! {
     MaterializationRejected = 41,
     /// Acknowledgement: what was approved is where readers look for it, and counts.
     MaterializationReleased = 42,
+    /// Intent: data and logs that are not kept any more are removed.
+    RetentionApplied = 43,
     /// Settings got other values.
     SettingsChanged = 50,
     /// Dispatching was paused or resumed.

@@ -41,6 +41,7 @@ mod principal;
 mod provenance;
 mod refusal;
 pub mod requests;
+pub mod retention;
 mod retry;
 pub mod rows;
 mod settings;
@@ -52,12 +53,12 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
+    ApplyRetention, Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
     Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
     RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
 };
 pub use derive::idempotency_hash;
-pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
+pub use effect::{Discard, Dispatch, Effect, Expired, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};

@@ -72,7 +72,10 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
     let is_barrier = |data: &&EventData| {
         matches!(
             data,
-            EventData::ClockStepped(_) | EventData::SettingsChanged(_) | EventData::PauseChanged(_)
+            EventData::ClockStepped(_)
+                | EventData::SettingsChanged(_)
+                | EventData::PauseChanged(_)
+                | EventData::RetentionApplied(_)
         )
     };
     if [first, second].iter().any(is_barrier) {
@@ -151,6 +154,7 @@ impl AssetPartition {
             EventData::ClockStepped(_)
             | EventData::SettingsChanged(_)
             | EventData::PauseChanged(_)
+            | EventData::RetentionApplied(_)
             | EventData::RequestRefused(_)
             | EventData::Unknown(_) => run(RunId::from_u128(0)),
             // Changes of a schedule follow each other, and its ticks come in order.
@@ -347,7 +351,12 @@ proptest! {
         let deltas = || sim.deltas.iter();
         let discards = sim.effects.iter().filter_map(|effect| match effect {
             Effect::Discard(discard) => Some(discard),
-            Effect::Enqueue(_) | Effect::Release(_) | Effect::Promote(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Release(_)
+            | Effect::Promote(_)
+            | Effect::ClearStaging(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))

@@ -65,6 +65,7 @@ mod open_file;
 mod projection;
 pub mod rebuild;
 mod request_keys;
+mod retention;
 mod run_filter;
 mod run_keys;
 mod segments;

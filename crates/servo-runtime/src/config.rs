@@ -10,6 +10,7 @@ use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
+use crate::attempt_logs::AttemptLogs;
 use crate::clock::SystemClock;
 use crate::spawner::{Spawner, ThreadSpawner};
 
@@ -107,6 +108,10 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Whether schedules tick in this process.
     pub automation: bool,
+    /// The logs of attempts, if this process keeps them.
+    pub logs: Option<Arc<dyn AttemptLogs>>,
+    /// Whether this process removes what is not kept any more by itself, every hour.
+    pub retention: bool,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -135,6 +140,8 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,
+            logs: None,
+            retention: false,
             keep_log_batches: None,
             limits: Limits::default(),
         }

@@ -7,6 +7,7 @@
 
 mod discard;
 mod enqueue;
+mod expire;
 pub(crate) mod files;
 mod promote;
 pub(crate) mod release;
@@ -34,9 +35,12 @@ impl Effects {
         for effect in batch {
             match effect {
                 Effect::Enqueue(dispatch) => dispatches.push(dispatch),
-                Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
-                    files.push(effect);
-                }
+                Effect::Release(_)
+                | Effect::Promote(_)
+                | Effect::Discard(_)
+                | Effect::ClearStaging(_)
+                | Effect::Expire(_)
+                | Effect::ExpireLogs(_) => files.push(effect),
             }
         }
         let waiting = self.enqueuer.begin(dispatches);

@@ -7,6 +7,7 @@
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
 //! writes tables behind both. What they run on is a [`Spawner`]: a simulation brings its own.
 
+mod attempt_logs;
 mod callbacks;
 mod clock;
 mod clock_steps;
@@ -28,11 +29,13 @@ mod reads;
 mod reconcile;
 mod recovery;
 mod requests;
+mod retention;
 mod run_keys;
 mod spawner;
 mod stall_detector;
 mod workspace;
 
+pub use attempt_logs::{Amount, AttemptLogs};
 pub use clock::SystemClock;
 pub use config::{Config, Ownership, Stores};
 pub use error::{Error, ErrorKind};
@@ -40,5 +43,6 @@ pub use host::Host;
 pub use lineage::{Direction, Lineage};
 pub use reconcile::{Reconciled, catch_up, reconcile_once};
 pub use requests::{Launched, Preview, RetryRequest};
+pub use retention::{Kept, Survey};
 pub use spawner::{Spawner, ThreadSpawner};
 pub use workspace::{RunDetail, Workspace};

@@ -71,6 +71,7 @@ impl Workspace {
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
+                logs: config.logs,
                 closed,
                 work,
                 followers: weak_followers,

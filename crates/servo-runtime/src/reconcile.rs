@@ -89,7 +89,8 @@ async fn flush(
     now: Timestamp,
 ) -> Result<(), Error> {
     let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
-    files::follow(data.as_ref(), effects).await?;
+    // Logs are of the server's process; it finds them again when it looks the next time.
+    files::follow(data.as_ref(), None, effects).await?;
     let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
     let mut compactor = Compactor::open(blobs, layout, epoch, Limits::default(), put_ids).await?;
     compactor.flush(state.take_delta(), now).await?;

@@ -17,6 +17,7 @@ use servo_store::PutIds;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
 
+use crate::attempt_logs::AttemptLogs;
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
@@ -27,6 +28,7 @@ use crate::error::Error;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
+use crate::retention;
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
@@ -52,6 +54,7 @@ pub(crate) struct Inner {
     /// Set when no more requests are accepted.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
+    pub(crate) logs: Option<Arc<dyn AttemptLogs>>,
     pub(crate) work: TrackedTasks,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -160,6 +163,7 @@ impl Workspace {
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let file_effects = FileEffects {
             data: data.clone(),
+            logs: config.logs.clone(),
             spawner: spawner.clone(),
             linger: config.flush_every,
             stopping: stopping.clone(),
@@ -228,7 +232,7 @@ impl Workspace {
         tracker.thread("servo-commit", committing);
         tracker.thread("servo-files", following);
         tracker.thread("servo-compact", compaction.run(flush_queue));
-        Self {
+        let workspace = Self {
             inner: Arc::new(Inner {
                 inputs,
                 flushes,
@@ -242,6 +246,7 @@ impl Workspace {
                 read_only: false,
                 stopping,
                 data,
+                logs: config.logs.clone(),
                 closed,
                 work,
                 snapshots: newest,
@@ -249,7 +254,13 @@ impl Workspace {
                 leased,
                 stores,
             }),
+        };
+        if config.retention {
+            let applied =
+                retention::apply_regularly(Arc::downgrade(&workspace.inner), config.spawner.clone());
+            config.spawner.spawn(applied.boxed());
         }
+        workspace
     }
 
     /// Cancels a run; returns when the request is durable.

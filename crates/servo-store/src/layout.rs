@@ -190,6 +190,11 @@ impl Layout {
         format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
     }
 
+    /// Directory of all logs of attempts.
+    pub fn attempt_logs(&self) -> &'static str {
+        "logs"
+    }
+
     /// The log of an attempt.
     pub fn attempt_log(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
         format!("logs/{run}/{}/attempt={attempt}.jsonl", cloud_task_id('t', task.as_str()))

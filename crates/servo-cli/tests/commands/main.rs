@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod backends;
+mod checks;
 mod execution;
 mod facts;
 mod keys;

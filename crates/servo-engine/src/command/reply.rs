@@ -8,6 +8,7 @@ use std::sync::Arc;
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
+    ApplyRetention,
     Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
     Review, TriggerRun, TriggerSchedule,
 };
@@ -135,6 +136,7 @@ commands! {
     Review => Change(Change),
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
+    ApplyRetention => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -185,6 +187,7 @@ inputs! {
     Review => Review,
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
+    ApplyRetention => ApplyRetention,
 }
 
 impl From<Started> for Input {

@@ -76,8 +76,12 @@ pub fn plan_with(
     at: Timestamp,
 ) -> Result<PlannedRun, RequestError> {
     let selection = Selection::parse(&request.selection).map_err(RequestError::Selection)?;
-    let wanted =
-        PlanRequest { selection, partitions: request.partitions.clone(), config: request.config.clone() };
+    let wanted = PlanRequest {
+        selection,
+        operation: request.operation,
+        partitions: request.partitions.clone(),
+        config: request.config.clone(),
+    };
     let context = PlanContext {
         tenant: state.tenant(),
         workspace: state.workspace(),

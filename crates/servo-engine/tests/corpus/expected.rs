@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
+    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, Operation, PartitionKey,
     PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
     AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
+    DynamicPartitionsChanged, ExpiredData, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
+    RunCancelRequested,
     RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
     ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
     TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, manual_tick_id, tick_id,
@@ -81,6 +82,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 request_fingerprint: fingerprint("a"),
                 source: RunSource::Manual,
                 selection: String::new(),
+                operation: Operation::Materialize,
                 partitions: PartitionChoice::default(),
                 config: BTreeMap::new(),
                 priority: 0,
@@ -216,6 +218,24 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 pause("all", 2, false, ""),
                 pause("queue:gpu", 1, true, ""),
                 pause("asset:raw/flights", 1, true, ""),
+            ]
+        }
+        EventKind::RetentionApplied => {
+            let bare = ExpiredData {
+                asset_key: asset(),
+                partition_key: None,
+                materialization_id: MaterializationId::from_u128(9),
+                byte_size: None,
+            };
+            let partition = PartitionKey::parse("date=d:2025-01-15").expect("a partition");
+            let full =
+                ExpiredData { partition_key: Some(partition), byte_size: Some(842), ..bare.clone() };
+            vec![
+                EventData::RetentionApplied(RetentionApplied { superseded: vec![], logs_before: Some(AT) }),
+                EventData::RetentionApplied(RetentionApplied {
+                    superseded: vec![bare, full],
+                    logs_before: None,
+                }),
             ]
         }
         EventKind::SettingsChanged => {
@@ -517,6 +537,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             request_fingerprint: fingerprint("c"),
             source: RunSource::Retry { of: RunId::from_u128(7), from_failure },
             selection: String::new(),
+            operation: Operation::Materialize,
             partitions: PartitionChoice::default(),
             config: BTreeMap::new(),
             priority: 0,
@@ -525,6 +546,20 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             request_id: None,
         })
     };
+    let checked = EventData::RunRequested(RunRequested {
+        run_key: "checks:1".into(),
+        run_id,
+        request_fingerprint: fingerprint("e"),
+        source: RunSource::Api,
+        selection: "raw.events".to_owned(),
+        operation: Operation::Check,
+        partitions: PartitionChoice::default(),
+        config: BTreeMap::new(),
+        priority: 0,
+        timeout_ms: None,
+        labels: BTreeMap::new(),
+        request_id: None,
+    });
     let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
     let configured = TaskOptions { config: config.into(), ..TaskOptions::default() };
     let plan = EventData::PlanCreated(PlanCreated {
@@ -551,6 +586,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     vec![
         ("PlanCreated_config.json", vec![plan]),
         ("RunCancelRequested_silent_since.json", vec![forced]),
+        ("RunRequested_check.json", vec![checked]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),
         ("TimerFired_since.json", vec![fired]),

@@ -320,7 +320,11 @@ impl Sim {
             match effect {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
-                Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
+                Effect::Promote(_)
+                | Effect::Discard(_)
+                | Effect::ClearStaging(_)
+                | Effect::Expire(_)
+                | Effect::ExpireLogs(_) => {
                     self.effects.push(effect)
                 }
             }

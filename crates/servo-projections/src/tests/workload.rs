@@ -66,7 +66,12 @@ impl Workload {
         let dispatches = step.effects.iter().filter_map(Effect::dispatch).cloned().collect();
         let releases = step.effects.into_iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release)),
-            Effect::Enqueue(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         self.released.extend(releases);
         dispatches

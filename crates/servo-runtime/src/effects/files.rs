@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use servo_core::{AssetKey, Backoff, MaterializationId, PartitionKey, RunId};
-use servo_engine::{Discard, Effect, Input, Promotion, Release};
+use servo_core::{AssetKey, Backoff, MaterializationId, PartitionKey, RunId, Timestamp};
+use servo_engine::{Discard, Effect, Expired, Input, Promotion, Release};
 use servo_store::DataError;
 use tokio::sync::oneshot;
 
 use super::release::Released;
-use super::{discard, promote};
+use super::{discard, expire, promote};
+use crate::attempt_logs::AttemptLogs;
 use crate::data::Data;
 use crate::messages::EngineMessage;
 use crate::spawner::{Spawner, within};
@@ -68,6 +69,8 @@ impl FileEffectsHandle {
 pub(crate) struct FileEffects {
     /// None if nothing that runs here stores any: then there is nothing to do.
     pub(crate) data: Option<Data>,
+    /// Logs of attempts; none if they are kept elsewhere.
+    pub(crate) logs: Option<Arc<dyn AttemptLogs>>,
     pub(crate) spawner: Arc<dyn Spawner>,
     /// How long effects may gather.
     pub(crate) linger: Duration,
@@ -133,7 +136,7 @@ impl FileEffects {
                 }
             }
         }
-        pending.carry_out(self.data.as_ref()).await.and(outcome)
+        pending.carry_out(self.data.as_ref(), self.logs.as_deref()).await.and(outcome)
     }
 
     async fn release(&self, release: &Release) -> Result<(), DataError> {
@@ -175,6 +178,8 @@ struct Pending {
     promotions: BTreeMap<(AssetKey, Option<PartitionKey>), Promotion>,
     discards: BTreeSet<Discard>,
     staging: BTreeSet<RunId>,
+    expired: BTreeSet<Expired>,
+    logs_before: Option<Timestamp>,
     barriers: Vec<oneshot::Sender<()>>,
 }
 
@@ -204,21 +209,32 @@ impl Pending {
             Effect::ClearStaging(run) => {
                 self.staging.insert(run);
             }
+            Effect::Expire(expired) => {
+                self.expired.insert(expired);
+            }
+            Effect::ExpireLogs(before) => self.logs_before = self.logs_before.max(Some(before)),
             // Goes to a queue, not to files.
             Effect::Enqueue(_) => {}
         }
     }
 
     /// Carries out what tables must not be ahead of, and opens barriers if nothing of it is left.
-    async fn carry_out(&mut self, data: Option<&Data>) -> Result<(), DataError> {
-        let outcome = match data {
+    async fn carry_out(
+        &mut self,
+        data: Option<&Data>,
+        logs: Option<&dyn AttemptLogs>,
+    ) -> Result<(), DataError> {
+        let followed = match data {
             Some(data) => self.follow(data).await,
             None => Ok(()),
         };
+        let outcome = followed.and(self.expire_logs(logs).await);
         if outcome.is_ok() {
             self.promotions.clear();
             self.discards.clear();
             self.staging.clear();
+            self.expired.clear();
+            self.logs_before = None;
             for open in self.barriers.drain(..) {
                 let _gone = open.send(());
             }
@@ -234,6 +250,12 @@ impl Pending {
                 outcome = Err(error);
             }
         }
+        for expired in std::mem::take(&mut self.expired) {
+            if let Err(error) = expire::expire(data, &expired).await {
+                self.expired.insert(expired);
+                outcome = Err(error);
+            }
+        }
         for run in std::mem::take(&mut self.staging) {
             if let Err(error) = discard::clear_staging(data, run).await {
                 self.staging.insert(run);
@@ -241,6 +263,13 @@ impl Pending {
             }
         }
         outcome
+    }
+
+    async fn expire_logs(&mut self, logs: Option<&dyn AttemptLogs>) -> Result<(), DataError> {
+        match logs.zip(self.logs_before) {
+            Some((logs, before)) => expire::expire_logs(logs, before).await,
+            None => Ok(()),
+        }
     }
 
     /// All at once, which costs one sync; if that fails, one by one.
@@ -261,8 +290,12 @@ impl Pending {
 }
 
 /// Carries out, once and now, what tables must not be ahead of: for processes that run no workspace.
-pub(crate) async fn follow(data: Option<&Data>, effects: Vec<Effect>) -> Result<(), DataError> {
+pub(crate) async fn follow(
+    data: Option<&Data>,
+    logs: Option<&dyn AttemptLogs>,
+    effects: Vec<Effect>,
+) -> Result<(), DataError> {
     let mut pending = Pending::default();
     effects.into_iter().for_each(|effect| pending.begin(effect));
-    pending.carry_out(data).await
+    pending.carry_out(data, logs).await
 }

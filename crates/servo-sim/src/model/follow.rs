@@ -76,6 +76,7 @@ impl Model {
             "SettingsChanged" => self.settings_changed(event),
             "PauseChanged" => self.pause_changed(event),
             "RequestRefused" => self.request_refused(event),
+            "RetentionApplied" => self.retention_applied(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
             "MaterializationReleased" => self.data.released(event),

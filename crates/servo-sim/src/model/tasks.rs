@@ -167,7 +167,7 @@ impl Model {
         let error = event.payload.get("error");
         let end = match outcome {
             "SUCCEEDED" => match refused {
-                None => End::Succeeded(name_of(&event.payload, &assets)),
+                None => End::Succeeded(name_of(&event.payload, &key, &assets)),
                 Some(code) => End::Failed(Failure::code(code)),
             },
             "FAILED" => End::Failed(Failure::reported(error)),

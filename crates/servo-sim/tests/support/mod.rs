@@ -120,7 +120,12 @@ impl World {
         self.attempts.extend(attempts);
         let releases = step.effects.iter().filter_map(|effect| match effect {
             Effect::Release(release) => Some(Input::Released(release.clone())),
-            Effect::Enqueue(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => None,
+            Effect::Enqueue(_)
+            | Effect::Promote(_)
+            | Effect::Discard(_)
+            | Effect::ClearStaging(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {
