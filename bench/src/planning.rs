@@ -137,13 +137,12 @@ fn plan(
     selection: &str,
     partitions: PartitionChoice,
 ) -> anyhow::Result<(Duration, usize, usize)> {
-    let request =
-        PlanRequest {
-            selection: Selection::parse(selection)?,
-            operation: servo_core::Operation::Materialize,
-            partitions,
-            config: BTreeMap::new(),
-        };
+    let request = PlanRequest {
+        selection: Selection::parse(selection)?,
+        operation: servo_core::Operation::Materialize,
+        partitions,
+        config: BTreeMap::new(),
+    };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
     let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {

@@ -16,9 +16,9 @@ mod outputs;
 mod pages;
 mod plans;
 mod requests;
+mod retention;
 mod runs;
 mod schedules;
-mod retention;
 mod settings;
 mod tables;
 mod tasks;
@@ -49,10 +49,10 @@ pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
     RequestOperation, RequestSource, RetryBody, ReviewBody, RunBody,
 };
+pub use retention::{ApplyRetentionBody, Retention, RetentionApplied, RetentionKind, RetentionRule};
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};
-pub use retention::{ApplyRetentionBody, Retention, RetentionApplied, RetentionKind, RetentionRule};
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};

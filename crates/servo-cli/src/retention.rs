@@ -47,7 +47,8 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
 
 fn table(retention: &Retention) {
     let row = |kind: &RetentionKind| {
-        let rules: Vec<String> = kind.rules.iter().map(|rule| format!("{}={}", rule.name, rule.value)).collect();
+        let rules: Vec<String> =
+            kind.rules.iter().map(|rule| format!("{}={}", rule.name, rule.value)).collect();
         vec![kind.kind.clone(), kind.items.to_string(), kind.bytes.to_string(), rules.join(", ")]
     };
     output::table(&["kind", "goes", "bytes", "rules"], &[1, 2], retention.kinds.iter().map(row).collect());

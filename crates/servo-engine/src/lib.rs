@@ -53,9 +53,10 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    ApplyRetention, Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report, Review, RunPlan,
-    RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
+    ApplyRetention, Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command,
+    Deploy, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report,
+    Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
+    Verdict,
 };
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Expired, Promotion, Release};

@@ -269,7 +269,8 @@ impl Case {
         let partitions =
             PartitionChoice { keys: of(false), ranges: of(true), latest: self.latest, missing: false };
         let selection = Selection::parse(&select.text()).unwrap_or_else(|error| panic!("{}", error.caret()));
-        let request = PlanRequest { selection, partitions, config: BTreeMap::new() };
+        let operation = servo_core::Operation::Materialize;
+        let request = PlanRequest { selection, operation, partitions, config: BTreeMap::new() };
         let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
         let context = PlanContext {
             tenant: &tenant,

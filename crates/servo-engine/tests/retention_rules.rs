@@ -73,7 +73,10 @@ fn what_counts_was_made_of_is_kept_with_it() {
     let all = ids(&found);
     let left = |read: &Read| {
         let found = superseded(world.state(), world.now, data.clone());
-        removable(world.state(), found, read).into_iter().map(|data| data.materialization_id).collect::<Vec<_>>()
+        removable(world.state(), found, read)
+            .into_iter()
+            .map(|data| data.materialization_id)
+            .collect::<Vec<_>>()
     };
     assert_eq!(left(&Read::default()), all);
     let mut read = Read::default();
@@ -120,8 +123,12 @@ fn data_goes_as_an_effect_of_an_event_and_what_counts_never_goes() {
     assert_eq!(delta.appended.audit.iter().filter(|row| row.action == "retention.apply").count(), 1);
     // The same event again, and one that somebody else has written about what counts.
     let known = world.events().pop().expect("an event");
-    assert_eq!(world.engine.state_mut().apply(&known), servo_engine::Applied::No(servo_engine::Ignored::Duplicate));
-    let wrong = servo_engine::event::RetentionApplied { superseded: vec![expired(&data[2])], logs_before: None };
+    assert_eq!(
+        world.engine.state_mut().apply(&known),
+        servo_engine::Applied::No(servo_engine::Ignored::Duplicate)
+    );
+    let wrong =
+        servo_engine::event::RetentionApplied { superseded: vec![expired(&data[2])], logs_before: None };
     world.engine.state_mut().apply(&event(EventData::RetentionApplied(wrong), world.now, 1));
     assert!(world.engine.state_mut().take_delta().appended.removals.is_empty());
     assert_eq!(apply(&mut world, vec![expired(&data[2])], false), (Change::Duplicate, vec![]));
@@ -137,23 +144,27 @@ fn what_an_attempt_at_work_was_told_to_read_stays_until_it_has_ended() {
     let mut state = world.state().clone();
     let read = InputRead {
         asset: a(),
-        pieces: servo_engine::PiecesRead::Named(vec![servo_engine::PieceRead { partition: None, id: data[0].id }]),
+        pieces: servo_engine::PiecesRead::Named(vec![servo_engine::PieceRead {
+            partition: None,
+            id: data[0].id,
+        }]),
     };
-    let dispatched = world.events().into_iter().rev().find_map(|event| match event.data {
-        EventData::DispatchRequested(dispatch) => Some(dispatch),
-        _ => None,
-    });
-    let mut again = dispatched.expect("it was dispatched");
+    let events = world.events();
+    let mut again =
+        events.iter().rev().find_map(|event| support::dispatch(&event.data)).expect("dispatched").clone();
     (again.attempt, again.attempt_id) = (2, servo_core::AttemptId::from_u128(7));
-    again.provenance = std::sync::Arc::new(servo_engine::Provenance { inputs: vec![read], ..(*again.provenance).clone() });
+    again.provenance =
+        std::sync::Arc::new(servo_engine::Provenance { inputs: vec![read], ..(*again.provenance).clone() });
     // The first attempt is over.
     let lost = servo_engine::Input::Finished(attempt, Report::new(servo_engine::Outcome::Interrupted));
     world.start("reader").expect("begun");
     world.engine.step(&[lost], world.now);
     state.clone_from(world.state());
     let _applied = state.apply(&event(EventData::DispatchRequested(again), world.now, 2));
-    let found = || vec![Superseded { data: expired(&data[0]), latest_between: (data[0].event, data[1].event) }];
-    let is_read = state.task(world.run, &key("reader")).is_some_and(|task| !task.provenance.inputs.is_empty());
+    let found =
+        || vec![Superseded { data: expired(&data[0]), latest_between: (data[0].event, data[1].event) }];
+    let is_read =
+        state.task(world.run, &key("reader")).is_some_and(|task| !task.provenance.inputs.is_empty());
     assert!(is_read, "the second attempt reads it");
     assert_eq!(removable(&state, found(), &Read::default()), []);
     let nobody = World::new(settings(1, 0));

@@ -21,7 +21,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, conflicted, deployed, empty_state, ended_as, event, key, partitions_changed,
-    pause_changed, plan, refused, released, retention_applied, reviewed, schedule_events, settings_changed, user_error,
+    pause_changed, plan, refused, released, retention_applied, reviewed, schedule_events, settings_changed,
+    user_error,
 };
 
 fn request() -> TriggerRun {

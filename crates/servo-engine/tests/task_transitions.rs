@@ -22,7 +22,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, conflicted, deployed, empty_state, ended_as, event, key, partitions_changed,
-    pause_changed, plan_of, refused, released, retention_applied, reviewed, schedule_events, settings_changed, task, user_error,
+    pause_changed, plan_of, refused, released, retention_applied, reviewed, schedule_events,
+    settings_changed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =

@@ -14,8 +14,8 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Caller, CancelRun, ChangeSettings, DataFormat, ErrorCode, OutputState, Report, Review, RunState, SettingOrigin,
-    SettingValue, TaskError, TaskState, Verdict,
+    Caller, CancelRun, ChangeSettings, DataFormat, ErrorCode, OutputState, Report, Review, RunState,
+    SettingOrigin, SettingValue, TaskError, TaskState, Verdict,
 };
 use servo_runtime::{Kept, SystemClock};
 use support::*;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use servo_core::{EventId, RunId, Timestamp};
 
 use super::{
-    ApplyRetention,
-    Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input, Pause, Report,
-    Review, TriggerRun, TriggerSchedule,
+    ApplyRetention, Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input,
+    Pause, Report, Review, TriggerRun, TriggerSchedule,
 };
 use crate::event::Progress;
 

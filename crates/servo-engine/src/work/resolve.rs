@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use servo_core::partitions::{Block, DimMapping, MappingDef, PartitionContext, PartitionSet};
 use servo_core::planted::{self, Mistake};
-use servo_core::{
-    AssetKey, AttemptId, MaterializationId, Operation, PartitionKey, Partitions, Timestamp,
-};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Operation, PartitionKey, Partitions, Timestamp};
 
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
 use crate::definitions::{Asset, Definitions, Dep, Phase};

@@ -10,12 +10,12 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
     AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, ExpiredData, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
-    RunCancelRequested,
-    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused,
-    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
-    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, manual_tick_id, tick_id,
+    DynamicPartitionsChanged, ExpiredData, MaterializationApproved, MaterializationRejected,
+    MaterializationReleased, NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused,
+    RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered,
+    ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved, ScheduleResumed,
+    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
+    TimerKind, TimerRequested, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -228,8 +228,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 byte_size: None,
             };
             let partition = PartitionKey::parse("date=d:2025-01-15").expect("a partition");
-            let full =
-                ExpiredData { partition_key: Some(partition), byte_size: Some(842), ..bare.clone() };
+            let full = ExpiredData { partition_key: Some(partition), byte_size: Some(842), ..bare.clone() };
             vec![
                 EventData::RetentionApplied(RetentionApplied { superseded: vec![], logs_before: Some(AT) }),
                 EventData::RetentionApplied(RetentionApplied {

@@ -324,9 +324,7 @@ impl Sim {
                 | Effect::Discard(_)
                 | Effect::ClearStaging(_)
                 | Effect::Expire(_)
-                | Effect::ExpireLogs(_) => {
-                    self.effects.push(effect)
-                }
+                | Effect::ExpireLogs(_) => self.effects.push(effect),
             }
         }
     }

@@ -149,7 +149,12 @@ impl Model {
         let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
         found.compare(&about, "its source", json(row.source.to_text()), asked("source", "null"));
         found.compare(&about, "its selection", row.selection.as_str().into(), asked("selection", "\"\""));
-        found.compare(&about, "its operation", row.operation.as_str().into(), asked("operation", "\"materialize\""));
+        found.compare(
+            &about,
+            "its operation",
+            row.operation.as_str().into(),
+            asked("operation", "\"materialize\""),
+        );
         found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
         found.compare(&about, "its configuration", json(row.config.to_text()), asked("config", "{}"));
         found.compare(&about, "its labels", json(row.labels.to_text()), asked("labels", "{}"));
