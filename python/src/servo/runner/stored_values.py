@@ -1,4 +1,4 @@
-"""The value that checks look at when they run alone: what is stored, as its function would have returned it."""
+"""The value that checks look at when they run alone: stored data, as its function returned it."""
 
 from __future__ import annotations
 
