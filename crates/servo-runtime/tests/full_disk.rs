@@ -98,6 +98,24 @@ impl Disk {
     }
 }
 
+/// Requests runs until one is refused: what is left of the last block may still take a batch or two, and space comes free
+/// while old tables are deleted.
+async fn refusal_of_a_full_disk(disk: &Disk, harness: &Harness, runs: &mut usize) -> Error {
+    loop {
+        disk.fill();
+        let request = TriggerRun::new(format!("full {runs}"), one("a"), "test");
+        match within(harness.workspace.trigger(request)).await {
+            Ok(reply) => {
+                harness.acknowledged.add(reply.accepted.unwrap());
+                *runs += 1;
+            }
+            Err(Error::Recovering) => {}
+            Err(error) => return error,
+        }
+        assert!(*runs < 100, "the disk takes no end of batches");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_is_space() {
     let disk = Disk::new();
@@ -117,22 +135,7 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     eventually("it is at work", async || script.begun().contains(&"gated".to_owned())).await;
     let mut runs = 5;
 
-    disk.fill();
-    // What is left of the last block may still take a batch or two.
-    let error = loop {
-        // Space may come free while old tables are deleted.
-        disk.fill();
-        let request = TriggerRun::new(format!("full {runs}"), one("a"), "test");
-        match within(harness.workspace.trigger(request)).await {
-            Ok(reply) => {
-                harness.acknowledged.add(reply.accepted.unwrap());
-                runs += 1;
-            }
-            Err(Error::Recovering) => {}
-            Err(error) => break error,
-        }
-        assert!(runs < 100, "the disk takes no end of batches");
-    };
+    let error = refusal_of_a_full_disk(&disk, &harness, &mut runs).await;
     let text = error.to_string();
     assert!(text.contains("no space left") && text.contains("free some space"), "{text}");
     assert!(text.contains(&disk.root().display().to_string()), "names the place: {text}");
@@ -153,14 +156,13 @@ async fn a_full_disk_is_said_plainly_loses_nothing_and_work_goes_on_when_there_i
     assert!(shown.len() >= 5);
     harness.assert_acknowledged_is_in_the_log().await;
     for _ in 0..2 {
-        disk.fill();
-        let again = within(harness.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await;
-        assert!(again.is_err_and(|error| error.is_transient()));
+        let again = refusal_of_a_full_disk(&disk, &harness, &mut runs).await;
+        assert!(again.is_transient(), "{again}");
     }
 
     disk.empty();
     let run = loop {
-        match within(harness.workspace.trigger(TriggerRun::new("still full", diamond(), "test"))).await {
+        match within(harness.workspace.trigger(TriggerRun::new("space again", diamond(), "test"))).await {
             Ok(reply) => break reply.run_id,
             Err(error) => assert!(error.is_transient(), "{error}"),
         }
