@@ -42,11 +42,15 @@ pub enum Mistake {
     RunKeyForgotten,
     /// Answers to requests are not loaded with the state.
     AnswerLostAtRestart,
+    /// A change that was asked for leaves no row in the audit.
+    AuditRowLost,
+    /// Failures of an asset are counted on after a success.
+    FailuresMiscounted,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -65,6 +69,8 @@ impl Mistake {
         Self::CodeVersionOfAnotherDeployment,
         Self::RunKeyForgotten,
         Self::AnswerLostAtRestart,
+        Self::AuditRowLost,
+        Self::FailuresMiscounted,
     ];
 }
 

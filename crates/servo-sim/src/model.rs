@@ -6,6 +6,7 @@
 //! never hold.
 
 mod acts;
+mod assets;
 mod compare;
 mod data;
 mod dispatched;
@@ -20,6 +21,7 @@ mod runs;
 mod tables;
 mod tasks;
 
+pub use assets::{Assets, Fares};
 pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
@@ -66,6 +68,8 @@ pub struct Model {
     memory: Memory,
     /// The status of data.
     pub data: Data,
+    /// How assets fare.
+    pub assets: Assets,
     /// The current deployment; none before the first.
     pub deployed: Option<Deployed>,
     /// Number of the last change of each name, and its keys.
@@ -102,6 +106,7 @@ impl Model {
             newest: BTreeMap::new(),
             memory: Memory::default(),
             data: Data::default(),
+            assets: Assets::default(),
             deployed: None,
             dynamic: BTreeMap::new(),
             settings_number: 0,

@@ -79,7 +79,11 @@ impl Model {
             "RetentionApplied" => self.retention_applied(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
-            "MaterializationReleased" => self.data.released(event),
+            "MaterializationReleased" => {
+                self.data.released(event)?;
+                self.assets.succeeded(text(&event.payload, "asset_key")?, event);
+                Ok(())
+            }
             _ => {
                 self.unknown_events += 1;
                 Err(Rejection::Ignored("unknown event"))

@@ -161,6 +161,7 @@ impl Model {
         if !is_stopping {
             let run = self.runs[subject.0].id.clone();
             self.data.set_aside(event, &run, &key, &assets, &dispatched);
+            self.assets.checked(event, &assets);
         } else if outcome != "CANCELLED" {
             task.late = Some(outcome.to_owned());
         }
@@ -225,6 +226,7 @@ impl Model {
             self.data.attempt_ended(event, &run.id, task);
         }
         if task.is.has_ended() {
+            self.assets.ended(event, task);
             self.settle(subject.0, event);
         }
     }
