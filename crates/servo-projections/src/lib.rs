@@ -53,6 +53,7 @@ mod encode;
 mod error;
 mod files;
 mod history;
+mod history_retention;
 mod hot;
 mod immutable;
 mod key_file;

@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 use std::sync::Weak;
 use std::time::Duration;
 
+use futures::StreamExt;
 use servo_core::{MaterializationId, Timestamp};
 use servo_engine::event::ExpiredData;
-use servo_engine::retention::{expired_quarantine, logs_before, removable, superseded};
+use servo_engine::retention::{expired_quarantine, history_before, logs_before, removable, superseded};
 use servo_engine::{ApplyRetention, Caller, Change, Principal};
 use servo_store::DataError;
 
 use crate::attempt_logs::Amount;
 use crate::error::Error;
+use crate::log_retention::log_boundary;
 use crate::spawner::Spawner;
 use crate::workspace::{Inner, Workspace};
 
@@ -33,11 +35,15 @@ pub enum Kept {
     Superseded,
     /// Outputs that wait for review.
     Quarantined,
+    /// Rows of ended runs, of results of checks and of the audit.
+    History,
+    /// Batches of the ledger.
+    Ledger,
 }
 
 impl Kept {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Logs, Self::Superseded, Self::Quarantined];
+    pub const ALL: [Self; 5] = [Self::Logs, Self::Superseded, Self::Quarantined, Self::History, Self::Ledger];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -45,6 +51,8 @@ impl Kept {
             Self::Logs => "logs",
             Self::Superseded => "superseded",
             Self::Quarantined => "quarantined",
+            Self::History => "history",
+            Self::Ledger => "ledger",
         }
     }
 
@@ -54,6 +62,8 @@ impl Kept {
             Self::Logs => &["keep_logs"],
             Self::Superseded => &["keep_superseded", "keep_superseded_versions"],
             Self::Quarantined => &["keep_quarantined"],
+            Self::History => &["keep_history"],
+            Self::Ledger => &["keep_ledger_batches"],
         }
     }
 }
@@ -96,7 +106,13 @@ impl Workspace {
             items: superseded.len() as u64,
             bytes: superseded.iter().map(|data| data.byte_size.unwrap_or(0)).sum(),
         };
-        let kinds = vec![(Kept::Logs, logs), (Kept::Superseded, data), (Kept::Quarantined, quarantined)];
+        let kinds = vec![
+            (Kept::Logs, logs),
+            (Kept::Superseded, data),
+            (Kept::Quarantined, quarantined),
+            (Kept::History, self.old_history(at).await?),
+            (Kept::Ledger, self.old_batches().await?),
+        ];
         Ok(Survey { at, kinds, superseded })
     }
 
@@ -120,6 +136,32 @@ impl Workspace {
             asks = principal.into();
         }
         Ok((survey, change))
+    }
+
+    /// Rows of history that go with the next tables.
+    async fn old_history(&self, at: Timestamp) -> Result<Amount, Error> {
+        let before = self.read(|state| history_before(state.settings(), at)).await?;
+        let found = self.manifest().zip(before).map(|(manifest, before)| manifest.history_before(before));
+        let (items, bytes) = found.unwrap_or_default();
+        Ok(Amount { items, bytes })
+    }
+
+    /// Batches that go with the next tables, and the bytes of their events. Only on demand: it reads them.
+    async fn old_batches(&self) -> Result<Amount, Error> {
+        let keep = self.read(|state| state.settings().keep_ledger_batches as u64).await?;
+        let log = &self.inner.stores.log;
+        let (boundary, tables) = (log.boundary().await?, self.manifest().map(|it| it.watermarks.last_seq));
+        let before = tables.and_then(|tables| log_boundary(tables, boundary, (keep > 0).then_some(keep)));
+        let mut found = Amount::default();
+        let Some(before) = before else { return Ok(found) };
+        let mut batches = log.read(boundary);
+        while let Some(record) = batches.next().await.transpose()? {
+            if record.seq >= before {
+                break;
+            }
+            found = Amount { items: found.items + 1, bytes: found.bytes + record.payload.len() as u64 };
+        }
+        Ok(found)
     }
 
     /// Superseded data that the rules do not keep and that nothing needs, as far as the tables know it.

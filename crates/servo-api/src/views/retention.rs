@@ -20,7 +20,7 @@ pub struct Retention {
 /// One kind of what is kept for a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RetentionKind {
-    /// `logs`, `superseded` or `quarantined`.
+    /// `logs`, `superseded`, `quarantined`, `history` or `ledger`.
     pub kind: String,
     /// The settings that say how long, with their values.
     pub rules: Vec<RetentionRule>,

@@ -31,11 +31,21 @@ pub struct KeyRetention {
     pub entries: usize,
     /// Run keys that are in memory, the newest ones.
     pub run_keys: usize,
+    /// Rows of history that are older than this are dropped; zero keeps all.
+    pub history: Millis,
+    /// Batches of the ledger behind the tables; zero keeps all.
+    pub ledger: usize,
 }
 
 impl KeyRetention {
     pub(crate) fn of(settings: &Settings, run_keys: usize) -> Self {
-        Self { window: settings.dedup_window, entries: settings.dedup_entries, run_keys }
+        Self {
+            window: settings.dedup_window,
+            entries: settings.dedup_entries,
+            run_keys,
+            history: settings.keep_history,
+            ledger: settings.keep_ledger_batches,
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The fold of a rebuild, and the shadow files it leaves.
 
+use std::collections::BTreeSet;
+
 use futures::StreamExt;
 use servo_core::Timestamp;
 use servo_engine::event::decode_batch;
@@ -11,6 +13,7 @@ use super::checkpoint::{Checkpoint, Counts};
 use super::report::{Phase, Progress, RebuildReport};
 use super::{RebuildContext, RebuildOptions, aborted, refused, view};
 use crate::error::Error;
+use crate::history_retention::may_lack_rows;
 use crate::manifest::Manifest;
 use crate::table::SCHEMA_VERSION;
 use crate::writer::Writer;
@@ -27,6 +30,8 @@ pub(super) struct Shadow<'a> {
     state: State,
     saved: Checkpoint,
     last: u64,
+    /// Files of the boundary and of the live tables: not ours to delete.
+    borrowed: BTreeSet<String>,
 }
 
 impl<'a> Shadow<'a> {
@@ -48,7 +53,8 @@ impl<'a> Shadow<'a> {
             let state = State::from_rows(tenant, workspace, rows).map_err(|error| {
                 refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
             })?;
-            return Ok(Self { context, writer, state, last: saved.through, saved });
+            let (last, borrowed) = (saved.through, BTreeSet::new());
+            return Ok(Self { context, writer, state, last, saved, borrowed });
         }
         let state = State::new(tenant, workspace);
         let mut shadow = writer.draft(None, context.now());
@@ -62,7 +68,43 @@ impl<'a> Shadow<'a> {
             counts: Counts::default(),
             shadow,
         };
-        Ok(Self { context, writer, state, saved, last: 0 })
+        Ok(Self { context, writer, state, saved, last: 0, borrowed: BTreeSet::new() })
+    }
+
+    /// From the tables of the log's boundary, whose files it shares.
+    pub(super) async fn after(
+        context: &'a RebuildContext,
+        old_revision: u64,
+        old: Option<&Manifest>,
+        boundary: Manifest,
+    ) -> Result<Self, Error> {
+        let writer = context.writer(old.map_or(0, |old| old.epoch));
+        let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
+        let rows = view(&writer, &boundary).hot_rows().await?;
+        let state = State::from_rows(tenant, workspace, rows).map_err(|error| {
+            refused(format!("the tables of the log's boundary do not make a state: {error}"))
+        })?;
+        let borrowed = [Some(&boundary), old].into_iter().flatten();
+        let borrowed = borrowed.flat_map(Manifest::paths).map(str::to_owned).collect();
+        let mut counts = Counts::default();
+        let mut add = |table: &str| {
+            let rows = boundary.immutable(table).iter().map(|file| file.rows).sum();
+            counts.insert(table.to_owned(), rows);
+        };
+        for_each_history_table!(R => add(R::TABLE));
+        for_each_append_only_table!(R => if !R::EXPIRES {
+            add(R::TABLE);
+        });
+        let through = boundary.watermarks.last_seq;
+        let saved = Checkpoint {
+            schema_version: SCHEMA_VERSION,
+            through,
+            errors: 0,
+            error_samples: Vec::new(),
+            counts,
+            shadow: Manifest { revision: old_revision + 1, ..boundary },
+        };
+        Ok(Self { context, writer, state, saved, last: through, borrowed })
     }
 
     pub(super) fn through(&self) -> u64 {
@@ -154,7 +196,9 @@ impl<'a> Shadow<'a> {
         self.writer.discard_written().await;
         let manifests = self.context.manifests();
         for path in self.saved.shadow.paths() {
-            manifests.delete(path).await?;
+            if !self.borrowed.contains(path) {
+                manifests.delete(path).await?;
+            }
         }
         Ok(())
     }
@@ -180,7 +224,9 @@ impl<'a> Shadow<'a> {
         self.writer.keep_written(&self.saved.shadow).await;
         let manifests = self.context.manifests();
         for path in before.paths().difference(&self.saved.shadow.paths()) {
-            manifests.delete(path).await?;
+            if !self.borrowed.contains(*path) {
+                manifests.delete(path).await?;
+            }
         }
         Ok(())
     }
@@ -192,7 +238,7 @@ impl<'a> Shadow<'a> {
         if rows != self.state.rows() {
             return Err(refused("its hot rows, read back, are not what was folded; please report this"));
         }
-        for (table, expected) in &self.saved.counts {
+        for (table, expected) in self.saved.counts.iter().filter(|(table, _)| !may_lack_rows(table, shadow)) {
             let found: u64 = shadow.immutable(table).iter().map(|file| file.rows).sum();
             if found != *expected {
                 return Err(refused(format!(
@@ -222,6 +268,7 @@ impl<'a> Shadow<'a> {
             history: shadow.history.clone(),
             run_keys: shadow.run_keys.clone(),
             dedup: shadow.dedup,
+            history_since: shadow.history_since,
             ..next
         }
     }
