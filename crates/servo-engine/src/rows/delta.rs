@@ -22,7 +22,7 @@ pub struct Head {
     pub unknown_events: u64,
 }
 
-/// How long keys of requests are remembered.
+/// How much is kept of what only grows: keys of requests, rows of history, batches of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRetention {
     /// Keys that are older than this are forgotten.
