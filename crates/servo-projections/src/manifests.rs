@@ -1,6 +1,5 @@
 //! Where manifests are kept: finding the newest, publishing the next, dropping the oldest.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -202,20 +201,17 @@ impl Manifests {
         self.read_named(BOUNDARY_TABLES).await
     }
 
-    /// Keeps the tables of a manifest for a log that begins after it, in place of those of an older one. Files that
-    /// only the older one had are deleted; those that a crash leaves are orphans.
+    /// Keeps the tables of the newest manifest for a log that begins after it, in place of those of an older one. Files
+    /// that only the older one had are deleted; those that a crash leaves are orphans.
     pub(crate) async fn keep_boundary_tables(&self, newest: &Manifest) -> Result<(), Error> {
         let before = self.boundary_tables().await?;
         let stored = self.blobs.put(BOUNDARY_TABLES, Bytes::from(newest.to_bytes())).await;
         stored.map_err(|source| Error::store("writing", BOUNDARY_TABLES, source))?;
-        let Some(before) = before else { return Ok(()) };
-        let mut named: BTreeSet<String> = newest.paths().into_iter().map(str::to_owned).collect();
-        for revision in newest.pruned_through + 1..newest.revision {
-            if let Some(manifest) = self.read_undamaged(revision).await? {
-                named.extend(manifest.paths().into_iter().map(str::to_owned));
-            }
-        }
-        for path in before.paths().into_iter().filter(|path| !named.contains(*path)) {
+        // What manifests within the kept window name goes when they do.
+        let Some(before) = before.filter(|before| before.revision <= newest.boundary) else { return Ok(()) };
+        let Some(oldest) = self.read_undamaged(newest.boundary + 1).await? else { return Ok(()) };
+        let kept = oldest.paths();
+        for path in before.paths().into_iter().filter(|path| !kept.contains(path)) {
             self.delete(path).await?;
         }
         Ok(())
