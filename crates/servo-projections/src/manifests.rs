@@ -198,7 +198,13 @@ impl Manifests {
 
     /// The tables from which on the log can be replayed, if old batches have been deleted.
     pub(crate) async fn boundary_tables(&self) -> Result<Option<Manifest>, Error> {
-        self.read_named(BOUNDARY_TABLES).await
+        match self.read_named(BOUNDARY_TABLES).await {
+            Err(Error::Damaged { file, problem, .. }) => {
+                tracing::warn!(file, problem, "the tables of the log's boundary cannot be read");
+                Ok(None)
+            }
+            answer => answer,
+        }
     }
 
     /// Keeps the tables of the newest manifest for a log that begins after it, in place of those of an older one. Files

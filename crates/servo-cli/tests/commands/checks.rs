@@ -121,6 +121,25 @@ fn retention_says_what_would_go_and_removes_it() {
 }
 
 #[test]
+fn tables_are_verified_and_rebuilt_although_the_ledger_has_lost_its_beginning() {
+    let project = shop("3");
+    project.good(&["config", "set", "keep_ledger_batches=1"]);
+    for _ in 0..3 {
+        project.good(&["materialize", "shop.items"]);
+    }
+    assert!(
+        project.home().join("rebuild/boundary.json").is_file(),
+        "tables are kept for the rest of the log"
+    );
+    project.good(&["admin", "projections", "verify"]);
+    project.good(&["admin", "projections", "rebuild"]);
+    project.good(&["admin", "projections", "verify"]);
+    let runs = project.json(&["sql", "select count(*) as n from runs", "--json"]);
+    assert_eq!(runs[0]["n"], 3, "also those of batches that are gone");
+    project.good(&["materialize", "shop.items"]);
+}
+
+#[test]
 fn a_server_removes_what_is_not_kept_when_asked() {
     let project = shop("3");
     project.good(&["materialize", "shop.items"]);
