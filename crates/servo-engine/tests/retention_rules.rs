@@ -2,15 +2,19 @@
 
 mod support;
 
+use std::sync::Arc;
+
+use serde_json::{Value, json};
 use servo_core::{AssetKey, MaterializationId, Millis};
+use servo_engine::definitions::AssetDef;
 use servo_engine::event::{EventData, ExpiredData};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::retention::{MadeData, Read, Superseded, logs_before, removable, superseded};
 use servo_engine::{
-    ApplyRetention, Caller, Change, Effect, Expired, InputRead, OutputState, Reply, Report, Settings,
-    TriggerRun,
+    Applied, ApplyRetention, Caller, Change, Deploy, Effect, Expired, Ignored, Input, OutputState, Reply,
+    Report, Settings, TriggerRun,
 };
-use support::{World, after, event, key, plan};
+use support::{World, after, event, plan};
 
 const DAY: u64 = 24 * 3_600;
 
@@ -26,14 +30,16 @@ fn settings(keep_days: u64, versions: u32) -> Settings {
     }
 }
 
-/// Makes `a` once a day, and gives what the tables would say about it.
-fn made(world: &mut World, times: usize) -> Vec<MadeData> {
-    for number in 0..times {
-        world.trigger(TriggerRun::new(format!("day {number}"), plan(&[("a", &[])]), "me"));
-        let output = OutputReport { byte_size: Some(10), ..OutputReport::new(a(), OutputState::Committed) };
-        world.play("a", Report { outputs: [output].into(), ..Report::succeeded() });
-        world.wait(DAY);
-    }
+/// Makes `a` once.
+fn make(world: &mut World) {
+    let run_key = format!("run {}", world.log.len());
+    world.trigger(TriggerRun::new(run_key, plan(&[("a", &[])]), "me"));
+    let output = OutputReport { byte_size: Some(10), ..OutputReport::new(a(), OutputState::Committed) };
+    world.play("a", Report { outputs: [output].into(), ..Report::succeeded() });
+}
+
+/// The materializations of which the tables do not know yet.
+fn tables(world: &mut World) -> Vec<MadeData> {
     let rows = world.engine.state_mut().take_delta().appended.materializations;
     let data = rows.into_iter().map(|row| MadeData {
         asset: row.asset_key,
@@ -45,6 +51,15 @@ fn made(world: &mut World, times: usize) -> Vec<MadeData> {
         is_stored: true,
     });
     data.collect()
+}
+
+/// Makes `a` once a day, and gives what the tables would say about it.
+fn made(world: &mut World, times: usize) -> Vec<MadeData> {
+    for _ in 0..times {
+        make(world);
+        world.wait(DAY);
+    }
+    tables(world)
 }
 
 fn ids(found: &[Superseded]) -> Vec<MaterializationId> {
@@ -123,10 +138,7 @@ fn data_goes_as_an_effect_of_an_event_and_what_counts_never_goes() {
     assert_eq!(delta.appended.audit.iter().filter(|row| row.action == "retention.apply").count(), 1);
     // The same event again, and one that somebody else has written about what counts.
     let known = world.events().pop().expect("an event");
-    assert_eq!(
-        world.engine.state_mut().apply(&known),
-        servo_engine::Applied::No(servo_engine::Ignored::Duplicate)
-    );
+    assert_eq!(world.engine.state_mut().apply(&known), Applied::No(Ignored::Duplicate));
     let wrong =
         servo_engine::event::RetentionApplied { superseded: vec![expired(&data[2])], logs_before: None };
     world.engine.state_mut().apply(&event(EventData::RetentionApplied(wrong), world.now, 1));
@@ -134,41 +146,39 @@ fn data_goes_as_an_effect_of_an_event_and_what_counts_never_goes() {
     assert_eq!(apply(&mut world, vec![expired(&data[2])], false), (Change::Duplicate, vec![]));
 }
 
+fn asset(key: &str, deps: Value) -> Arc<AssetDef> {
+    let location = json!({ "file": "a.py", "line": 1 });
+    let asset = json!({ "key": key, "location": location, "function": "a:f", "deps": deps });
+    Arc::new(serde_json::from_value(asset).expect("an asset"))
+}
+
 #[test]
 fn what_an_attempt_at_work_was_told_to_read_stays_until_it_has_ended() {
     let mut world = World::new(settings(1, 0));
-    let data = made(&mut world, 2);
-    world.trigger(TriggerRun::new("reader", plan(&[("reader", &[])]), "me"));
-    // As if it had been told to read the older one.
-    let attempt = world.attempt("reader");
-    let mut state = world.state().clone();
-    let read = InputRead {
-        asset: a(),
-        pieces: servo_engine::PiecesRead::Named(vec![servo_engine::PieceRead {
-            partition: None,
-            id: data[0].id,
-        }]),
+    let reads = json!([{ "asset": "t/a", "parameter": "a" }]);
+    let deploy = Deploy {
+        schedules: Vec::new(),
+        time_zones: "2026e".into(),
+        digest: "d1".into(),
+        project: "reads".to_owned(),
+        assets: vec![asset("t/a", json!([])), asset("t/reader", reads)],
+        caller: Caller::user("me"),
     };
-    let events = world.events();
-    let mut again =
-        events.iter().rev().find_map(|event| support::dispatch(&event.data)).expect("dispatched").clone();
-    (again.attempt, again.attempt_id) = (2, servo_core::AttemptId::from_u128(7));
-    again.provenance =
-        std::sync::Arc::new(servo_engine::Provenance { inputs: vec![read], ..(*again.provenance).clone() });
-    // The first attempt is over.
-    let lost = servo_engine::Input::Finished(attempt, Report::new(servo_engine::Outcome::Interrupted));
-    world.start("reader").expect("begun");
-    world.engine.step(&[lost], world.now);
-    state.clone_from(world.state());
-    let _applied = state.apply(&event(EventData::DispatchRequested(again), world.now, 2));
+    world.ask(Input::Deploy(deploy)).expect("deployed");
+    make(&mut world);
+    world.trigger(TriggerRun::new("reader", plan(&[("reader", &[])]), "me"));
+    let attempt = world.attempt("reader");
+    world.wait(1);
+    make(&mut world);
+    let data = tables(&mut world);
     let found =
         || vec![Superseded { data: expired(&data[0]), latest_between: (data[0].event, data[1].event) }];
-    let is_read =
-        state.task(world.run, &key("reader")).is_some_and(|task| !task.provenance.inputs.is_empty());
-    assert!(is_read, "the second attempt reads it");
-    assert_eq!(removable(&state, found(), &Read::default()), []);
-    let nobody = World::new(settings(1, 0));
-    assert_eq!(removable(nobody.state(), found(), &Read::default()).len(), 1);
+    assert_eq!(removable(world.state(), found(), &Read::default()), []);
+    assert_eq!(apply(&mut world, vec![expired(&data[0])], false), (Change::Duplicate, vec![]));
+    world.ask(Input::Started(attempt.clone(), "w1".into())).expect("begun");
+    world.ask(Input::Finished(attempt, Report::succeeded())).expect("ended");
+    assert_eq!(removable(world.state(), found(), &Read::default()).len(), 1);
+    assert!(matches!(apply(&mut world, vec![expired(&data[0])], false).0, Change::Accepted { .. }));
 }
 
 #[test]

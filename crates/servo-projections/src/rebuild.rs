@@ -117,10 +117,7 @@ pub async fn rebuild(
     let boundary = start_of(log, context, "rebuild").await?;
     let manifests = context.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let mut shadow = match boundary {
-        None => Shadow::start(context, old_revision, old.as_ref(), options).await?,
-        Some(boundary) => Shadow::after(context, old_revision, old.as_ref(), boundary).await?,
-    };
+    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), boundary.as_ref(), options).await?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;

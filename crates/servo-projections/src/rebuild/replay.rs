@@ -1,20 +1,18 @@
 //! The fold of a rebuild, and the shadow files it leaves.
 
-use std::collections::BTreeSet;
-
 use futures::StreamExt;
 use servo_core::Timestamp;
 use servo_engine::event::decode_batch;
-use servo_engine::rows::{AppendedRow, HistoryRow, Row};
+use servo_engine::rows::{AppendedRow, HistoryRow, Row, RunKeyRow};
 use servo_engine::{Delta, State, for_each_append_only_table, for_each_history_table};
-use servo_store::{Log, Record};
+use servo_store::{Log, Record, TableFileKind};
 
 use super::checkpoint::{Checkpoint, Counts};
 use super::report::{Phase, Progress, RebuildReport};
 use super::{RebuildContext, RebuildOptions, aborted, refused, view};
 use crate::error::Error;
 use crate::history_retention::may_lack_rows;
-use crate::manifest::Manifest;
+use crate::manifest::{FileRef, Manifest};
 use crate::table::SCHEMA_VERSION;
 use crate::writer::Writer;
 
@@ -30,31 +28,34 @@ pub(super) struct Shadow<'a> {
     state: State,
     saved: Checkpoint,
     last: u64,
-    /// Files of the boundary and of the live tables: not ours to delete.
-    borrowed: BTreeSet<String>,
 }
 
 impl<'a> Shadow<'a> {
-    /// From the checkpoint, or from nothing. A checkpoint whose files are live is of a rebuild that was done: its files
+    /// From the checkpoint, from the tables of the log's boundary, or from nothing. A checkpoint whose files are live is of a rebuild that was done: its files
     /// are not ours to change.
     pub(super) async fn start(
         context: &'a RebuildContext,
         old_revision: u64,
         old: Option<&Manifest>,
+        boundary: Option<&Manifest>,
         options: &RebuildOptions,
     ) -> Result<Self, Error> {
         let writer = context.writer(old.map_or(0, |old| old.epoch));
         let is_live =
             |saved: &Checkpoint| old.is_some_and(|old| !old.paths().is_disjoint(&saved.shadow.paths()));
-        let checkpoint = Checkpoint::read(&*context.blobs).await?.filter(|saved| !is_live(saved));
+        let first = boundary.map_or(0, |boundary| boundary.watermarks.last_seq);
+        let checkpoint = Checkpoint::read(&*context.blobs).await?;
+        let checkpoint = checkpoint.filter(|saved| !is_live(saved) && saved.through >= first);
         let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
         if let Some(saved) = checkpoint.filter(|_| options.resume) {
             let rows = view(&writer, &saved.shadow).hot_rows().await?;
             let state = State::from_rows(tenant, workspace, rows).map_err(|error| {
                 refused(format!("its checkpoint does not make a state: {error}; do not resume it"))
             })?;
-            let (last, borrowed) = (saved.through, BTreeSet::new());
-            return Ok(Self { context, writer, state, last, saved, borrowed });
+            return Ok(Self { context, writer, state, last: saved.through, saved });
+        }
+        if let Some(boundary) = boundary {
+            return Self::copied(context, writer, old_revision + 1, boundary).await;
         }
         let state = State::new(tenant, workspace);
         let mut shadow = writer.draft(None, context.now());
@@ -68,24 +69,28 @@ impl<'a> Shadow<'a> {
             counts: Counts::default(),
             shadow,
         };
-        Ok(Self { context, writer, state, saved, last: 0, borrowed: BTreeSet::new() })
+        Ok(Self { context, writer, state, saved, last: 0 })
     }
 
-    /// From the tables of the log's boundary, whose files it shares.
-    pub(super) async fn after(
+    /// From copies of the tables of the log's boundary.
+    async fn copied(
         context: &'a RebuildContext,
-        old_revision: u64,
-        old: Option<&Manifest>,
-        boundary: Manifest,
+        mut writer: Writer,
+        revision: u64,
+        boundary: &Manifest,
     ) -> Result<Self, Error> {
-        let writer = context.writer(old.map_or(0, |old| old.epoch));
         let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
-        let rows = view(&writer, &boundary).hot_rows().await?;
+        let rows = view(&writer, boundary).hot_rows().await?;
         let state = State::from_rows(tenant, workspace, rows).map_err(|error| {
             refused(format!("the tables of the log's boundary do not make a state: {error}"))
         })?;
-        let borrowed = [Some(&boundary), old].into_iter().flatten();
-        let borrowed = borrowed.flat_map(Manifest::paths).map(str::to_owned).collect();
+        let shadow = match copy(&mut writer, revision, boundary).await {
+            Ok(shadow) => shadow,
+            Err(error) => {
+                writer.discard_written().await;
+                return Err(error);
+            }
+        };
         let mut counts = Counts::default();
         let mut add = |table: &str| {
             let rows = boundary.immutable(table).iter().map(|file| file.rows).sum();
@@ -96,15 +101,9 @@ impl<'a> Shadow<'a> {
             add(R::TABLE);
         });
         let through = boundary.watermarks.last_seq;
-        let saved = Checkpoint {
-            schema_version: SCHEMA_VERSION,
-            through,
-            errors: 0,
-            error_samples: Vec::new(),
-            counts,
-            shadow: Manifest { revision: old_revision + 1, ..boundary },
-        };
-        Ok(Self { context, writer, state, saved, last: through, borrowed })
+        let (schema_version, error_samples) = (SCHEMA_VERSION, Vec::new());
+        let saved = Checkpoint { schema_version, through, errors: 0, error_samples, counts, shadow };
+        Ok(Self { context, writer, state, saved, last: through })
     }
 
     pub(super) fn through(&self) -> u64 {
@@ -196,9 +195,7 @@ impl<'a> Shadow<'a> {
         self.writer.discard_written().await;
         let manifests = self.context.manifests();
         for path in self.saved.shadow.paths() {
-            if !self.borrowed.contains(path) {
-                manifests.delete(path).await?;
-            }
+            manifests.delete(path).await?;
         }
         Ok(())
     }
@@ -224,9 +221,7 @@ impl<'a> Shadow<'a> {
         self.writer.keep_written(&self.saved.shadow).await;
         let manifests = self.context.manifests();
         for path in before.paths().difference(&self.saved.shadow.paths()) {
-            if !self.borrowed.contains(*path) {
-                manifests.delete(path).await?;
-            }
+            manifests.delete(path).await?;
         }
         Ok(())
     }
@@ -305,4 +300,34 @@ fn count(counts: &mut Counts, delta: &Delta) {
     for_each_append_only_table!(R => if !R::EXPIRES {
         add(R::TABLE, R::appended(delta).len());
     });
+}
+
+/// Copies every file of a manifest, and verifies it on the way: files belong to one line of manifests.
+async fn copy(writer: &mut Writer, revision: u64, of: &Manifest) -> Result<Manifest, Error> {
+    let mut copy = Manifest { revision, ..of.clone() };
+    let base = copy.base_snapshot.iter_mut().map(|base| (&mut base.tables, TableFileKind::Base));
+    let deltas = copy.l0_deltas.iter_mut().map(|delta| (&mut delta.tables, TableFileKind::L0));
+    let history = [(&mut copy.history, TableFileKind::History)];
+    for (tables, kind) in base.chain(deltas).chain(history) {
+        for (table, files) in tables.iter_mut() {
+            for file in files {
+                *file = copy_file(writer, table, file, kind, revision).await?;
+            }
+        }
+    }
+    for file in &mut copy.run_keys {
+        *file = copy_file(writer, RunKeyRow::TABLE, file, TableFileKind::Keys, revision).await?;
+    }
+    Ok(copy)
+}
+
+async fn copy_file(
+    writer: &mut Writer,
+    table: &str,
+    file: &FileRef,
+    kind: TableFileKind,
+    revision: u64,
+) -> Result<FileRef, Error> {
+    let bytes = writer.files.fetch(file).await?;
+    writer.store_file(table, bytes, file.clone(), kind, revision).await
 }
