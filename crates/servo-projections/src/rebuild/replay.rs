@@ -31,8 +31,8 @@ pub(super) struct Shadow<'a> {
 }
 
 impl<'a> Shadow<'a> {
-    /// From the checkpoint, from the tables of the log's boundary, or from nothing. A checkpoint whose files are live is of a rebuild that was done: its files
-    /// are not ours to change.
+    /// From the checkpoint, from the tables of the log's boundary, or from nothing. A checkpoint whose files are live is
+    /// of a rebuild that was done: its files are not ours to change.
     pub(super) async fn start(
         context: &'a RebuildContext,
         old_revision: u64,
