@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
+use servo_core::{EventId, Millis, Operation, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
 use servo_engine::{RunSource, RunState, RunTransitionReason};
 use utoipa::ToSchema;
@@ -101,7 +101,7 @@ impl From<RunRow> for Run {
             requested_by: row.requested_by.to_string(),
             request_id: row.request_id,
             selection: row.selection,
-            operation: row.operation,
+            operation: row.operation.unwrap_or_else(|| Operation::default().to_string()),
             partitions: row.partitions.0.into(),
             config: values(row.config.0),
             labels: row.labels.0,

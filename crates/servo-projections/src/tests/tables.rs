@@ -9,7 +9,7 @@ use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_
 use super::generate::Generator;
 use super::support::{Model, check_generated, empty_delta, head, latest, memory, now, open, random_delta};
 use crate::immutable::{Cursor, history_key};
-use crate::rebuild::compare::{Digests, TableCheck, compare_hot};
+use crate::rebuild::compare::{Digests, KeptSince, TableCheck, compare_hot};
 use crate::table::StoredRow;
 use crate::{Limits, Projection, TABLES};
 

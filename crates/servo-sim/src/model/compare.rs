@@ -162,7 +162,7 @@ impl Model {
         found.compare(
             &about,
             "its operation",
-            row.operation.as_str().into(),
+            row.operation.clone().into(),
             asked("operation", "\"materialize\""),
         );
         found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
