@@ -20,9 +20,12 @@ comma := ,
 PEER_LIST := $(or $(PEERS),floor$(comma)servo$(comma)rivers)
 PEER_VENVS := $(filter-out floor servo,$(subst $(comma), ,$(PEER_LIST)))
 
+# What is measured or broken needs no pages.
+bench bench-peers chaos sim: export SERVO_WITHOUT_UI = 1
+
 # One step after another, also under `make -j`: cargo uses the cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup build demo test lint fmt bench bench-peers chaos fuzz sim clean
+.PHONY: help setup ui build demo test lint fmt bench bench-peers chaos fuzz sim clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -30,11 +33,15 @@ help: ## list the targets
 setup: ## install what is missing: system packages, .venv, cargo-nextest
 	@bash scripts/setup.sh
 
-build: ## build the release binary
+ui: ## build the web UI into ui/dist; needs Node 20 or newer
+	@bash scripts/ui.sh build
+
+build: ui ## build the release binary, with the web UI in it
 	cargo build --locked --release
 
 demo: ## materialize the flights example for January 2013 in a fresh directory, and query the result
 	@bash scripts/setup.sh demo
+	@bash scripts/ui.sh offer
 	@[ -e "$(BUILD)/debug/servo" ] || echo "demo: compiling servo; on two cores this takes about 8 minutes, once, and make test goes on from it"
 	cargo build --locked $(DEV_BUILD) --bin servo
 	@SERVO="$(BUILD)/debug/servo" PYTHON="$(PYTHON)" bash scripts/demo.sh
@@ -45,14 +52,16 @@ test: lint ## everything that must pass before a commit
 	cargo test --locked --doc --workspace
 	cd python && "$(PYTHON)" -m pytest
 	SERVO_BIN="$(BUILD)/debug/servo" "$(PYTHON)" -m pytest -c python/pyproject.toml chaos/tests
+	SERVO_BIN="$(abspath $(BUILD))/debug/servo" SERVO_PYTHON="$(PYTHON)" bash scripts/ui.sh test
 
-lint: setup ## formatting, clippy, ruff, mypy and docs; changes nothing
+lint: setup ## formatting, clippy, ruff, mypy, docs, tsc and eslint; changes nothing
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cd python && "$(PYTHON)" -m ruff check --config pyproject.toml . $(ELSEWHERE)
 	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml --check . $(ELSEWHERE)
 	cd python && "$(PYTHON)" -m mypy --strict src tests $(ELSEWHERE)
 	"$(PYTHON)" scripts/check_docs.py
+	bash scripts/ui.sh lint
 
 fmt: setup ## format Rust and Python
 	cargo fmt --all

@@ -7,6 +7,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from chaos.client import Server
+
 PROJECT = Path(__file__).parent / "project"
 SDK = Path(__file__).parent.parent / "python" / "src"
 
@@ -44,6 +46,11 @@ class Environment:
     def url(self) -> str:
         """The address of the server."""
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def server(self) -> Server:
+        """The server, for those who ask it."""
+        return Server(self.port, self.state / "server.json")
 
     def variables(self) -> dict[str, str]:
         """Give the environment of every process; nothing of the caller's own Servo is used or touched."""

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chaos.client import Answer, UnansweredError, get, post
+from chaos.client import Answer, Server, UnansweredError, get, post
 
 if TYPE_CHECKING:
     import random
@@ -39,7 +39,7 @@ DAYS = 20
 class Load:
     """The state that clients share."""
 
-    port: int
+    server: Server
     record: Path
     stop: threading.Event = field(default_factory=threading.Event)
     runs: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Client(threading.Thread):
             self._review()
 
     def _active(self) -> int:
-        active = get(self.load.port, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=50")
+        active = get(self.load.server, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=50")
         return len(active.body["items"])
 
     def _key(self, kind: str) -> str:
@@ -107,7 +107,7 @@ class Client(threading.Thread):
         """Ask with the same key until there is an answer that says what became of it."""
         while True:
             try:
-                answer = post(self.load.port, path, body, key)
+                answer = post(self.load.server, path, body, key)
             except UnansweredError:
                 self.load.repeated += 1
                 time.sleep(0.05)
@@ -159,7 +159,7 @@ class Client(threading.Thread):
             self.load.runs.append(made)
 
     def _review(self) -> None:
-        waiting = get(self.load.port, "/quarantine?limit=50").body["items"]
+        waiting = get(self.load.server, "/quarantine?limit=50").body["items"]
         if not waiting:
             return
         row = self.rng.choice(waiting)

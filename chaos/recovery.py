@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from chaos.client import UnansweredError, get
+from chaos.client import Server, UnansweredError, get
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -35,7 +35,7 @@ class Start:
 class Recovery:
     """Watches the starts of a server."""
 
-    port: int
+    server: Server
     starts: list[Start] = field(default_factory=list)
 
     def begun(self, process: Popen[bytes], moment: float) -> None:
@@ -47,7 +47,7 @@ class Recovery:
     def _watch(self, start: Start, process: Popen[bytes]) -> None:
         while process.poll() is None:
             try:
-                if get(self.port, "/readyz", timeout=ANSWERED_IN).ok:
+                if get(self.server, "/readyz", timeout=ANSWERED_IN).ok:
                     start.ready = time.monotonic() - start.moment
                     return
             except UnansweredError:

@@ -45,14 +45,14 @@ class ChaosRun:
     def __post_init__(self) -> None:
         """Make everybody; nobody starts yet."""
         environment = self.environment
-        self.recovery = Recovery(environment.port)
+        self.recovery = Recovery(environment.server)
         serve = ["dev", "--port", str(environment.port), "--slots", str(SLOTS), "--worker-key", KEY]
         serve += ["--worker-timeout", str(SILENCE)]
         work = ["worker", "--server", environment.url, "--key", KEY, "--slots", str(SLOTS)]
         self.server = SupervisedProcess("server", serve, environment, self.recovery.begun)
         self.workers = [SupervisedProcess(f"worker-{number}", work, environment) for number in range(WORKERS)]
         self.killer = Killer(self.server, self.workers, random.Random(self.seed))  # noqa: S311
-        self.load = Load(environment.port, environment.requests)
+        self.load = Load(environment.server, environment.requests)
         self.clients = [
             Client(f"client{number}", self.load, random.Random(self.seed * 1000 + number))  # noqa: S311
             for number in range(CLIENTS)
@@ -72,7 +72,7 @@ class ChaosRun:
         self.server.start()
         self._until(lambda: self.recovery.starts[0].ready is not None, STARTS_IN, "the server did not start")
         deployed = "nothing was deployed"
-        self._until(lambda: get(self.environment.port, "/deployments/current").ok, STARTS_IN, deployed)
+        self._until(lambda: get(self.environment.server, "/deployments/current").ok, STARTS_IN, deployed)
         for worker in self.workers:
             worker.start()
         for client in self.clients:
@@ -101,7 +101,7 @@ class ChaosRun:
         self.rested = time.monotonic() - begun
 
     def _active(self) -> int:
-        found = get(self.environment.port, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=100")
+        found = get(self.environment.server, "/runs?state=PENDING,QUEUED,RUNNING,CANCELLING&limit=100")
         return len(found.body["items"])
 
     def _until(self, holds: Callable[[], bool], seconds: float, otherwise: str) -> None:

@@ -3,6 +3,7 @@
 #   system packages   a C compiler, pkg-config, python3 with venv (apt-get, as root or with passwordless sudo)
 #   cargo-nextest     with cargo install
 #   .venv             the Python package of this repository and what its tests use
+#   Node, chromium    for the web UI and its tests, where they can be had; without them those are skipped
 # `setup.sh demo` leaves out what only tests and lints need, and installs what examples/flights needs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -60,6 +61,20 @@ if ! have uv && [ ! -x "$venv/bin/python" ]; then
   fi
 fi
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
+
+# The web UI is built with Node and tested in chromium. Neither is needed for anything else, so nothing ends here.
+if [ "$purpose" = tests ]; then
+  wanted_too=()
+  have node && have npm || wanted_too+=(nodejs npm)
+  have chromium || have google-chrome || wanted_too+=(chromium)
+  if [ "${#wanted_too[@]}" -gt 0 ]; then
+    if have apt-get && can_be_root; then
+      (install_packages "${wanted_too[@]}") || say "could not install ${wanted_too[*]}: tests of the web UI are skipped"
+    else
+      say "tests of the web UI are skipped: cannot install ${wanted_too[*]} here"
+    fi
+  fi
+fi
 
 # --- Rust --------------------------------------------------------------------------------------------------
 

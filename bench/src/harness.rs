@@ -24,7 +24,8 @@ pub(crate) fn settings() -> Settings {
     Settings { max_tasks_per_run: 20_000, ..Settings::default() }
 }
 
-struct Nothing;
+/// A task that does nothing.
+pub(crate) struct Nothing;
 
 #[async_trait]
 impl TaskFunction for Nothing {

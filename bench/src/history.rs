@@ -52,7 +52,7 @@ pub(crate) async fn measure(results: &mut Results, full: bool) -> anyhow::Result
         Better::Lower,
         20.0,
     );
-    results.note("history", "one old run by id, p95", (figure("run_p95_ms")?, "ms"), Better::Lower);
+    results.add("history", "one old run by id, p95", (figure("run_p95_ms")?, "ms"), Better::Lower, 3.0);
 
     let (before, after) = cost_per_event(&short, &long).await?;
     let what = |events: u64| format!("cost per event after {events} events of history");

@@ -10,6 +10,7 @@ mod history;
 mod lineage;
 mod partitions;
 mod planning;
+mod remote;
 mod results;
 mod run_keys;
 
@@ -82,6 +83,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("history") {
         history::measure(&mut results, options.full).await?;
+    }
+    if wanted("remote") {
+        remote::measure(&mut results).await?;
     }
     if wanted("execution") {
         execution::measure(&mut results).await?;

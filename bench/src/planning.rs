@@ -49,6 +49,19 @@ pub(crate) fn measure(results: &mut Results) -> anyhow::Result<()> {
         50.0,
     );
 
+    let all = Definitions::check(all_of_all())?;
+    let days =
+        PartitionChoice { ranges: vec!["2010-01-01..2018-03-19".to_owned()], ..PartitionChoice::default() };
+    let (took, tasks, edges) = plan(&all, "*", days)?;
+    anyhow::ensure!((tasks, edges) == (6_000, 9_000_000), "planned {tasks} tasks, {edges} edges");
+    results.add(
+        "planning",
+        "plan 3,000 x 3,000 partitions with the mapping all",
+        (millis(took), "ms"),
+        Better::Lower,
+        300.0,
+    );
+
     let took = median(|| {
         let def = PartitionsDef::Hourly {
             span: Span::new("1970-01-01T00:00").until("2100-12-31T23:00").in_zone("Europe/Amsterdam"),
@@ -142,6 +155,7 @@ fn plan(
         operation: servo_core::Operation::Materialize,
         partitions,
         config: BTreeMap::new(),
+        no_retry: false,
     };
     let (tenant, workspace) = (TenantId::parse("bench")?, WorkspaceId::parse("bench")?);
     let at = PartitionContext::from(Timestamp::MAX);
@@ -153,7 +167,8 @@ fn plan(
         max_tasks: 100_000,
     };
     let planned = planner::plan(definitions, &request, &context)?;
-    let edges = planned.plan.tasks().iter().map(|task| task.upstream.len()).sum();
+    let pairs: usize = planned.plan.tasks().iter().map(|task| task.upstream.len()).sum();
+    let edges = pairs + planned.plan.sets().iter().map(|set| set.edges() as usize).sum::<usize>();
     let took = median(|| {
         black_box(planner::plan(definitions, &request, &context)).expect("it was planned before");
     });
@@ -202,6 +217,16 @@ fn windows() -> Manifest {
         }
     });
     manifest(assets.collect())
+}
+
+/// Two assets of 3,000 days, of which every day of one reads every day of the other.
+fn all_of_all() -> Manifest {
+    let days = PartitionsDef::Daily { span: Span::new("2010-01-01").until("2018-03-19") };
+    let reads =
+        DepDef { asset: Some("all/first".to_owned()), mapping: Some(MappingDef::All), ..DepDef::default() };
+    let partitioned = |asset: AssetDef| AssetDef { partitions: Some(days.clone()), ..asset };
+    let first = partitioned(asset("all/first".to_owned(), Vec::new()));
+    manifest(vec![first, partitioned(asset("all/second".to_owned(), vec![reads]))])
 }
 
 fn asset(key: String, deps: Vec<DepDef>) -> AssetDef {

@@ -35,6 +35,7 @@ class Task:
     upstream: list[str]
     assets: list[str]
     max_attempts: int
+    queue: str = "default"
     state: str | None = None
     attempts: list[Attempt] = field(default_factory=list)
     # Attempts that were lost in a row, through no fault of the function.

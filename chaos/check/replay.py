@@ -36,6 +36,8 @@ class _Replay:
         self.counted: set[tuple[str, str, str]] = set()
         # What counts, by asset and materialization.
         self.good: set[tuple[str, str]] = set()
+        # Queues of the workers that are given tasks.
+        self.workers: dict[str, set[str]] = {}
         # How much was made when something was approved.
         self.approvals: dict[tuple[str, str], int] = {}
         # Tasks that are not tried again, unless the same batch says that they will be.
@@ -58,6 +60,10 @@ class _Replay:
             "MaterializationRejected": self.rejected,
             "MaterializationReleased": self.released,
             "AssetsDeployed": self.deployed,
+            "WorkerRegistered": self.registered,
+            "WorkerChanged": self.changed,
+            "WorkerLeft": self.gone,
+            "WorkerLost": self.gone,
         }
         seq = 0
         for event in events:
@@ -78,6 +84,23 @@ class _Replay:
 
     def deployed(self, event: Event) -> None:
         self.model.assets |= {entry["definition"]["key"] for entry in event.payload.get("upsert", [])}
+
+    def registered(self, event: Event) -> None:
+        self.workers[event.payload["worker_id"]] = set(event.payload["queues"])
+
+    def changed(self, event: Event) -> None:
+        if event.payload.get("draining", False):
+            self.gone(event)
+
+    def gone(self, event: Event) -> None:
+        """End what nobody began in queues that nobody serves any more."""
+        self.workers.pop(event.payload["worker_id"], None)
+        served = set().union(*self.workers.values())
+        for run in self.model.runs.values():
+            for task in run.tasks.values():
+                attempt = task.open
+                if attempt is not None and attempt.started is None and task.queue not in served:
+                    self.end(run, task, attempt, "UNTAKEN")
 
     def requested(self, event: Event) -> None:
         run_id, key = event.payload["run_id"], event.payload["run_key"]
@@ -110,7 +133,14 @@ class _Replay:
             key = spec["task_key"]
             upstream = [keys[position] for position in spec.get("upstream", [])]
             max_attempts = spec.get("retry", {}).get("max_attempts", MAX_ATTEMPTS)
-            run.tasks[key] = Task(key, upstream, [asset_of(key), *spec.get("outputs", [])], max_attempts)
+            outputs = [asset_of(key), *spec.get("outputs", [])]
+            queue = spec.get("worker_queue", "default")
+            run.tasks[key] = Task(key, upstream, outputs, max_attempts, queue=queue)
+        for dep_set in event.payload.get("sets", []):
+            upstream = [keys[position] for start, end in dep_set["upstream"] for position in range(start, end)]
+            for start, end in dep_set["downstream"]:
+                for key in keys[start:end]:
+                    run.tasks[key].upstream.extend(upstream)
 
     def triggered(self, event: Event) -> None:
         run = self.model.runs[event.payload["run_id"]]

@@ -496,3 +496,35 @@ def test_partitions_that_were_left_out_are_told(tmp_path: Path) -> None:
         (log,) = runner.of_type("log")
         assert log["level"] == "warning"
         assert log["message"].startswith("2 of 3 partitions of raw.days were never made")
+
+
+def test_keys_of_partitions_are_told_with_the_end_of_a_task_that_succeeds(tmp_path: Path) -> None:
+    text = """
+customers = servo.DynamicPartitions("customers")
+
+@servo.asset
+def directory(ctx):
+    ctx.add_partitions(customers, ["acme", "globex", "acme"])
+    ctx.add_partitions("regions", (key for key in ["eu"]))
+
+@servo.asset
+def broken(ctx):
+    ctx.add_partitions(customers, ["acme"])
+    raise ValueError("after all")
+
+@servo.asset
+def letters(ctx):
+    ctx.add_partitions(customers, "acme")
+
+@servo.asset
+def empty(ctx):
+    ctx.add_partitions(customers, [""])
+"""
+    with started(tmp_path, text) as runner:
+        assert runner.run("directory")["added_partitions"] == {
+            "customers": ["acme", "globex"],
+            "regions": ["eu"],
+        }
+        assert "added_partitions" not in runner.run("broken")
+        assert 'takes a list of texts, such as ["acme"]' in runner.run("letters")["error"]["message"]
+        assert "1 to 256 characters" in runner.run("empty")["error"]["message"]

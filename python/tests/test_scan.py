@@ -239,3 +239,36 @@ def test_the_file_of_the_program_can_be_read_by_old_versions_of_python() -> None
 
     for name in ("scan.py", "__init__.py"):
         ast.parse((SOURCE / "servo" / name).read_text(encoding="utf-8"), feature_version=(3, 7))
+
+
+def test_a_record_names_all_that_the_import_depends_on(tmp_path: Path) -> None:
+    code = (
+        "import os, helper, json\n"
+        'open("notes.txt").read()\n'
+        'os.path.exists(".none")\n'
+        'open("written", "w").close()\n'
+        'os.listdir("parts")\n'
+        'os.environ.get("LIMIT"), os.environ["HOME"]\n'
+    )
+    project = write(tmp_path, {"demo.py": code, "helper.py": "", "notes.txt": "x", "parts/a.sql": ""})
+    record = scan(project, "--record", HOME="/nowhere").json["record"]
+    inside = {file.removeprefix(f"{tmp_path}/") for file in record["files"] if file.startswith(str(tmp_path))}
+    assert {"servo.toml", "demo.py", "helper.py", "notes.txt"} <= inside
+    assert "written" not in inside
+    assert {str(tmp_path), str(tmp_path / "parts")} <= set(record["directories"])
+    assert record["variables"]["LIMIT"] is None
+    assert record["variables"]["HOME"] == hashlib.sha256(b"/nowhere").hexdigest()
+    assert not [file for file in record["files"] if "/json/" in file], "the interpreter stands for it"
+    assert "record" not in scan(project, HOME="/nowhere").json
+
+
+def test_two_saves_in_one_second_are_two(tmp_path: Path) -> None:
+    code = "import servo, helper\nservo.external(f'raw.{helper.NAME}')\n"
+    project = write(tmp_path, {"demo.py": code, "helper.py": "NAME = 'abc'\n"})
+    helper = project / "helper.py"
+    saved = helper.stat()
+    assert keys(scan(project).manifest) == ["raw/abc"]
+    helper.write_text("NAME = 'xyz'\n", encoding="utf-8")
+    # As if it had been saved in the same second.
+    os.utime(helper, (saved.st_atime, saved.st_mtime))
+    assert keys(scan(project).manifest) == ["raw/xyz"]

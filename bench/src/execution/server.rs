@@ -29,15 +29,18 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()?;
         let begun = Instant::now();
-        let url = loop {
+        let (url, token) = loop {
             if let Some(text) = fs::read_to_string(&notice).ok().filter(|text| text.ends_with('}')) {
                 let value: serde_json::Value = serde_json::from_str(&text)?;
-                break value["url"].as_str().context("a url")?.to_owned();
+                // It says who it is before it listens.
+                if let (Some(url), Some(token)) = (value["url"].as_str(), value["token"].as_str()) {
+                    break (url.to_owned(), token.to_owned());
+                }
             }
             ensure!(begun.elapsed() < Duration::from_secs(30), "servo dev does not start");
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
-        let server = Self { process, client: Client::new(&url)? };
+        let server = Self { process, client: Client::new(&url)?.with_access_token(token) };
         while server.client.deployment().await.is_err() || server.runners()?.len() < slots {
             ensure!(begun.elapsed() < Duration::from_secs(60), "servo dev has no deployment");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,6 +1,5 @@
 //! Authorization: every route is in the table here, and a request to any other route is refused.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -13,7 +12,13 @@ use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
+use crate::login;
 use crate::problem::{Code, Problem};
+
+/// The user of this machine whose server it is.
+const LOCAL: &str = "local";
+/// A caller of a public route who has shown nothing.
+pub(crate) const ANYBODY: &str = "anybody";
 
 /// A permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +41,8 @@ pub enum Permission {
     AutomationRead,
     AutomationOperate,
     AutomationChange,
+    LoginsCreate,
+    WorkersRead,
 }
 
 /// The access that a route requires.
@@ -53,6 +60,8 @@ pub enum Access {
 
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
+    (Method::GET, "/login", Access::Public),
+    (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
     (Method::GET, "/api/v1/version", Access::Public),
@@ -64,6 +73,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/runs/{run_id}/events", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/runs/{run_id}/cancel", Access::Needs(Permission::RunsCancel)),
     (Method::POST, "/api/v1/runs/{run_id}/retry", Access::Needs(Permission::RunsRetry)),
+    (Method::POST, "/api/v1/runs/{run_id}/retry-now", Access::Needs(Permission::RunsRetry)),
     (Method::GET, "/api/v1/conflicts", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/runs/{run_id}/tasks/{task_id}", Access::Needs(Permission::RunsRead)),
@@ -80,6 +90,19 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/partitions", Access::Needs(Permission::AssetsRead)),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/partitions/summary",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/assets/{namespace}/{name}/materializations",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (Method::GET, "/api/v1/graph", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/changes", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
@@ -95,6 +118,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/code", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
     (Method::GET, "/api/v1/retention", Access::Needs(Permission::SettingsRead)),
@@ -138,7 +162,40 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/schedules/{schedule}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::GET, "/api/v1/orchestration/backfills", Access::Needs(Permission::AutomationRead)),
+    (Method::POST, "/api/v1/orchestration/backfills", Access::Needs(Permission::RunsTrigger)),
+    (Method::POST, "/api/v1/orchestration/backfills/preview", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/orchestration/backfills/{backfill_id}", Access::Needs(Permission::AutomationRead)),
+    (
+        Method::GET,
+        "/api/v1/orchestration/backfills/{backfill_id}/chunks",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/backfills/{backfill_id}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/backfills/{backfill_id}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/backfills/{backfill_id}/cancel",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/backfills/{backfill_id}/retry-failed",
+        Access::Needs(Permission::RunsRetry),
+    ),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
+    (Method::GET, "/api/v1/workers", Access::Needs(Permission::WorkersRead)),
+    (Method::POST, "/api/v1/worker/register", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/heartbeat", Access::WorkerKey),
+    (Method::POST, "/api/v1/worker/leave", Access::WorkerKey),
     (Method::POST, "/api/v1/worker/leases", Access::WorkerKey),
     (Method::POST, "/api/v1/tasks/{task_id}/started", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
@@ -152,24 +209,9 @@ fn access(method: &Method, path: &str) -> Option<Access> {
     found.map(|(_, _, access)| *access)
 }
 
-/// The address of the client. Without it, only holders of keys and tokens are served.
+/// Marks requests that the serving process makes of itself; they need no token.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Peer {
-    /// The process that serves.
-    SameProcess,
-    /// A connection.
-    Network(SocketAddr),
-}
-
-impl Peer {
-    /// Whether it is this machine, by whichever kind of address.
-    fn is_here(self) -> bool {
-        match self {
-            Self::SameProcess => true,
-            Self::Network(address) => address.ip().to_canonical().is_loopback(),
-        }
-    }
-}
+pub(crate) struct SameProcess;
 
 /// Who asks: the principal that goes into the log.
 #[derive(Debug, Clone)]
@@ -191,21 +233,11 @@ pub(crate) async fn authorize(
     let Some(access) = access(method, matched.as_str()) else {
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
-    let peer = request.extensions().get::<Peer>().copied();
     let worker = || Principal::new(PrincipalKind::Worker, "");
     let principal = match access {
-        Access::Public => Principal::user("anybody"),
+        Access::Public => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
         // The place where users come in: who it is, and whether that one has the permission.
-        Access::Needs(_) => match peer {
-            Some(peer) if peer.is_here() => {
-                app.check_access_token(request.headers(), peer)?;
-                Principal::user("local")
-            }
-            Some(_) | None => {
-                let detail = "this server knows no users; it serves requests from its own machine only";
-                return Err(Problem::new(Code::Unauthenticated, detail));
-            }
-        },
+        Access::Needs(_) => app.user(&request)?,
         Access::WorkerKey => {
             app.check_worker(request.headers())?;
             worker()
@@ -224,16 +256,28 @@ pub(crate) async fn authorize(
 }
 
 impl App {
-    /// Where the server has a token, whoever connects must show it.
-    fn check_access_token(&self, headers: &HeaderMap, peer: Peer) -> Result<(), Problem> {
-        match (&self.api.access_token, peer) {
-            (None, _) | (_, Peer::SameProcess) => Ok(()),
-            (Some(token), Peer::Network(_)) => match bearer(headers) {
-                Some(shown) if is_equal(shown, token) => Ok(()),
-                Some(_) | None => {
-                    let detail = "this server serves whoever can read its token; it is in server.json";
-                    Err(Problem::new(Code::Unauthenticated, detail))
+    /// Who asks: this process, whoever shows the token of the server, or a browser with a session. Where a request
+    /// comes from says nothing: every user of a machine reaches its loopback.
+    fn user(&self, request: &Request) -> Result<Principal, Problem> {
+        let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
+        if request.extensions().get::<SameProcess>().is_some() {
+            return Ok(Principal::user(LOCAL));
+        }
+        let shown = bearer(request.headers());
+        match (shown, &self.api.access_token) {
+            (Some(shown), Some(token)) if is_equal(shown, token) => Ok(Principal::user(LOCAL)),
+            (Some(_), Some(_)) => denied("the token is not that of this server; it is in server.json"),
+            (Some(_), None) => denied("this server has no token, so it answers nobody but its own process"),
+            (None, _) => match login::session(request) {
+                Some(session) => {
+                    login::check_origin(request)?;
+                    self.api.keys.verify_session(session, self.workspace().now())?;
+                    Ok(Principal::user(LOCAL))
                 }
+                None => denied(
+                    "show the token of server.json as bearer; servo commands do so by themselves, and a browser is \
+                     let in by a link of servo open",
+                ),
             },
         }
     }
@@ -251,9 +295,9 @@ impl App {
     }
 }
 
-/// Takes the same time wherever the first difference is.
-fn is_equal(shown: &str, secret: &str) -> bool {
-    shown.as_bytes().ct_eq(secret.as_bytes()).into()
+/// Takes the same time wherever the first difference is. Nothing is equal to a secret that is empty.
+pub(crate) fn is_equal(shown: &str, secret: &str) -> bool {
+    !secret.is_empty() && bool::from(shown.as_bytes().ct_eq(secret.as_bytes()))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

@@ -3,12 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
+use crate::login::Logins;
+use crate::problem::Problem;
+
 const LEASE: Duration = Duration::from_secs(30);
+
+/// The code of a server that follows a project on disk.
+pub trait ProjectCode: Send + Sync {
+    /// Resolves when the code that was saved before is what runs. An error if it cannot be loaded.
+    fn current(&self) -> BoxFuture<'_, Result<(), Problem>>;
+}
 
 /// The components that the server exposes: one workspace.
 #[derive(Clone)]
@@ -21,18 +31,23 @@ pub struct Api {
     pub logs: Arc<LogFiles>,
     /// Signs page tokens, and verifies the task tokens of the workspace.
     pub keys: Keyring,
-    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, this machine may.
+    /// Secret that whoever connects must show as bearer, to read or change anything. Without one, nobody may but this
+    /// process, and browsers that have a session.
     pub access_token: Option<Arc<str>>,
     /// The key that remote workers must present. Without one, only workers on this machine are given tasks.
     pub worker_key: Option<Arc<str>>,
+    /// Links that let a browser in, each once.
+    pub logins: Logins,
     /// How long a worker may take to begin a leased task, before it is offered to others.
     pub lease: Duration,
+    /// The code that tasks run with, if it follows a project on disk.
+    pub code: Option<Arc<dyn ProjectCode>>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
 
 impl Api {
-    /// An API for this machine alone.
+    /// An API for this process alone.
     pub fn new(workspace: Workspace, queue: Arc<dyn TaskSource>, logs: Arc<LogFiles>, keys: Keyring) -> Self {
         Self {
             workspace,
@@ -41,7 +56,9 @@ impl Api {
             keys,
             access_token: None,
             worker_key: None,
+            logins: Logins::default(),
             lease: LEASE,
+            code: None,
             hosts: Vec::new(),
         }
     }
@@ -71,6 +88,14 @@ impl App {
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Waits until the code that was saved before this request is what it is answered with.
+    pub(crate) async fn current_code(&self) -> Result<(), Problem> {
+        match &self.api.code {
+            Some(code) => code.current().await,
+            None => Ok(()),
+        }
     }
 
     /// Ends long requests: streams, and waiting for tasks.

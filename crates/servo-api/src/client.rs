@@ -20,6 +20,7 @@
 
 mod admission;
 mod audit;
+mod backfills;
 mod error;
 mod lists;
 mod logs;
@@ -53,7 +54,7 @@ use serde::de::DeserializeOwned;
 use servo_core::Backoff;
 use tokio::time::Instant;
 
-use crate::access::Peer;
+use crate::access::SameProcess;
 use crate::app::{Api, App};
 use crate::routes;
 
@@ -192,11 +193,31 @@ impl Client {
         segments: &[&str],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let (key, body) = (new_key()?, self.encode(body)?);
+        self.change_as(method, &new_key()?, segments, body).await
+    }
+
+    /// Sends a change that is made once under a key, also if it is asked for again later.
+    async fn change_once<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.change_as(Method::POST, key, segments, body).await
+    }
+
+    async fn change_as<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        key: &str,
+        segments: &[&str],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = self.encode(body)?;
         let url = self.url(segments);
         let request = || {
             let request = self.authorized(json(self.http.request(method.clone(), url.clone()), &body));
-            request.header(IDEMPOTENCY_KEY, key.clone())
+            request.header(IDEMPOTENCY_KEY, key)
         };
         let response = self.send(request).await?;
         self.read(response).await
@@ -232,7 +253,7 @@ impl Client {
         let Some(routes) = &self.routes else { return request.send().await };
         let request: Request<reqwest::Body> = request.build()?.try_into()?;
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer::SameProcess);
+        request.extensions_mut().insert(SameProcess);
         let Ok(response) = routes::answer(routes.clone(), request).await;
         Ok(response.map(|body| reqwest::Body::wrap_stream(body.into_data_stream())).into())
     }

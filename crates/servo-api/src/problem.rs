@@ -78,6 +78,8 @@ codes! {
     NotInQuarantine = "not_in_quarantine", NOT_FOUND, "Not in quarantine";
     /// There is no such schedule.
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
+    /// There is no such backfill.
+    UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -112,6 +114,16 @@ codes! {
     VersionConflict = "version_conflict", CONFLICT, "Version conflict";
     /// The schedule has nothing to request by itself.
     NothingToTrigger = "nothing_to_trigger", CONFLICT, "Nothing to trigger";
+    /// It cannot get into that state from where it is.
+    InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
+    /// The worker is not registered, or was not heard of for too long.
+    UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
+    /// The worker has other code than is deployed.
+    OtherCode = "other_code", CONFLICT, "Other code";
+    /// The worker has not found in its storage what is in that of the workspace.
+    OtherStorage = "other_storage", CONFLICT, "Other storage";
+    /// The worker works for another workspace.
+    OtherWorkspace = "other_workspace", CONFLICT, "Other workspace";
     /// The attempt is over.
     AttemptEnded = "attempt_ended", GONE, "Attempt has ended";
     /// The body exceeds the limit.

@@ -82,12 +82,17 @@ impl From<Refusal> for Problem {
             Refusal::AttemptEnded { .. } => Code::AttemptEnded,
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
+            Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
+            Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
             Refusal::DefinedByCode { .. } => Code::DefinedByCode,
             Refusal::StateVersion { .. } => Code::VersionConflict,
             Refusal::NothingToTrigger { .. } => Code::NothingToTrigger,
             Refusal::CannotTrigger { .. } => Code::Unplannable,
             Refusal::BadDefinition { .. } => Code::InvalidDefinitions,
+            Refusal::UnknownWorker { .. } => Code::UnknownWorker,
+            Refusal::NothingDeployed { .. } => Code::NothingDeployed,
+            Refusal::OtherCode { .. } => Code::OtherCode,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -120,7 +125,11 @@ impl From<RequestError> for Problem {
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),
             RequestError::StillRunning { .. } => Problem::new(Code::RunActive, detail),
-            RequestError::NothingToRetry { .. } => Problem::new(Code::NothingToRetry, detail),
+            RequestError::Backfill(_) => Problem::new(Code::InvalidRequest, detail),
+            RequestError::BackfillActive { .. } => Problem::new(Code::InvalidStateTransition, detail),
+            RequestError::NothingToRetry { .. } | RequestError::NothingFailed { .. } => {
+                Problem::new(Code::NothingToRetry, detail)
+            }
         }
     }
 }

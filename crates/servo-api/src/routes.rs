@@ -3,15 +3,23 @@
 mod admission;
 mod assets;
 mod audit;
+mod backfills;
+mod changes;
+mod code;
 mod conflicts;
 mod deployments;
 mod events;
+mod graph;
 mod health;
 mod lineage;
+mod login;
 mod logs;
+mod materializations;
+mod partition_summary;
 mod partitions;
 mod plans;
 mod quarantine;
+mod registration;
 mod retention;
 mod runs;
 mod schedules;
@@ -21,6 +29,7 @@ mod tasks;
 mod workers;
 
 pub use health::{Health, Version};
+pub use registration::fingerprint as asset_fingerprint;
 pub use workers::worker_keyring;
 
 use std::convert::Infallible;
@@ -28,7 +37,7 @@ use std::panic::AssertUnwindSafe;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response, Uri};
+use axum::http::{HeaderMap, Method, Request, Response, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -43,6 +52,7 @@ use crate::access::authorize;
 use crate::app::{Api, App, Shared};
 use crate::guard::guard;
 use crate::problem::{Code, Problem};
+use crate::ui;
 
 const BASE: &str = "/api/v1";
 
@@ -55,13 +65,13 @@ const BASE: &str = "/api/v1";
 )]
 struct Description;
 
-/// Credentials of workers. Requests from the server's own machine need none.
+/// Credentials of users and workers.
 struct Credentials;
 
 impl Modify for Credentials {
     fn modify(&self, description: &mut utoipa::openapi::OpenApi) {
         let components = description.components.get_or_insert_default();
-        for name in ["worker_key", "task_token"] {
+        for name in ["access_token", "worker_key", "task_token"] {
             let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
             components.add_security_scheme(name, scheme);
         }
@@ -74,11 +84,13 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
+        .routes(routes!(login::create))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
         .routes(routes!(runs::cancel))
         .routes(routes!(runs::retry))
+        .routes(routes!(runs::retry_now))
         .routes(routes!(conflicts::list))
         .routes(routes!(events::follow))
         .routes(routes!(tasks::list))
@@ -88,6 +100,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::list))
         .routes(routes!(assets::show))
         .routes(routes!(assets::partitions))
+        .routes(routes!(partition_summary::show))
+        .routes(routes!(materializations::list))
+        .routes(routes!(graph::show))
+        .routes(routes!(changes::follow))
+        .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(quarantine::list))
@@ -95,6 +112,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(retention::show))
         .routes(routes!(retention::apply))
@@ -109,14 +127,26 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(schedules::trigger))
         .routes(routes!(schedules::pause))
         .routes(routes!(schedules::resume))
+        .routes(routes!(backfills::list, backfills::create))
+        .routes(routes!(backfills::preview))
+        .routes(routes!(backfills::show))
+        .routes(routes!(backfills::chunks))
+        .routes(routes!(backfills::pause))
+        .routes(routes!(backfills::resume))
+        .routes(routes!(backfills::cancel))
+        .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
+        .routes(routes!(registration::list))
+        .routes(routes!(registration::register))
+        .routes(routes!(registration::heartbeat))
+        .routes(routes!(registration::leave))
         .routes(routes!(workers::lease))
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
         .routes(routes!(logs::write));
-    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes)
+    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
 }
 
 /// The description of the interface: OpenAPI 3.1.
@@ -124,8 +154,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     described().into_openapi()
 }
 
-/// The routes as a service. It does not know the addresses of clients, so it serves only holders of keys and tokens;
-/// [`serve`](crate::serve) is for everybody else.
+/// The routes as a service.
 pub fn router(api: Api) -> Router {
     assembled(App::new(api))
 }
@@ -149,11 +178,9 @@ pub(crate) async fn answer(mut router: Router, request: Request<Body>) -> Result
     answered.unwrap_or_else(|_| Ok(Problem::internal(&"a route panicked").into_response()))
 }
 
-async fn nothing_here(uri: Uri) -> Problem {
-    Problem::new(
-        Code::NotFound,
-        format!("there is nothing at {}; {BASE}/openapi.json says what there is", uri.path()),
-    )
+/// The web UI, or that there is nothing.
+async fn nothing_here(method: Method, uri: Uri, headers: HeaderMap) -> Response<Body> {
+    ui::answer(&method, &uri, &headers)
 }
 
 async fn not_so(method: Method, uri: Uri) -> Problem {

@@ -14,7 +14,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::access::Peer;
 use crate::app::{Api, App, Shared};
 use crate::routes;
 
@@ -39,12 +38,12 @@ pub async fn serve(
     loop {
         let accepted = async {
             let permit = room.clone().acquire_owned().await.map_err(io::Error::other)?;
-            listener.accept().await.map(|(stream, peer)| (permit, stream, peer))
+            listener.accept().await.map(|(stream, _)| (permit, stream))
         };
         tokio::select! {
             accepted = accepted => match accepted {
-                Ok((permit, stream, peer)) => {
-                    connections.spawn(connection(permit, stream, Peer::Network(peer), router.clone(), app.clone()));
+                Ok((permit, stream)) => {
+                    connections.spawn(connection(permit, stream, router.clone(), app.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, most likely: some will be given back.
@@ -65,19 +64,11 @@ pub async fn serve(
     Ok(())
 }
 
-async fn connection(
-    _permit: OwnedSemaphorePermit,
-    stream: TcpStream,
-    peer: Peer,
-    router: Router,
-    app: Shared,
-) {
+async fn connection(_permit: OwnedSemaphorePermit, stream: TcpStream, router: Router, app: Shared) {
     // Answers are small and somebody waits for them.
     let _unsupported = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(peer);
-        routes::answer(router.clone(), request)
+        routes::answer(router.clone(), request.map(Body::new))
     });
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEADERS_WITHIN);

@@ -7,14 +7,22 @@ mod admission;
 mod assets;
 mod attempts;
 mod audit;
+mod backfills;
+mod changes;
 mod conflicts;
 mod deployments;
+mod graph;
 mod lineage;
+mod logins;
 mod logs;
+mod materialization_detail;
+mod materializations;
 mod names;
 mod outputs;
 mod pages;
+mod partition_summary;
 mod plans;
+mod readiness;
 mod requests;
 mod retention;
 mod runs;
@@ -26,28 +34,39 @@ mod workers;
 
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
-    Asset, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization, Partition,
-    PartitionTotals, Quarantined,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
+    Partition, PartitionTotals, Quarantined,
 };
 pub use attempts::{Attempt, Failure, Usage};
 pub use audit::Act;
+pub use backfills::{
+    AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
+    ChangeBackfillBody, RetryBackfillBody,
+};
+pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
+pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
+pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
+pub use materialization_detail::MaterializationDetail;
+pub use materializations::MaterializationRecord;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, ConflictPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage,
-    TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, TaskPage, TickPage,
 };
-pub use plans::{Plan, PlannedInput, PlannedTask};
+pub use partition_summary::{PartitionBucket, PartitionSummary};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestOperation, RequestSource, RetryBody, ReviewBody, RunBody,
+    RequestOperation, RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
 pub use retention::{ApplyRetentionBody, Retention, RetentionApplied, RetentionKind, RetentionRule};
 pub use runs::{Run, RunEnd, RunWithTasks};
@@ -56,4 +75,7 @@ pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerSch
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
-pub use workers::{Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started};
+pub use workers::{
+    Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
+    Started, Worker, WorkerSign, WorkerStanding, Workers,
+};

@@ -1,4 +1,4 @@
-//! `servo admin keys`: lists and rotates the keys that sign envelopes, task tokens and cursors.
+//! `servo admin keys`: lists and rotates the keys that sign envelopes, task tokens, cursors and sessions.
 
 use servo_queue::Purpose;
 

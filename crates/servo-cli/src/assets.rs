@@ -1,8 +1,8 @@
 //! `servo asset list|show|lineage|graph`: what the project declares.
 
-use servo_api::Page;
-use servo_api::client::{Client, ListOptions, all_pages};
-use servo_api::views::{Asset, AssetDep, AssetDetail};
+use servo_api::client::{Client, ClientError, ListOptions, all_pages};
+use servo_api::views::{Asset, AssetDep, AssetDetail, MaterializationDetail};
+use servo_api::{Code, Page};
 use servo_core::AssetKey;
 use servo_engine::definitions::{AssetDef, CheckDef};
 
@@ -10,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
-use crate::{describe, graph, lineage};
+use crate::{describe, graph, lineage, materialization};
 
 /// Inspect assets.
 #[derive(clap::Subcommand)]
@@ -24,12 +24,17 @@ pub(crate) enum Command {
         #[arg(default_value = "*")]
         selection: String,
     },
-    /// Show details of one asset.
-    #[command(after_help = "Example:\n  servo asset show analytics.delays")]
+    /// Show details of one asset, and what is known of its data: metadata, columns, first rows.
+    #[command(
+        after_help = "Examples:\n  servo asset show analytics.delays\n  servo asset show analytics.delays -p 2013-01-15"
+    )]
     Show {
         /// Its name.
         #[arg(value_parser = AssetKey::parse)]
         asset: AssetKey,
+        /// The partition whose data is shown [default: the last that was made].
+        #[arg(short, long, value_name = "KEY")]
+        partition: Option<String>,
     },
     /// Show what was read to make data, and what was made of it: by execution, not by declaration.
     #[command(
@@ -57,7 +62,11 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
     through(location, Need::ReadProject, async |client| match command {
         Command::Lineage(_) => Ok(()),
         Command::List { selection } => list(selected(client, selection).await?, format),
-        Command::Show { asset } => show(&client.asset(asset).await?, format),
+        Command::Show { asset, partition } => {
+            let detail = client.asset(asset).await?;
+            let made = made(client, asset, partition.as_deref()).await?;
+            show(&detail, made.as_ref(), format)
+        }
         Command::Graph { selection, dot } => {
             let graph = graph::of(selected(client, selection).await?);
             match (format, dot) {
@@ -105,9 +114,30 @@ fn list(assets: Vec<Asset>, format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(detail: &AssetDetail, format: Format) -> anyhow::Result<()> {
+/// The latest materialization; none if there is none, unless a partition of it was asked for.
+async fn made(
+    client: &Client,
+    asset: &AssetKey,
+    partition: Option<&str>,
+) -> anyhow::Result<Option<MaterializationDetail>> {
+    match client.materialization(asset, partition).await {
+        Ok(made) => Ok(Some(made)),
+        Err(ClientError::Problem(problem))
+            if problem.code == Code::NeverMaterialized && partition.is_none() =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn show(detail: &AssetDetail, made: Option<&MaterializationDetail>, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
-        return output::json(detail);
+        let mut whole = serde_json::to_value(detail)?;
+        if let Some(made) = made {
+            whole["materialization"] = serde_json::to_value(made)?;
+        }
+        return output::json(&whole);
     }
     let asset = &detail.asset;
     let def: AssetDef = serde_json::from_value(detail.definition.clone())?;
@@ -132,6 +162,9 @@ fn show(detail: &AssetDetail, format: Format) -> anyhow::Result<()> {
         vec![check.name.clone(), severity.as_str().unwrap_or_default().to_owned()]
     };
     output::section("checks", &def.checks.iter().map(check).collect::<Vec<_>>());
+    if let Some(made) = made {
+        materialization::print(made);
+    }
     Ok(())
 }
 
@@ -172,7 +205,7 @@ fn facts(detail: &AssetDetail, def: &AssetDef) -> Vec<(&'static str, String)> {
     fact("secrets", Some(secrets.collect::<Vec<_>>().join(", ")));
     let fields = def.config.iter().flat_map(|config| &config.fields).map(|field| field.name.clone());
     fact("config", Some(fields.collect::<Vec<_>>().join(", ")));
-    if let Some(health) = &detail.health {
+    if let Some(health) = &detail.asset.health {
         fact("succeeded", health.last_success_at.map(|at| format!("last at {at}")));
         let since = match health.consecutive_failures {
             0 => String::new(),

@@ -11,9 +11,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use servo_api::Code;
 use servo_api::client::{Client, ClientError};
+use servo_core::RunId;
+use servo_engine::controllers::Dispatching;
 
 use crate::location::Location;
 use crate::owner::{self, Asks, Reached};
+use crate::session::WorkerScope;
 use local::Local;
 use server::Server;
 
@@ -55,10 +58,17 @@ pub(crate) enum Need {
         /// Tasks at once.
         slots: usize,
     },
+    /// The same, and who plans chunks of backfills.
+    Backfill {
+        /// Tasks at once.
+        slots: usize,
+    },
     /// Somebody who goes on with a run.
     Resume {
         /// Tasks at once.
         slots: usize,
+        /// The run.
+        run: RunId,
     },
 }
 
@@ -66,7 +76,9 @@ impl Need {
     /// A command that is at work has the code that it began with: nobody runs something else with it.
     fn asks(self) -> Asks {
         match self {
-            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } => Asks::Servers,
+            Self::Read | Self::ReadProject | Self::Deploy | Self::Run { .. } | Self::Backfill { .. } => {
+                Asks::Servers
+            }
             Self::ReadTables | Self::Follow | Self::Change | Self::ChangeProject | Self::Resume { .. } => {
                 Asks::Anybody
             }
@@ -76,18 +88,28 @@ impl Need {
 
 /// Finds who can do what is needed: the server at `SERVO_URL`, the process that has the workspace, or this one.
 async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend>> {
-    if let Some(server) = Server::named()? {
+    if let Some(server) = Server::named(location)? {
         return Ok(Box::new(server));
     }
     let asks = need.asks();
     let is_read = match need {
         Need::Read | Need::ReadProject | Need::Follow => true,
         Need::ReadTables => !Local::tables_lag(location).await?,
-        Need::Change | Need::ChangeProject | Need::Deploy | Need::Run { .. } | Need::Resume { .. } => false,
+        Need::Change
+        | Need::ChangeProject
+        | Need::Deploy
+        | Need::Run { .. }
+        | Need::Backfill { .. }
+        | Need::Resume { .. } => false,
     };
     if is_read {
         return Ok(match owner::find(location, asks).await? {
-            Some(client) => Box::new(Server::found(client)),
+            Some(client) => {
+                if need == Need::ReadProject {
+                    wait_for_code(&client).await?;
+                }
+                Box::new(Server::found(client))
+            }
             None => Box::new(Local::read(location, need == Need::ReadProject).await?),
         });
     }
@@ -104,6 +126,7 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         | Need::ChangeProject
         | Need::Deploy
         | Need::Run { .. }
+        | Need::Backfill { .. }
         | Need::Resume { .. } => None,
     };
     let (stores, ownership) = match owner::reach(location, asks).await? {
@@ -111,8 +134,17 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
         Reached::Owned(stores, ownership) => (stores, ownership),
     };
     Ok(Box::new(match need {
-        Need::Run { slots } | Need::Resume { slots } => {
-            Local::run(location, stores, ownership, slots).await?
+        Need::Run { slots } => {
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::Held).await?
+        }
+        Need::Resume { slots, run } => {
+            let reach = WorkerScope::Alone { backfills: false };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::First(run)).await?
+        }
+        Need::Backfill { slots } => {
+            let reach = WorkerScope::Alone { backfills: true };
+            Local::run(location, stores, ownership, slots, reach, Dispatching::All).await?
         }
         Need::Read
         | Need::ReadProject
@@ -124,9 +156,23 @@ async fn open(location: &Location, need: Need) -> anyhow::Result<Box<dyn Backend
     }))
 }
 
+/// Waits until a server has loaded what was saved. If that cannot be, the code before it is what is shown.
+async fn wait_for_code(client: &Client) -> anyhow::Result<()> {
+    match client.current_code().await {
+        Ok(_) => Ok(()),
+        Err(ClientError::Problem(problem))
+            if matches!(problem.code, Code::InvalidProject | Code::InvalidDefinitions) =>
+        {
+            eprintln!("warning: {problem}\nthis is about the code before it");
+            Ok(())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// The process that has the workspace, if there is one: that at `SERVO_URL`, or the one on this machine.
 pub(crate) async fn other_process(location: &Location) -> anyhow::Result<Option<Client>> {
-    match Server::named()? {
+    match Server::named(location)? {
         Some(server) => Ok(Some(server.client().clone())),
         None => owner::find(location, Asks::Anybody).await,
     }

@@ -56,7 +56,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             keys: options.keys.clone(),
             ranges: options.ranges.clone(),
             latest: options.latest,
-            missing: false,
+            ..PartitionsBody::default()
         },
         run_key: Some(options.run_key.clone().unwrap_or_else(new_run_key)),
         timeout_ms: options.timeout.map(Millis::from_secs),

@@ -7,8 +7,8 @@ use servo_api::Api;
 use servo_api::client::Client;
 use servo_core::{Millis, TaskKey};
 use servo_engine::{
-    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, Settings, TaskError, TaskOptions, TaskRequest,
-    TriggerRun,
+    ErrorCode, Plan, Progress, Report, RetryPolicy, RunReply, SettingOrigin, Settings, TaskError,
+    TaskOptions, TaskRequest, TriggerRun,
 };
 use servo_queue::{Envelope, LocalQueue};
 use servo_runtime::{Config, SystemClock, Workspace};
@@ -49,6 +49,9 @@ impl TaskFunction for Steps {
     }
 }
 
+/// Tasks on their way at once.
+const PUSH_LIMIT: u32 = 100;
+
 const FLAKY: &str = "demo/part_0001:materialize";
 
 fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
@@ -73,7 +76,10 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let keys = KeysFile::open(location)?.ring()?;
     let queue = LocalQueue::new(1_024);
     let (stores, ownership) = owner::own(location, Kind::Command).await?;
-    let workspace = Workspace::open(stores, Config::new(queue.clone(), secret, keys.clone())).await?;
+    let mut config = Config::new(queue.clone(), secret, keys.clone());
+    // Its tasks are no code that could be deployed, so that nobody can have it.
+    config.start_with.adjust(SettingOrigin::Flag, |settings| settings.push_limit = PUSH_LIMIT);
+    let workspace = Workspace::open(stores, config).await?;
     let logs = Arc::new(location.logs());
     let client = Client::in_process(Api::new(workspace.clone(), queue.clone(), logs, keys.clone()))?;
     let executor = Executor {

@@ -21,6 +21,10 @@ pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> 
         Some(client) => Some(client.version().await.map(|version| version.version)),
         None => None,
     };
+    let readiness = match &client {
+        Some(client) => client.ready().await.ok(),
+        None => None,
+    };
     let (origin, directory) = match zones {
         Source::Named(path) => ("SERVO_TZDATA", Some(path)),
         Source::Package(path) => ("the tzdata package of the project", Some(path)),
@@ -50,7 +54,7 @@ pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> 
         },
         "server": match &server {
             None => Value::Null,
-            Some(Ok(version)) => json!({ "version": version }),
+            Some(Ok(version)) => json!({ "version": version, "readiness": readiness }),
             Some(Err(error)) => json!({ "problem": error.to_string() }),
         },
     });
@@ -58,7 +62,8 @@ pub(crate) async fn run(location: &Location, zones: &Source, format: Format) -> 
         Format::Json => output::json(&found)?,
         Format::Table => table(&found),
     }
-    let is_well = project.is_ok() && sdk.is_some() && !matches!(server, Some(Err(_)));
+    let is_served = readiness.is_none_or(|readiness| readiness.status == "ok");
+    let is_well = project.is_ok() && sdk.is_some() && !matches!(server, Some(Err(_))) && is_served;
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
@@ -92,8 +97,16 @@ fn table(found: &Value) {
         ("time zones", zones.into_iter().flatten().collect::<Vec<_>>().join(", ")),
         ("server", server),
     ];
-    let rows = rows.map(|(part, value)| vec![part.to_owned(), value]);
-    output::table(&["part", "found"], &[], rows.into());
+    let mut rows: Vec<_> = rows.map(|(part, value)| vec![part.to_owned(), value]).into();
+    for check in found.pointer("/server/readiness/checks").and_then(Value::as_array).into_iter().flatten() {
+        let texts = check["details"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        if let Some(reason) = check["reason"].as_str() {
+            let told: Vec<&str> = std::iter::once(reason).chain(texts).collect();
+            let name = check["name"].as_str().unwrap_or_default();
+            rows.push(vec![format!("server: {name}"), format!("problem: {}", told.join("; "))]);
+        }
+    }
+    output::table(&["part", "found"], &[], rows);
 }
 
 /// The version of the SDK that an interpreter would import.

@@ -1,19 +1,29 @@
 //! Follows a run until it has ended, and tells what became of it.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::time::Duration;
 
 use servo_api::client::{Client, ListOptions, RunEvent, all_pages};
-use servo_api::views::{CancelBody, LogLine, RunWithTasks, Task};
+use servo_api::views::{CancelBody, LogLine, RetryNowBody, RunWithTasks, Task};
 use servo_core::{AssetKey, Clock, RunId};
+use servo_engine::TaskState;
 use servo_runtime::SystemClock;
+use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::interrupts::Interrupts;
+use crate::keys::Keys;
 use crate::live::{Live, Shape};
 use crate::output::{self, Format};
 use crate::summary::{self, Detail, Details};
 
+/// How often a picture is drawn again.
+const REDRAW: Duration = Duration::from_millis(200);
 /// Log lines shown of a failed task.
 const TAIL: usize = 20;
+
+/// After how long without anything new it is asked what the run waits for, and how often.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Follows a run until it has ended, and tells what became of it.
 pub(crate) async fn until_end(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
@@ -32,33 +42,71 @@ pub(crate) async fn whole(client: &Client, run: RunId) -> anyhow::Result<RunWith
     Ok(RunWithTasks { run: found, tasks })
 }
 
-/// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends this command alone.
+/// Shows a run until it has ended. The first Ctrl-C cancels it, the second ends this command alone; Ctrl-R tries at
+/// once what waits to be tried again.
 async fn follow(client: &Client, run: RunId, format: Format) -> anyhow::Result<RunWithTasks> {
     let mut seen = RunWithTasks { run: client.run(run).await?, tasks: Vec::new() };
     let mut events = client.follow(run, None);
     let mut interrupts = Interrupts::default();
     let mut live: Option<Live> = None;
+    let mut keys: Option<Keys> = None;
+    let mut ticks = tokio::time::interval(REDRAW);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let event = tokio::select! {
-            event = events.next() => event?,
-            pressed = interrupts.next() => {
-                pressed?;
-                let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
-                client.cancel(run, &body).await?;
-                continue;
+        // Whatever happens meanwhile does not make it begin anew: it counts how long nobody answers.
+        let mut next = pin!(events.next());
+        let mut patience = tokio::time::interval_at(Instant::now() + PATIENCE, PATIENCE);
+        let event = loop {
+            let pressed = async {
+                match &mut keys {
+                    Some(keys) => keys.retry().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                event = &mut next => break event?,
+                _ = ticks.tick(), if format == Format::Table => {
+                    if let Some(live) = &mut live {
+                        live.show(&seen, SystemClock.now());
+                    }
+                    // Nobody else's: what is typed for the shell meanwhile is left to it.
+                    let is_wanted = seen.tasks.iter().any(|task| task.state == TaskState::RetryWait);
+                    keys = if is_wanted { keys.or_else(Keys::of_terminal) } else { None };
+                }
+                _ = patience.tick() => {
+                    let notices = client.run(run).await?.notices;
+                    let live = drawn(client, &mut live, &seen).await?;
+                    live.notice(notices);
+                    if format == Format::Table {
+                        live.show(&seen, SystemClock.now());
+                    }
+                }
+                () = pressed => {
+                    client.retry_now(run, &RetryNowBody::default()).await?;
+                }
+                pressed = interrupts.next() => {
+                    pressed?;
+                    let body = CancelBody { reason: "Ctrl-C".to_owned(), ..CancelBody::default() };
+                    client.cancel(run, &body).await?;
+                }
             }
         };
         match event {
             Some(RunEvent::Run(row)) => seen.run = *row,
-            Some(RunEvent::Task(row)) => put(&mut seen.tasks, *row),
+            Some(RunEvent::Task(row)) => {
+                if let Some(live) = &mut live {
+                    live.heard(&row, SystemClock.now());
+                }
+                put(&mut seen.tasks, *row);
+            }
             Some(RunEvent::End(_)) | None => break,
         }
-        if format == Format::Table && seen.tasks.len() >= seen.run.tasks_total as usize {
-            drawn(client, &mut live, &seen).await?.show(&seen.tasks, SystemClock.now());
+        if format == Format::Table && live.is_none() && seen.tasks.len() >= seen.run.tasks_total as usize {
+            drawn(client, &mut live, &seen).await?.show(&seen, SystemClock.now());
         }
     }
     if format == Format::Table {
-        drawn(client, &mut live, &seen).await?.finish(&seen.tasks, SystemClock.now());
+        drawn(client, &mut live, &seen).await?.finish(&seen, SystemClock.now());
     }
     Ok(seen)
 }
@@ -76,9 +124,11 @@ async fn drawn<'l>(
             upstream.extend(assets.into_iter().map(|asset| (asset.asset_key, asset.upstream)));
         }
         let keys: Vec<AssetKey> = seen.tasks.iter().map(|task| task.task_key.asset()).collect();
-        *live = Some(Live::new(Shape::new(keys, &upstream)));
+        let begun = live.insert(Live::new(Shape::new(keys, &upstream), seen.tasks.len()));
+        let now = SystemClock.now();
+        seen.tasks.iter().for_each(|task| begun.heard(task, now));
     }
-    Ok(live.get_or_insert_with(|| Live::new(Shape::default())))
+    Ok(live.get_or_insert_with(|| Live::new(Shape::default(), 0)))
 }
 
 /// Replaces a task, or adds it in the order of keys.

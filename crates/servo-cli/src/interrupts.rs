@@ -19,6 +19,7 @@ impl Interrupts {
         };
         pressed.recv().await;
         if std::mem::replace(&mut self.asked, true) {
+            crate::keys::restore_terminal();
             std::process::exit(Exit::Interrupted.code().into());
         }
         eprintln!("cancelling; press Ctrl-C again to leave at once");

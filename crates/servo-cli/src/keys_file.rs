@@ -14,7 +14,7 @@ use servo_core::{Clock, Millis, Timestamp};
 use servo_queue::{Keyring, Purpose, SigningKey};
 use servo_runtime::SystemClock;
 
-use crate::location::{Location, random};
+use crate::location::{Location, random, random_token};
 
 const VERSION: u32 = 1;
 /// How long a key signs.
@@ -68,7 +68,7 @@ impl KeysFile {
         let found = Self::read(&path)?;
         let mut keys = match &found {
             Some(found) => found.clone(),
-            None => Self { version: VERSION, worker_key: secret()?, keys: BTreeMap::new() },
+            None => Self { version: VERSION, worker_key: random_token()?, keys: BTreeMap::new() },
         };
         keys.drop_expired(now);
         for purpose in Purpose::ALL {
@@ -85,16 +85,16 @@ impl KeysFile {
 
     /// The keys of a tenant as they are; others, for this process alone, where there are none.
     pub(crate) fn look(location: &Location) -> anyhow::Result<Self> {
-        match Self::read(&location.keys_path())? {
-            Some(found) => Ok(found),
-            None => {
-                let mut made = Self { version: VERSION, worker_key: secret()?, keys: BTreeMap::new() };
-                for purpose in Purpose::ALL {
-                    made.rotate(purpose, SystemClock.now())?;
-                }
-                Ok(made)
+        let mut keys = match Self::read(&location.keys_path())? {
+            Some(found) => found,
+            None => Self { version: VERSION, worker_key: random_token()?, keys: BTreeMap::new() },
+        };
+        for purpose in Purpose::ALL {
+            if keys.keys.get(purpose.name()).is_none_or(Vec::is_empty) {
+                keys.rotate(purpose, SystemClock.now())?;
             }
         }
+        Ok(keys)
     }
 
     /// The key of workers of this machine, if there is one.
@@ -124,6 +124,12 @@ impl KeysFile {
         if keys.version > VERSION {
             bail!("{} is of version {}, this servo reads up to {VERSION}", path.display(), keys.version);
         }
+        if keys.worker_key.is_empty() || keys.keys.values().flatten().any(|key| key.secret.is_empty()) {
+            bail!(
+                "{} has a key without a secret, with which anybody could sign; delete the file, and new keys are made",
+                path.display()
+            );
+        }
         Ok(Some(keys))
     }
 
@@ -140,7 +146,7 @@ impl KeysFile {
         }
         let expires_at = now.saturating_add(SIGNS_FOR).saturating_add(VERIFIES_FOR);
         let id = HEXLOWER.encode(&random()?[..4]);
-        keys.push(StoredKey { id, secret: secret()?, created_at: now, expires_at });
+        keys.push(StoredKey { id, secret: random_token()?, created_at: now, expires_at });
         Ok(())
     }
 
@@ -183,10 +189,6 @@ impl KeysFile {
         };
         Purpose::ALL.into_iter().flat_map(of).collect()
     }
-}
-
-fn secret() -> anyhow::Result<String> {
-    Ok(HEXLOWER.encode(&random()?))
 }
 
 /// Gives a ring the keys of the file, for as long as a process runs: rotated ones, and without those that expired.

@@ -1,23 +1,28 @@
 //! Live view of a run: a tree of assets that is redrawn on a terminal, lines elsewhere.
 
+mod pace;
 mod shape;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 
-use servo_api::views::Task;
+use servo_api::views::{RunWithTasks, Task};
 use servo_core::{Millis, TaskKey, Timestamp};
 use servo_engine::TaskState;
 
+use crate::runs::told;
 use crate::style::{Paint, Style, harmless};
 use crate::summary::name;
+use pace::Pace;
 pub(crate) use shape::Shape;
 
 /// Assets beyond this many get no line of their own while nothing happens to them.
 const MAX_LINES: usize = 200;
 /// Tasks beyond this many are not listed one by one where lines cannot be redrawn.
 const MAX_TOLD: usize = 100;
+/// How often progress is told of where lines cannot be redrawn.
+const TELL_EVERY: Millis = Millis::from_secs(10);
 
 /// Live view of a run. It goes to stderr; results are for stdout.
 pub(crate) struct Live {
@@ -26,12 +31,32 @@ pub(crate) struct Live {
     /// Whether lines can be drawn over.
     draws: bool,
     drawn: usize,
-    told: BTreeSet<TaskKey>,
+    /// Whether tasks are told of one by one where lines cannot be drawn over.
+    tells_all: bool,
+    /// Attempts that were told of, with what became of them.
+    told: BTreeSet<(TaskKey, u32, TaskState)>,
+    /// Lines that wait to be shown above the picture.
+    news: Vec<String>,
+    /// When progress was told of last.
+    told_at: Option<Timestamp>,
+    /// Sentences about the run that are shown below it.
+    notices: Vec<String>,
 }
 
 impl Live {
-    pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, paint: Paint::for_stderr(), draws: Self::draws(), drawn: 0, told: BTreeSet::new() }
+    /// A view of so many tasks of these assets.
+    pub(crate) fn new(shape: Shape, tasks: usize) -> Self {
+        Self {
+            shape,
+            paint: Paint::for_stderr(),
+            draws: Self::draws(),
+            drawn: 0,
+            tells_all: tasks <= MAX_TOLD,
+            told: BTreeSet::new(),
+            news: Vec::new(),
+            told_at: None,
+            notices: Vec::new(),
+        }
     }
 
     /// Whether lines can be drawn over here.
@@ -39,29 +64,102 @@ impl Live {
         std::io::stderr().is_terminal()
     }
 
+    /// Takes note of a task that has changed.
+    pub(crate) fn heard(&mut self, task: &Task, now: Timestamp) {
+        let is_bad = matches!(task.state, TaskState::Failed | TaskState::RetryWait);
+        let is_worth = is_bad || (task.state.is_terminal() && self.tells_all && !self.draws);
+        if !is_worth || !self.told.insert((task.task_key.clone(), task.attempt, task.state)) {
+            return;
+        }
+        let (symbol, style) = symbol(task.state);
+        let name = name(&task.task_key);
+        let line = match task.state {
+            TaskState::RetryWait => {
+                let soon = task.retry_at.map(|at| at.since(now)).unwrap_or(Millis::ZERO);
+                let next = task.attempt + 1;
+                format!(
+                    "{name} attempt {} failed: {}; attempt {next} in {}",
+                    task.attempt,
+                    error(task),
+                    rounded(soon)
+                )
+            }
+            TaskState::Failed => {
+                format!(
+                    "{name}{}  {}",
+                    took(task, now).map(|it| format!("  {it}")).unwrap_or_default(),
+                    error(task)
+                )
+            }
+            TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Ready
+            | TaskState::Dispatched
+            | TaskState::Running
+            | TaskState::Skipped
+            | TaskState::Cancelled
+            | TaskState::Succeeded => {
+                format!("{name}{}", took(task, now).map(|it| format!("  {it}")).unwrap_or_default())
+            }
+        };
+        self.news.push(format!("{} {line}", self.paint.with(style, symbol)));
+    }
+
     /// Shows the current state of the run.
-    pub(crate) fn show(&mut self, tasks: &[Task], now: Timestamp) {
-        if self.draws { self.draw(tasks, now, false) } else { self.tell(tasks) }
+    pub(crate) fn show(&mut self, seen: &RunWithTasks, now: Timestamp) {
+        if self.draws {
+            self.draw(seen, now, false);
+        } else {
+            self.tell(seen, now);
+        }
     }
 
-    /// Shows the run as it ended.
-    pub(crate) fn finish(&mut self, tasks: &[Task], now: Timestamp) {
-        if self.draws { self.draw(tasks, now, true) } else { self.tell(tasks) }
+    /// Shows the run as it ended. Errors are told of in the summary that follows.
+    pub(crate) fn finish(&mut self, seen: &RunWithTasks, now: Timestamp) {
+        if self.draws {
+            self.news.clear();
+            self.draw(seen, now, true);
+        } else {
+            self.told_at = Some(now);
+            self.tell(seen, now);
+        }
     }
 
-    fn draw(&mut self, tasks: &[Task], now: Timestamp, is_last: bool) {
+    /// Shows sentences about the run: below it on a terminal, once elsewhere.
+    pub(crate) fn notice(&mut self, notices: Vec<String>) {
+        if !self.draws {
+            let new = notices.iter().filter(|notice| !self.notices.contains(notice));
+            new.for_each(|notice| eprintln!("{} {notice}", self.paint.with(Style::Warn, "!")));
+        }
+        self.notices = notices;
+    }
+
+    fn draw(&mut self, seen: &RunWithTasks, now: Timestamp, is_last: bool) {
         let (width, height) = crossterm::terminal::size().unwrap_or((80, 24));
-        let mut lines = self.lines(tasks, now);
-        let room = usize::from(height).saturating_sub(2).max(4);
+        let mut lines = self.lines(&seen.tasks, now);
+        let room = usize::from(height).saturating_sub(3).max(4);
         if !is_last && lines.len() > room {
             let rest = lines.len() - room + 1;
             lines.sort_by_key(|line| line.rank);
             lines.truncate(room - 1);
             lines.push(Line { rank: 9, text: format!("… and {rest} more assets") });
         }
+        if !is_last {
+            let text = format!("{}: {}", told::short_id(&seen.run), Pace::of(seen, now));
+            let text = self.paint.with(Style::Dim, &text);
+            lines.push(Line { rank: 9, text });
+        }
+        if !is_last {
+            let notice =
+                |notice: &String| format!("{} {}", self.paint.with(Style::Warn, "!"), harmless(notice));
+            lines.extend(self.notices.iter().map(|text| Line { rank: 9, text: notice(text) }));
+        }
         let mut text = String::new();
         if self.drawn > 0 {
             let _infallible = write!(text, "\x1b[{}A", self.drawn);
+        }
+        for line in self.news.drain(..) {
+            let _infallible = writeln!(text, "\x1b[2K{line}");
         }
         for line in &lines {
             let _infallible = writeln!(text, "\x1b[2K{}", cut(&line.text, usize::from(width)));
@@ -72,10 +170,10 @@ impl Live {
     }
 
     fn lines(&self, tasks: &[Task], now: Timestamp) -> Vec<Line> {
-        let mut groups: Vec<Group<'_>> = self.shape.assets().iter().map(|_| Group::default()).collect();
+        let mut groups: Vec<Group<'_>> = self.shape.assets().iter().map(|_| Group::new(now)).collect();
         for task in tasks {
             if let Some(at) = self.shape.position(&task.task_key) {
-                groups[at].add(task, now);
+                groups[at].add(task);
             }
         }
         let width = self.shape.assets().iter().map(|asset| asset.label_width()).max().unwrap_or(0);
@@ -98,19 +196,15 @@ impl Live {
         lines
     }
 
-    fn tell(&mut self, tasks: &[Task]) {
-        let few = tasks.len() <= MAX_TOLD;
-        let mut ended: Vec<&Task> = tasks.iter().collect();
-        ended.sort_by_key(|task| task.finished_at);
-        for task in ended {
-            let worth = few || matches!(task.state, TaskState::Failed | TaskState::RetryWait);
-            if !worth || !task.state.is_terminal() || self.told.contains(&task.task_key) {
-                continue;
-            }
-            self.told.insert(task.task_key.clone());
-            let (symbol, style) = symbol(task.state);
-            let took = took(task, Timestamp::EPOCH).map(|took| format!("  {took}")).unwrap_or_default();
-            eprintln!("{} {}{took}", self.paint.with(style, symbol), name(&task.task_key));
+    /// Tells what is new, and how far the run is if it takes long.
+    fn tell(&mut self, seen: &RunWithTasks, now: Timestamp) {
+        for line in self.news.drain(..) {
+            eprintln!("{line}");
+        }
+        let since = *self.told_at.get_or_insert(now);
+        if now.since(since) >= TELL_EVERY {
+            self.told_at = Some(now);
+            eprintln!("… {}", Pace::of(seen, now));
         }
     }
 }
@@ -122,7 +216,6 @@ struct Line {
 }
 
 /// The tasks of one asset.
-#[derive(Default)]
 struct Group<'a> {
     total: usize,
     done: usize,
@@ -133,11 +226,33 @@ struct Group<'a> {
     waiting_to_retry: usize,
     warned: bool,
     busiest: Option<&'a Task>,
-    took_ms: u64,
+    /// The task that is tried again first.
+    retried: Option<&'a Task>,
+    /// From the first start to the last end, or until now.
+    span: Option<(Timestamp, Timestamp)>,
+    now: Timestamp,
 }
 
 impl<'a> Group<'a> {
-    fn add(&mut self, task: &'a Task, now: Timestamp) {
+    fn new(now: Timestamp) -> Self {
+        Self {
+            total: 0,
+            done: 0,
+            failed: 0,
+            skipped: 0,
+            cancelled: 0,
+            running: 0,
+            waiting_to_retry: 0,
+            warned: false,
+            busiest: None,
+            retried: None,
+            span: None,
+            now,
+        }
+    }
+
+    fn add(&mut self, task: &'a Task) {
+        let now = self.now;
         self.total += 1;
         match task.state {
             TaskState::Succeeded => self.done += 1,
@@ -148,11 +263,21 @@ impl<'a> Group<'a> {
                 self.running += 1;
                 self.busiest = Some(task);
             }
-            TaskState::RetryWait => self.waiting_to_retry += 1,
+            TaskState::RetryWait => {
+                self.waiting_to_retry += 1;
+                let is_sooner = |known: &Task| task.retry_at < known.retry_at;
+                if self.retried.is_none_or(is_sooner) {
+                    self.retried = Some(task);
+                }
+            }
             TaskState::Planned | TaskState::Blocked | TaskState::Ready | TaskState::Dispatched => {}
         }
         self.warned |= task.checks_failed > 0;
-        self.took_ms += took(task, now).map_or(0, |took| took.get());
+        if let Some(from) = task.started_at {
+            let until = if task.state.is_terminal() { task.finished_at.unwrap_or(now) } else { now };
+            let (first, last) = self.span.unwrap_or((from, until));
+            self.span = Some((first.min(from), last.max(until)));
+        }
     }
 
     fn rank(&self) -> u8 {
@@ -180,8 +305,9 @@ impl<'a> Group<'a> {
         if self.total > 1 {
             parts.push(format!("{}/{}", self.done, self.total));
         }
-        if self.took_ms > 0 {
-            parts.push(Millis::new(self.took_ms).to_string());
+        if let Some((from, until)) = self.span.filter(|(from, until)| until > from) {
+            let length = until.since(from);
+            parts.push(if length.get() < 1_000 { length.to_string() } else { rounded(length) });
         }
         for (count, what) in [
             (if self.total > 1 { self.running } else { 0 }, "running"),
@@ -194,12 +320,32 @@ impl<'a> Group<'a> {
                 parts.push(if self.total > 1 { format!("{count} {what}") } else { what.to_owned() });
             }
         }
+        if let Some(task) = self.retried {
+            let soon = task.retry_at.map(|at| at.since(self.now)).unwrap_or(Millis::ZERO);
+            parts.push(format!("attempt {} in {}, now with Ctrl-R", task.attempt + 1, rounded(soon)));
+        }
         if let Some(progress) = self.busiest.and_then(|task| task.progress.as_ref()) {
             parts.push(
                 format!("{} % {}", progress.ppm / 10_000, harmless(&progress.message)).trim_end().to_owned(),
             );
         }
         parts.join("  ")
+    }
+}
+
+/// The error of a task in a line.
+fn error(task: &Task) -> String {
+    let Some(error) = &task.error else { return "without an error".to_owned() };
+    let kind = error.error_type.as_deref().map(|kind| format!(" {kind}")).unwrap_or_default();
+    let first = error.message.lines().next().unwrap_or_default();
+    format!("{}{kind}: {}", error.code.name(), harmless(first))
+}
+
+/// A length of time without what nobody reads: tenths below ten seconds, else seconds.
+fn rounded(length: Millis) -> String {
+    match length.get() {
+        ms @ 0..10_000 => format!("{}.{}s", ms / 1_000, ms % 1_000 / 100),
+        ms => Millis::new(ms / 1_000 * 1_000).to_string(),
     }
 }
 
@@ -214,7 +360,8 @@ fn symbol(state: TaskState) -> (&'static str, Style) {
     match state {
         TaskState::Succeeded => ("✓", Style::Good),
         TaskState::Failed => ("✗", Style::Bad),
-        TaskState::Running | TaskState::RetryWait => ("●", Style::Busy),
+        TaskState::Running => ("●", Style::Busy),
+        TaskState::RetryWait => ("↻", Style::Warn),
         TaskState::Skipped | TaskState::Cancelled => ("-", Style::Dim),
         TaskState::Planned | TaskState::Blocked | TaskState::Ready | TaskState::Dispatched => {
             ("○", Style::Dim)

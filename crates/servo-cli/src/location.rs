@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use data_encoding::HEXLOWER;
 use servo_core::{TenantId, WorkspaceId};
 use servo_engine::Caller;
 use servo_runtime::Stores;
-use servo_store::{FileBlobs, Layout, MemoryLog, OpenError};
+use servo_store::{DataRoot, FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
@@ -62,6 +63,16 @@ impl Location {
         let layout = Layout::new(self.tenant.clone(), self.workspace.clone());
         let (log, blobs) = (Arc::new(MemoryLog::default()), Arc::new(FileBlobs::new(self.dir(), &layout)));
         Ok(Stores { log, blobs, layout, data: None })
+    }
+
+    /// Gives stores the place of data that the project names, if there is one.
+    pub(crate) fn use_storage(&self, stores: &mut Stores) -> anyhow::Result<()> {
+        if let Ok(project) = self.project.find()
+            && let Some(place) = project.storage()
+        {
+            stores.data = Some(DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?);
+        }
+        Ok(())
     }
 
     /// The directory with the state of a workspace that must exist.
@@ -148,6 +159,11 @@ pub(crate) fn random() -> anyhow::Result<[u8; 32]> {
     let mut bytes = [0u8; 32];
     getrandom::fill(&mut bytes).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     Ok(bytes)
+}
+
+/// A secret that goes into a header or a file.
+pub(crate) fn random_token() -> anyhow::Result<String> {
+    Ok(HEXLOWER.encode(&random()?))
 }
 
 /// Writes a file that only its owner may read, whole or not at all.

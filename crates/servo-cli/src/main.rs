@@ -1,10 +1,12 @@
 //! The `servo` binary: parses, calls, prints. Results go to stdout, talk goes to stderr.
 
 mod admin_keys;
+mod admin_log;
 mod admission;
 mod assets;
 mod audit;
 mod backend;
+mod backfills;
 mod checks;
 mod completion;
 mod config;
@@ -19,11 +21,14 @@ mod graph;
 mod init;
 mod interrupts;
 mod kept_logs;
+mod keys;
 mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod materialization;
 mod materialize;
+mod open;
 mod output;
 mod owner;
 mod partitions;
@@ -77,8 +82,13 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
-    /// Run tasks of a server on this machine.
-    #[command(after_help = "Example:\n  servo worker --server http://127.0.0.1:8741 --slots 8")]
+    /// Open the server of the workspace in a browser, which is let in by a link that is good once.
+    #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
+    Open(open::Options),
+    /// Run tasks of a server on this machine, or list those who do.
+    #[command(
+        after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
+    )]
     Worker(worker::Options),
     /// Look at what the project declares.
     #[command(subcommand)]
@@ -106,6 +116,9 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
+    /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
+    #[command(subcommand)]
+    Backfill(backfills::Command),
     /// Review materializations that checks blocked.
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -166,9 +179,12 @@ enum Admin {
     /// Show who did what to what: the same as `servo audit`.
     #[command(after_help = "Example:\n  servo admin audit --refused")]
     Audit(audit::Options),
-    /// List and rotate the keys that sign envelopes, task tokens and cursors.
+    /// List and rotate the keys that sign envelopes, task tokens, cursors and sessions.
     #[command(subcommand)]
     Keys(admin_keys::Command),
+    /// Look at a log that cannot be read to its end, and repair it.
+    #[command(subcommand)]
+    Log(admin_log::Command),
 }
 
 impl Command {
@@ -178,6 +194,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
+            Self::Open(_) => "open",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
@@ -187,6 +204,7 @@ impl Command {
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
+            Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
             Self::Reconcile(_) => "reconcile",
@@ -201,7 +219,10 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let mut cli = Cli::parse();
+    let mut cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return output::wrong_use(&error),
+    };
     cli.location.command = cli.command.name();
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -219,8 +240,10 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
-            Command::Worker(options) => worker::run(&cli.location, &options).await,
+            Command::Open(options) => open::run(&cli.location, &options, format).await,
+            Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
+            Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
@@ -248,6 +271,7 @@ fn main() -> ExitCode {
             Command::Admin(Admin::Retention(command)) => {
                 retention::run(&cli.location, &command, format).await
             }
+            Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });

@@ -30,6 +30,9 @@ pub(crate) struct Options {
     /// Longest that the run may take, in seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
+    /// Leave tasks that fail at that: try nothing again, whatever their policy says.
+    #[arg(long)]
+    no_retry: bool,
     /// End with exit code 3 if a check of severity error or critical fails, although the run succeeds.
     #[arg(long)]
     strict_checks: bool,
@@ -44,6 +47,7 @@ impl Options {
             partitions: self.partitions.body(),
             config: self.config.body()?,
             run_key: Some(run_key.unwrap_or_else(new_run_key)),
+            no_retry: self.no_retry,
             timeout_ms: self.timeout.map(Millis::from_secs),
             source: Some(RequestSource::Manual),
             ..RunBody::default()

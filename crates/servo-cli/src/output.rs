@@ -1,6 +1,7 @@
 //! Tables for people, JSON for programs.
 
 use std::io::Write;
+use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -86,8 +87,21 @@ pub(crate) fn failure(error: &anyhow::Error, format: Format) {
     }
 }
 
+/// Prints what is wrong with a command line, or the help that was asked for.
+pub(crate) fn wrong_use(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if !error.use_stderr() || !wants_json {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let detail = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+    let problem = Problem::new(Code::InvalidRequest, detail);
+    eprintln!("{}", serde_json::to_string(&problem).unwrap_or_default());
+    ExitCode::from(2)
+}
+
 /// The problem document of an error.
-fn problem(error: &anyhow::Error) -> Problem {
+pub(crate) fn problem(error: &anyhow::Error) -> Problem {
     if let Some(problem) = error.downcast_ref::<Problem>() {
         return problem.clone();
     }

@@ -100,8 +100,8 @@ impl Ownership {
     }
 
     /// Says where this process listens, and what it wants to be shown.
-    pub(crate) fn advertise(&mut self, url: String, token: Option<String>) -> anyhow::Result<()> {
-        (self.owner.url, self.owner.token) = (Some(url), token);
+    pub(crate) fn advertise(&mut self, url: String, token: String) -> anyhow::Result<()> {
+        (self.owner.url, self.owner.token) = (Some(url), Some(token));
         self.write()
     }
 
@@ -117,8 +117,10 @@ impl Ownership {
 
 impl Drop for Ownership {
     fn drop(&mut self) {
-        // The lock is still held, so nobody else has written it meanwhile.
-        let _gone = std::fs::remove_file(&self.path);
+        // The lock is still held, so nobody else has written it meanwhile, unless somebody has removed the lock.
+        if Owner::read(&self.path).is_none_or(|owner| owner.pid == self.owner.pid) {
+            let _gone = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -128,6 +130,19 @@ pub(crate) enum Reached {
     Client(Client),
     /// This one.
     Owned(Stores, Ownership),
+}
+
+/// The token of the server at an address, if it has the workspace on this machine.
+pub(crate) fn token_of(location: &Location, server: &str) -> Option<String> {
+    let owner = Owner::read(&path(location))?;
+    let is_named = owner.url.as_deref().is_some_and(|url| is_same_server(url, server));
+    owner.token.filter(|_| is_named)
+}
+
+/// Whether two addresses are of one server: `localhost` is a name of the loopback.
+fn is_same_server(one: &str, other: &str) -> bool {
+    let plain = |url: &str| url.trim_end_matches('/').replace("//localhost", "//127.0.0.1");
+    plain(one) == plain(other)
 }
 
 /// Another process that has the workspace and may be asked.

@@ -29,7 +29,7 @@ pub(crate) struct Options {
 #[derive(clap::Args)]
 pub(crate) struct PartitionArgs {
     /// A partition, or those of a time: 2013-01-15, 2013-01, date=2013-01-15,region=eu; may be given several times.
-    #[arg(short, long = "partition", value_name = "KEY")]
+    #[arg(short = 'p', long = "partition", value_name = "KEY")]
     keys: Vec<String>,
     /// A range of partitions, both ends included, either may be left open; may be given several times.
     #[arg(long = "partitions", value_name = "FROM..TO")]
@@ -40,6 +40,9 @@ pub(crate) struct PartitionArgs {
     /// Of these partitions, or of all if none are given, only those that were never made.
     #[arg(long)]
     missing: bool,
+    /// Of these partitions, or of all if none are given, only those whose last attempt failed.
+    #[arg(long)]
+    failed: bool,
 }
 
 impl PartitionArgs {
@@ -49,6 +52,7 @@ impl PartitionArgs {
             ranges: self.ranges.clone(),
             latest: self.latest,
             missing: self.missing,
+            failed: self.failed,
         }
     }
 }
@@ -101,7 +105,9 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
 
 fn table(plan: &Plan, limit: usize) {
     let (count, stages) = (plan.tasks.len(), plan.stages);
-    let edges: usize = plan.tasks.iter().map(|task| task.upstream.len()).sum();
+    let pairs: usize = plan.tasks.iter().map(|task| task.upstream.len()).sum();
+    let sets = plan.sets.iter().map(|set| set.upstream.len() * set.downstream.len());
+    let edges = pairs + sets.sum::<usize>();
     output::line(format_args!(
         "{count} task{} in {stages} stage{}, {edges} edge{}, {}\n",
         plural(count),
@@ -114,7 +120,7 @@ fn table(plan: &Plan, limit: usize) {
         let why: Vec<String> = task.why.iter().map(ToString::to_string).collect();
         let inputs: Vec<String> = task.inputs.iter().map(input).collect();
         vec![
-            (task.stage + 1).to_string(),
+            task.stage.to_string(),
             names.join(" + "),
             task.partition.clone().unwrap_or_default(),
             why.join("; "),

@@ -14,6 +14,11 @@ pub(crate) struct ProjectArgs {
 }
 
 impl ProjectArgs {
+    /// A project in a directory.
+    pub(crate) fn at(directory: PathBuf) -> Self {
+        Self { project: Some(directory) }
+    }
+
     /// The project at or above the directory.
     pub(crate) fn find(&self) -> anyhow::Result<Project> {
         Ok(Project::find(self.project.as_deref().unwrap_or(Path::new(".")))?)
@@ -39,11 +44,16 @@ impl ProjectArgs {
         Ok(self.find()?.scan()?)
     }
 
+    /// The same, without importing it again if nothing has changed.
+    pub(crate) fn scan_cached(&self) -> anyhow::Result<Scanned> {
+        Ok(self.find()?.scan_cached()?)
+    }
+
     /// The same, where there is a project.
     pub(crate) fn scan_if_any(&self) -> anyhow::Result<Option<Scanned>> {
         match self.find() {
             Ok(project) => {
-                let scanned = project.scan()?;
+                let scanned = project.scan_cached()?;
                 Definitions::check(scanned.manifest.clone())?;
                 Ok(Some(scanned))
             }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use servo_projections::rebuild::{
     Mode, Progress, RebuildContext, RebuildOptions, TableStatus, VerifyReport, list, rebuild, verify,
 };
-use servo_runtime::{Stores, SystemClock};
+use servo_runtime::{DataReport, Stores, SystemClock, point_at_latest, verify_data};
 use servo_store::SystemPutIds;
 
 use crate::exit::Exit;
@@ -21,7 +21,8 @@ pub(crate) enum Command {
     /// Tables with their files, rows and bytes.
     #[command(after_help = "Example:\n  servo admin projections list --json")]
     List,
-    /// Compare every row with the log and every file with its checksum. Changes nothing; exit code 1 if they differ.
+    /// Compare every row with the log, every file with its checksum, and data with the rows. Changes nothing; exit code 1
+    /// if they differ.
     #[command(after_help = "Example:\n  servo admin projections verify")]
     Verify,
     /// Rebuild all tables from the log.
@@ -49,16 +50,19 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             Ok(Exit::Done)
         }
         Command::Verify => {
-            let stores = location.look()?;
+            let mut stores = location.look()?;
+            location.use_storage(&mut stores)?;
             let report = verify(stores.log.as_ref(), &rebuild_context(&stores)).await?;
-            print_verification(&report, format)?;
-            Ok(if report.is_ok() { Exit::Done } else { Exit::Failed })
+            let data = verify_data(&stores).await?;
+            print_verification(&report, &data, format)?;
+            Ok(if report.is_ok() && data.is_ok() { Exit::Done } else { Exit::Failed })
         }
         Command::Rebuild { online, fresh, max_errors_ppm } => {
-            let (stores, _ownership) = match online {
+            let (mut stores, _ownership) = match online {
                 true => (location.look()?, None),
                 false => owned(location).await?,
             };
+            location.use_storage(&mut stores)?;
             let options = RebuildOptions {
                 mode: if *online { Mode::Online } else { Mode::Offline },
                 resume: !fresh,
@@ -69,6 +73,10 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             let report =
                 rebuild(stores.log.as_ref(), &rebuild_context(&stores), &options, &mut progress).await?;
             eprintln!("rebuilt through batch {} as revision {}", report.through, report.revision);
+            let pointers = point_at_latest(&stores, false).await?;
+            if pointers > 0 {
+                eprintln!("{pointers} latest.json were pointed at what counts");
+            }
             for sample in &report.error_samples {
                 eprintln!("skipped: {sample}");
             }
@@ -85,7 +93,7 @@ async fn owned(location: &Location) -> anyhow::Result<(Stores, Option<Ownership>
     Ok((stores, Some(ownership)))
 }
 
-fn rebuild_context(stores: &Stores) -> RebuildContext {
+pub(crate) fn rebuild_context(stores: &Stores) -> RebuildContext {
     RebuildContext {
         blobs: stores.blobs.clone(),
         layout: stores.layout.clone(),
@@ -154,16 +162,17 @@ fn print_tables(tables: &[TableStatus], format: Format) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn print_verification(report: &VerifyReport, format: Format) -> anyhow::Result<()> {
+fn print_verification(report: &VerifyReport, data: &DataReport, format: Format) -> anyhow::Result<()> {
     if format == Format::Json {
         return output::json(&serde_json::json!({
-            "ok": report.is_ok(),
+            "ok": report.is_ok() && data.is_ok(),
             "revision": report.revision,
             "through_batch": report.through,
             "files": report.files,
             "damaged": report.damaged,
             "orphans": report.orphans,
             "undecodable": report.undecodable,
+            "data": { "partitions": data.partitions, "differing": data.differing, "samples": data.samples },
             "tables": report.tables.iter().map(|table| serde_json::json!({
                 "table": table.table,
                 "expected": table.expected,
@@ -203,6 +212,18 @@ fn print_verification(report: &VerifyReport, format: Format) -> anyhow::Result<(
         report.through, report.files
     ));
     for sample in report.tables.iter().flat_map(|table| &table.samples) {
+        output::line(format_args!("  {sample}"));
+    }
+    match data.is_ok() {
+        true => {
+            output::line(format_args!("the data of {} partitions is what the tables say", data.partitions))
+        }
+        false => output::line(format_args!(
+            "the data of {} of {} partitions is not what the tables say",
+            data.differing, data.partitions
+        )),
+    }
+    for sample in &data.samples {
         output::line(format_args!("  {sample}"));
     }
     Ok(())

@@ -23,7 +23,8 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
     location.must_exist()?;
-    let (stores, _ownership) = owner::own(location, Kind::Command).await?;
+    let (mut stores, _ownership) = owner::own(location, Kind::Command).await?;
+    location.use_storage(&mut stores)?;
     let secret = location.secret()?;
     let put_ids = Arc::new(SystemPutIds::default());
     if options.catch_up {

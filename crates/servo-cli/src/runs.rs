@@ -8,7 +8,7 @@ mod which;
 
 use servo_api::Page;
 use servo_api::client::{ListOptions, first_pages};
-use servo_api::views::{CancelBody, Conflict, RetryBody};
+use servo_api::views::{CancelBody, Conflict, RetryBody, RetryNowBody};
 use servo_core::RunId;
 
 use crate::backend::{Need, through};
@@ -71,14 +71,19 @@ pub(crate) enum Command {
         #[arg(long)]
         force: bool,
     },
-    /// Retry a run that has ended.
-    #[command(after_help = "Example:\n  servo run retry latest --from-failure")]
+    /// Retry a run that has ended, or at once what waits to be tried again.
+    #[command(
+        after_help = "Examples:\n  servo run retry latest --from-failure\n  servo run retry latest --now"
+    )]
     Retry {
         /// The run: its id, the beginning of it, or latest.
         run: Which,
         /// Only tasks that did not succeed.
         #[arg(long)]
         from_failure: bool,
+        /// Of a run that has not ended: try at once the tasks that wait to be tried again.
+        #[arg(long, conflicts_with_all = ["from_failure", "strict_checks"])]
+        now: bool,
         /// End with exit code 3 if a check of severity error or critical fails.
         #[arg(long)]
         strict_checks: bool,
@@ -114,7 +119,24 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             }
             Ok(Exit::Done)
         }
-        Command::Retry { run, from_failure, strict_checks } => {
+        Command::Retry { run, now: true, .. } => {
+            let asked = async |client: &servo_api::client::Client| {
+                let run = run.find(client).await?;
+                Ok((run, client.retry_now(run, &RetryNowBody::default()).await?))
+            };
+            let (run, accepted) = through(location, Need::Change, asked).await?;
+            match (format, accepted.accepted_event_id) {
+                (Format::Json, _) => output::json(&accepted)?,
+                (Format::Table, Some(_)) => {
+                    output::line(format_args!("what waits in {run} is tried again now"))
+                }
+                (Format::Table, None) => {
+                    output::line(format_args!("nothing waits to be tried again in {run}"))
+                }
+            }
+            Ok(Exit::Done)
+        }
+        Command::Retry { run, from_failure, now: false, strict_checks } => {
             let body = RetryBody { from_failure: *from_failure, ..RetryBody::default() };
             // What is the latest run now is not any more once it is tried again.
             let run = found(location, run).await?;
@@ -142,7 +164,7 @@ async fn watch(location: &Location, run: &Which, format: Format) -> anyhow::Resu
     if let Some(ended) = ended.await? {
         return Ok(Exit::of_run(&ended.run, false));
     }
-    through(location, Need::Resume { slots: default_slots() }, async |client| {
+    through(location, Need::Resume { slots: default_slots(), run }, async |client| {
         let ended = follow::until_end(client, run, format).await?;
         Ok(Exit::of_run(&ended.run, false))
     })

@@ -368,7 +368,7 @@ async fn create(location: &Location, new: &Create, format: Format) -> anyhow::Re
     Ok(())
 }
 
-fn tag(text: &str) -> Result<(String, String), String> {
+pub(crate) fn tag(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         Some(_) | None => Err(format!("{text:?} is not of the form NAME=VALUE")),

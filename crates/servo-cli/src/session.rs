@@ -6,11 +6,12 @@ use std::time::Duration;
 use anyhow::Context;
 use servo_api::Api;
 use servo_core::{Millis, RunId, TimeZones};
+use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
-use servo_engine::{Caller, Deploy, SettingOrigin, StartWith, State, read_settings};
+use servo_engine::{Caller, Deploy, RegisterWorker, SettingOrigin, StartWith, State, read_settings};
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, LOCAL_WORKERS, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Executor, LogFiles, RunnerSettings, Runners, Slots};
@@ -18,7 +19,12 @@ use tokio::task::JoinHandle;
 
 use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
-use crate::location::Location;
+use crate::location::{Location, random};
+
+/// The queue that the worker of this process serves.
+const QUEUE: &str = "default";
+/// Tasks at work at once, over all workers.
+const MAX_TASKS: u32 = 10_000;
 
 /// A workspace that runs in this process.
 pub(crate) struct Session {
@@ -28,6 +34,8 @@ pub(crate) struct Session {
     queue: Arc<LocalQueue>,
     keys: Keyring,
     slots: Slots,
+    /// The worker that this process is, all but its code.
+    worker: RegisterWorker,
     /// The scan of the project, begun at the start.
     scan: JoinHandle<Result<Scanned, ScanError>>,
 }
@@ -40,16 +48,27 @@ impl Session {
         project: Project,
         slots: usize,
         reach: WorkerScope,
+        dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
         let queue = LocalQueue::new(1_024);
         keep_data_of(&project, &mut stores)?;
         let data = stores.data.clone().context("the directory of data cannot be found")?;
+        let worker = RegisterWorker {
+            worker_id: format!("{LOCAL_WORKERS}{}-{}", std::process::id(), nonce()?).into(),
+            name: format!("{LOCAL_WORKERS}{}", std::process::id()),
+            queues: vec![QUEUE.into()],
+            slots: u32::try_from(slots).unwrap_or(u32::MAX),
+            digest: "".into(),
+            storage: data.uri("").trim_end_matches('/').to_owned(),
+            host: host(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
-        let start_with = start_with(&project, slots, reach)?;
+        let start_with = start_with(&project, reach)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
         // The interpreter starts while the state is read: neither needs the other.
@@ -60,21 +79,25 @@ impl Session {
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.start_with = start_with;
         // A command that runs something for a moment starts nothing else.
-        config.automation = reach != WorkerScope::Alone;
-        config.retention = reach != WorkerScope::Alone;
+        (config.automation, config.backfills) = match reach {
+            WorkerScope::Alone { backfills } => (false, backfills),
+            WorkerScope::Shared(_) => (true, true),
+        };
+        config.retention = config.automation;
         config.logs = Some(Arc::new(KeptLogs(logs.clone())));
+        config.dispatching = dispatching;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
-            queues: vec!["default".into()],
+            queues: worker.queues.clone(),
             callbacks: Arc::new(workspace.clone()),
             keys: keys.clone(),
             clock,
-            worker: format!("local-{}", std::process::id()).into(),
+            worker: worker.worker_id.clone(),
             slots,
             function: Arc::new(runners.clone()),
         };
-        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys })
+        Ok(Self { slots: executor.start(), scan, workspace, logs, runners, queue, keys, worker })
     }
 
     /// The keys that it signs with.
@@ -90,8 +113,17 @@ impl Session {
     /// Deploys the current declarations of the project.
     pub(crate) async fn deploy(&mut self, caller: Caller) -> anyhow::Result<()> {
         let scanned = self.scanned().await?;
-        deploy(&self.workspace, scanned, caller).await?;
+        self.deploy_scanned(scanned, caller).await?;
         Ok(())
+    }
+
+    /// Deploys what was scanned, which the runners have, and gives tasks to the worker of this process; true if the
+    /// definitions differ from the deployed ones.
+    pub(crate) async fn deploy_scanned(&self, scanned: Scanned, caller: Caller) -> anyhow::Result<bool> {
+        let digest = scanned.digest.as_str().into();
+        let is_new = deploy(&self.workspace, scanned, caller).await?;
+        self.workspace.register_here(RegisterWorker { digest, ..self.worker.clone() }).await?;
+        Ok(is_new)
     }
 
     /// The declarations of the project when the session began. To be called once.
@@ -115,6 +147,8 @@ impl Session {
     /// The same, after tasks have had some time to end.
     pub(crate) async fn close_after(self, drain: Duration) -> anyhow::Result<()> {
         self.slots.shutdown(drain).await;
+        // Whoever looks at the workspace now shall not take it for a worker that is there.
+        let _stopped = self.workspace.leave_here(self.worker.worker_id.clone()).await;
         let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
         Ok(closed?)
     }
@@ -126,6 +160,16 @@ pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Re
         stores.data = Some(DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?);
     }
     Ok(())
+}
+
+/// A random text of this process.
+pub(crate) fn nonce() -> anyhow::Result<String> {
+    Ok(random()?.iter().take(4).map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Deploys scanned definitions; true if they differ from the deployed ones.
@@ -156,23 +200,28 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
 /// The workers that run the tasks of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerScope {
-    /// This process alone.
-    Alone,
+    /// This process alone, for one command.
+    Alone {
+        /// Whether chunks of backfills are planned.
+        backfills: bool,
+    },
     /// Workers of other processes too; they are abandoned after being silent for so long.
     Shared(Millis),
 }
 
-/// Settings of `servo.toml`, which win over those that follow from options. Twice as many tasks as slots are on their
-/// way, so that none waits for the next. Where all of them wait for one of these slots, waiting long is no reason to
-/// send them again; a worker elsewhere may have vanished with one.
-fn start_with(project: &Project, slots: usize, reach: WorkerScope) -> anyhow::Result<StartWith> {
+/// Settings of `servo.toml`, which win over those that follow from options. Workers ask for tasks, so that their slots
+/// decide how many are on their way; what none of them has begun waits in the queue of this process, which loses
+/// nothing, so that waiting long is no reason to send it again. Whoever starts with the same options has the same settings,
+/// be it a server or a command: the log hears of changes only.
+fn start_with(project: &Project, reach: WorkerScope) -> anyhow::Result<StartWith> {
     let mut start = StartWith::default();
     start.adjust(SettingOrigin::Flag, |settings| {
-        settings.max_concurrent_tasks = u32::try_from(slots * 2).unwrap_or(u32::MAX);
+        settings.push_limit = 0;
+        settings.max_concurrent_tasks = MAX_TASKS;
         settings.dispatch_ack_timeout = Millis::from_hours(24);
         if let WorkerScope::Shared(silence) = reach {
             let grace = Millis::new(silence.get() / 3);
-            settings.dispatch_ack_timeout = Millis::from_minutes(5);
+            settings.worker_timeout = silence;
             settings.heartbeat_timeout = Millis::new(silence.get() - grace.get());
             settings.heartbeat_grace = grace;
         }

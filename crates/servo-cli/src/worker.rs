@@ -1,4 +1,7 @@
-//! `servo worker`: runs tasks of a server on this machine.
+//! `servo worker`: runs tasks of a server on this machine; `servo worker list` shows who does.
+
+mod list;
+mod membership;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use servo_api::client::{Client, ClientError};
 use servo_core::Backoff;
 use servo_runtime::SystemClock;
 use servo_store::{DataRoot, Layout};
-use servo_worker::project::StartError;
+use servo_worker::project::{ScanError, Scanned, StartError};
 use servo_worker::{DataLocations, Executor, RunnerSettings, Runners};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -17,19 +20,25 @@ use crate::exit::Exit;
 use crate::keys_file::KeysFile;
 use crate::location::Location;
 use crate::materialize::default_slots;
+use crate::output::Format;
+use crate::session;
+use membership::Membership;
 
 /// Options of `servo worker`.
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Address of the server.
-    #[arg(long, env = "SERVO_URL", value_name = "URL")]
-    server: String,
+    #[arg(long, env = "SERVO_URL", value_name = "URL", required = true)]
+    server: Option<String>,
     /// Key that the server requires of workers [default: that of the directory of state].
     #[arg(long, env = "SERVO_WORKER_KEY", hide_env_values = true, value_name = "KEY", value_parser = parse_worker_key)]
     key: Option<String>,
-    /// Queue to take tasks from.
+    /// Queue to take tasks from; may be given several times.
     #[arg(long, default_value = "default")]
-    queue: String,
+    queue: Vec<String>,
     /// Tasks at once [default: one per core].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     slots: Option<u16>,
@@ -41,7 +50,23 @@ pub(crate) struct Options {
     drain: u64,
 }
 
-pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Result<Exit> {
+/// What else there is to ask about workers.
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Show workers: their queues, slots and code, and when they were last heard of.
+    #[command(after_help = "Examples:\n  servo worker list\n  servo worker list --all --json")]
+    List(list::Options),
+}
+
+pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
+    match &options.command {
+        Some(Command::List(options)) => list::run(location, options, format).await,
+        None => serve(location, options).await,
+    }
+}
+
+async fn serve(location: &Location, options: &Options) -> anyhow::Result<Exit> {
+    let server = options.server.as_deref().context("--server says which server to ask for tasks")?;
     let project = location.project.find()?;
     let slots = options.slots.map_or_else(default_slots, usize::from);
     let layout = Layout::new(location.tenant.clone(), location.workspace.clone());
@@ -58,36 +83,52 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
             )
         })?,
     };
-    let client = Client::new(&options.server)?.with_worker_key(key.as_str());
+    let client = Client::new(server)?.with_worker_key(key.as_str());
     let version = until_it_answers(&client).await?;
-    let name = options.name.clone().unwrap_or_else(|| {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        format!("{host}-{}", std::process::id())
-    });
+    let name = options.name.clone().unwrap_or_else(|| format!("{}-{}", session::host(), std::process::id()));
     let clock = Arc::new(SystemClock);
     let settings = RunnerSettings { slots, ..RunnerSettings::default() };
     let logs = Arc::new(client.log_sink());
-    let runners = Runners::new(project, DataLocations::new(data, layout), logs, clock.clone(), settings);
-    until_it_starts(&runners).await?;
+    let root = project.root().to_owned();
+    let locations = DataLocations::new(data.clone(), layout.clone());
+    let runners = Runners::new(project, locations, logs, clock.clone(), settings);
+    let scanned = until_it_starts(&runners).await?;
+    let mut membership = Membership::new(client.clone(), &name, &options.queue, slots, data, layout)?;
+    membership.has_code(&scanned);
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        joined = membership.join(&runners, &root) => joined?,
+        pressed = tokio::signal::ctrl_c() => {
+            pressed?;
+            return Ok(Exit::Done);
+        }
+        _ = terminated.recv() => return Ok(Exit::Done),
+    }
+    let worker = membership.worker_id().to_owned();
     let working = Executor {
-        source: Arc::new(client.tasks_for(name.as_str())),
-        queues: vec![options.queue.as_str().into()],
+        source: Arc::new(client.tasks_for(worker.as_str())),
+        queues: options.queue.iter().map(|queue| queue.as_str().into()).collect(),
         callbacks: Arc::new(client.clone()),
         keys: servo_api::worker_keyring(&key),
         clock,
-        worker: name.as_str().into(),
+        worker: worker.as_str().into(),
         slots,
         function: Arc::new(runners.clone()),
     }
     .start();
-    eprintln!("{name}: {slots} slots for {} (servo {version})", client.server());
-    let mut terminated = signal(SignalKind::terminate())?;
+    eprintln!("{worker}: {slots} slots for {} (servo {version})", client.server());
     tokio::select! {
+        never = membership.keep_up(&runners, &root) => match never {},
         pressed = tokio::signal::ctrl_c() => pressed?,
         _ = terminated.recv() => {}
     }
     eprintln!("stopping: tasks have {} s to end", options.drain);
-    working.shutdown(Duration::from_secs(options.drain)).await;
+    membership.leave(true).await;
+    tokio::select! {
+        () = working.shutdown(Duration::from_secs(options.drain)) => {}
+        never = membership.stay() => match never {},
+    }
+    membership.leave(false).await;
     runners.shutdown().await;
     Ok(Exit::Done)
 }
@@ -104,13 +145,20 @@ async fn until_it_answers(client: &Client) -> anyhow::Result<String> {
     }
 }
 
-/// Starts the interpreters until they all run: one that dies while it imports the project may not the next time.
-async fn until_it_starts(runners: &Runners) -> anyhow::Result<()> {
+/// Starts the interpreters until they all run, and reads what the project declares: an interpreter that dies while it
+/// imports the project may not the next time.
+async fn until_it_starts(runners: &Runners) -> anyhow::Result<Scanned> {
     let mut waiting = Waiting::default();
     loop {
-        match runners.warm().await {
-            Ok(()) => return Ok(()),
-            Err(error @ (StartError::Crashed(_) | StartError::Spawn { .. })) => waiting.again(&error).await,
+        let started = match runners.warm().await {
+            Ok(()) => runners.scan().await,
+            Err(error) => Err(error.into()),
+        };
+        match started {
+            Ok(scanned) => return Ok(scanned),
+            Err(ScanError::Start(error @ (StartError::Crashed(_) | StartError::Spawn { .. }))) => {
+                waiting.again(&error).await;
+            }
             Err(error) => return Err(error.into()),
         }
     }
@@ -119,22 +167,24 @@ async fn until_it_starts(runners: &Runners) -> anyhow::Result<()> {
 /// Something that is tried until it works.
 struct Waiting {
     backoff: Backoff,
-    is_told: bool,
+    told: String,
 }
 
 impl Default for Waiting {
     fn default() -> Self {
         let seed = std::process::id().into();
         let backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5), seed);
-        Self { backoff, is_told: false }
+        Self { backoff, told: String::new() }
     }
 }
 
 impl Waiting {
-    /// Says once why, and waits before the next try.
+    /// Says why, once for each reason, and waits before the next try.
     async fn again(&mut self, error: &impl std::fmt::Display) {
-        if !std::mem::replace(&mut self.is_told, true) {
-            eprintln!("{error}; it is tried again until it works");
+        let reason = error.to_string();
+        if self.told != reason {
+            eprintln!("{reason}; it is tried again until it works");
+            self.told = reason;
         }
         tokio::time::sleep(self.backoff.next_delay()).await;
     }

@@ -133,6 +133,11 @@ ulid_type!(
     "sensor id"
 );
 ulid_type!(
+    /// Names one backfill.
+    BackfillId,
+    "backfill id"
+);
+ulid_type!(
     /// Names one evaluation of the function of a schedule or a sensor.
     EvaluationId,
     "evaluation id"

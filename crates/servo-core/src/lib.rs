@@ -61,7 +61,9 @@ pub use canonical::{canonicalize_str, to_canonical_bytes, to_canonical_string};
 pub use clock::{Clock, ManualClock};
 pub use cron::Cron;
 pub use fingerprint::{Fingerprint, fingerprint, sha256_hex};
-pub use ids::{AttemptId, EvaluationId, EventId, MaterializationId, PlanId, PutId, ScheduleId, SensorId};
+pub use ids::{
+    AttemptId, BackfillId, EvaluationId, EventId, MaterializationId, PlanId, PutId, ScheduleId, SensorId,
+};
 pub use names::{TenantId, WorkspaceId};
 pub use parse_error::ParseError;
 pub use partition_key::PartitionKey;

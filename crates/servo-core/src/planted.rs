@@ -46,11 +46,17 @@ pub enum Mistake {
     AuditRowLost,
     /// Failures of an asset are counted on after a success.
     FailuresMiscounted,
+    /// Slots of a lost worker are still counted.
+    LostWorkerCounted,
+    /// Tasks that nobody began keep their slots when the last worker of their queue is lost.
+    SlotLeakedByLostWorker,
+    /// A worker is registered without a look at its proof.
+    UnprovenWorkerRegistered,
 }
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -71,6 +77,9 @@ impl Mistake {
         Self::AnswerLostAtRestart,
         Self::AuditRowLost,
         Self::FailuresMiscounted,
+        Self::LostWorkerCounted,
+        Self::SlotLeakedByLostWorker,
+        Self::UnprovenWorkerRegistered,
     ];
 }
 

@@ -8,8 +8,8 @@
 
 #[path = "partitions_oracle/answers.rs"]
 mod answers;
-#[path = "partitions_oracle/process.rs"]
-mod process;
+#[path = "support/oracle.rs"]
+mod oracle;
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ parts! {
 fn zones_of_part_agree(part: usize) {
     let mut answered = 0;
     let mut wrong = Vec::new();
-    process::ask(&["cases", &part.to_string(), &PARTS.to_string()], |case| {
+    oracle::ask("partitions_oracle", &["cases", &part.to_string(), &PARTS.to_string()], "", |case| {
         answered += 1;
         // A zone that is wrong is so in many ways: the first few tell enough.
         if wrong.len() < 10 {
@@ -72,7 +72,7 @@ fn every_zone_whose_clocks_change_is_asked_about() {
     let ours: BTreeSet<String> =
         database.available().map(|name| name.to_string()).filter(|name| changes(name)).collect();
     let mut theirs = BTreeSet::new();
-    process::ask(&["zones"], |line| theirs = serde_json::from_str(line).unwrap());
+    oracle::ask("partitions_oracle", &["zones"], "", |line| theirs = serde_json::from_str(line).unwrap());
     assert_eq!(ours.difference(&theirs).collect::<Vec<_>>(), [""; 0], "the oracle does not have them");
     assert_eq!(theirs.difference(&ours).collect::<Vec<_>>(), [""; 0], "only the oracle has them");
     assert!(ours.len() > 300, "{}", ours.len());

@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{Input, ScheduleChange, Verdict};
+use crate::command::{BackfillChange, Input, ScheduleChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -23,6 +23,7 @@ impl Act {
     pub(crate) const RETRY: &'static str = "run.retry";
     pub(crate) const CANCEL: &'static str = "run.cancel";
     pub(crate) const FORCE_CANCEL: &'static str = "run.force_cancel";
+    pub(crate) const RETRY_NOW: &'static str = "run.retry_now";
     pub(crate) const DEPLOY: &'static str = "assets.deploy";
     pub(crate) const PARTITIONS: &'static str = "partitions.change";
     pub(crate) const SETTINGS: &'static str = "settings.change";
@@ -33,6 +34,11 @@ impl Act {
     pub(crate) const RESUME_SCHEDULE: &'static str = "schedule.resume";
     pub(crate) const REMOVE_SCHEDULE: &'static str = "schedule.remove";
     pub(crate) const TRIGGER_SCHEDULE: &'static str = "schedule.trigger";
+    pub(crate) const CREATE_BACKFILL: &'static str = "backfill.create";
+    pub(crate) const RETRY_BACKFILL: &'static str = "backfill.retry";
+    pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
+    pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
+    pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
     pub(crate) const RETENTION: &'static str = "retention.apply";
@@ -68,6 +74,9 @@ impl Act {
                 let action = Self::cancel_action(command.force);
                 Some((Self::new(action, command.run_id, command.reason.as_str()), &command.caller))
             }
+            Input::RetryNow(command) => {
+                Some((Self::new(Self::RETRY_NOW, command.run_id, ""), &command.caller))
+            }
             Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
             Input::ChangePartitions(command) => {
                 Some((Self::new(Self::PARTITIONS, &command.name, ""), &command.caller))
@@ -102,13 +111,29 @@ impl Act {
             Input::ApplyRetention(command) => {
                 Some((Self::new(Self::RETENTION, "retention", ""), &command.caller))
             }
+            Input::CreateBackfill(command) => {
+                let action =
+                    if command.parent.is_some() { Self::RETRY_BACKFILL } else { Self::CREATE_BACKFILL };
+                Some((Self::new(action, &command.request.selection, ""), &command.request.caller))
+            }
+            Input::ChangeBackfill(command) => {
+                let action = match command.change {
+                    BackfillChange::Pause => Self::PAUSE_BACKFILL,
+                    BackfillChange::Resume => Self::RESUME_BACKFILL,
+                    BackfillChange::Cancel => Self::CANCEL_BACKFILL,
+                };
+                Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
+            }
             Input::StartWith(_)
             | Input::Enqueued(_)
             | Input::Released(_)
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }

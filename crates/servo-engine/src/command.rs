@@ -3,14 +3,17 @@
 mod reply;
 
 pub use reply::{
-    Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply, RunReply, Started,
+    BackfillReply, Change, Command, Finish, Finished, Heartbeat, HeartbeatReply, PartitionsReply, Reply,
+    RunReply, Started,
 };
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp};
+use servo_core::{
+    AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, RunId, TaskKey, Timestamp,
+};
 
 use crate::definitions::{AssetDef, ScheduleDef};
 use crate::effect::Release;
@@ -21,7 +24,7 @@ use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
 use crate::principal::Caller;
-use crate::requests::{PlanBasis, RunRequest};
+use crate::requests::{BackfillPreview, BackfillRequest, PlanBasis, RunRequest};
 use crate::settings::{SettingValue, Settings};
 
 /// An input that the engine decides about.
@@ -31,6 +34,8 @@ pub enum Input {
     Trigger(TriggerRun),
     /// Stop a run.
     Cancel(CancelRun),
+    /// Try at once what waits to be tried again.
+    RetryNow(RetryNow),
     /// Work with these definitions from now on.
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
@@ -49,6 +54,10 @@ pub enum Input {
     TriggerSchedule(TriggerSchedule),
     /// Remove what is not kept any more.
     ApplyRetention(ApplyRetention),
+    /// Start a backfill.
+    CreateBackfill(CreateBackfill),
+    /// Pause, resume or cancel a backfill.
+    ChangeBackfill(ChangeBackfill),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
@@ -59,8 +68,14 @@ pub enum Input {
     Heartbeat(Attempt, Timestamp, Option<Progress>),
     /// A worker ended an attempt.
     Finished(Attempt, Report),
+    /// A worker that has proven itself wants tasks.
+    RegisterWorker(RegisterWorker),
+    /// A worker takes no more tasks.
+    WorkerLeaves(WorkerLeaves),
     /// Workers whose id starts with this are gone, and their attempts with them.
     WorkersLost(Arc<str>),
+    /// The messages of a queue that lived with a process before this one are gone: nobody began those attempts.
+    MessagesLost,
     /// The clock does not show the time that has passed.
     ClockStepped {
         /// The time at which it would be had it gone on evenly.
@@ -78,6 +93,7 @@ impl Input {
         match self {
             Input::Trigger(command) => Some(&command.request.caller),
             Input::Cancel(command) => Some(&command.caller),
+            Input::RetryNow(command) => Some(&command.caller),
             Input::Deploy(command) => Some(&command.caller),
             Input::ChangePartitions(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
@@ -86,13 +102,18 @@ impl Input {
             Input::ChangeSchedule(command) => Some(&command.caller),
             Input::TriggerSchedule(command) => Some(&command.caller),
             Input::ApplyRetention(command) => Some(&command.caller),
+            Input::CreateBackfill(command) => Some(&command.request.caller),
+            Input::ChangeBackfill(command) => Some(&command.caller),
             Input::StartWith(_)
             | Input::Enqueued(_)
             | Input::Started(..)
             | Input::Heartbeat(..)
             | Input::Finished(..)
             | Input::Released(_)
+            | Input::RegisterWorker(_)
+            | Input::WorkerLeaves(_)
             | Input::WorkersLost(_)
+            | Input::MessagesLost
             | Input::ClockStepped { .. }
             | Input::Sweep => None,
         }
@@ -123,12 +144,22 @@ pub struct Report {
     pub outputs: Arc<[OutputReport]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Keys that the attempt adds to dynamic partitions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 impl Report {
     /// An end of which nothing more is known.
     pub fn new(outcome: Outcome) -> Self {
-        Self { outcome, error: None, materialization_id: None, outputs: Arc::default(), usage: None }
+        Self {
+            outcome,
+            error: None,
+            materialization_id: None,
+            outputs: Arc::default(),
+            usage: None,
+            added_partitions: BTreeMap::new(),
+        }
     }
 
     /// A plain success.
@@ -217,6 +248,14 @@ pub struct CancelRun {
     pub reason: String,
     /// Do not wait for workers that have fallen silent.
     pub force: bool,
+}
+
+/// Try at once the tasks of a run that wait to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct RetryNow {
+    pub run_id: RunId,
+    pub caller: Caller,
 }
 
 /// Work with these definitions from now on.
@@ -375,4 +414,77 @@ pub struct TriggerSchedule {
     pub config: BTreeMap<String, String>,
     /// Who asks.
     pub caller: Caller,
+}
+
+/// Start a backfill. Made by [`crate::requests::prepare_backfill`] and [`crate::requests::retry_backfill`].
+#[derive(Debug, Clone)]
+pub struct CreateBackfill {
+    /// The request, as it was made.
+    pub request: BackfillRequest,
+    /// The backfill whose failures it makes again.
+    pub parent: Option<BackfillId>,
+    /// What is to be made.
+    pub preview: BackfillPreview,
+    /// The parts of the state that this was found with.
+    pub basis: PlanBasis,
+    /// Hash of the request.
+    pub fingerprint: Fingerprint,
+    /// When partitions were looked at.
+    pub as_of: Timestamp,
+}
+
+/// Pause, resume or cancel a backfill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeBackfill {
+    /// The backfill.
+    pub backfill: BackfillId,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: BackfillChange,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a backfill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackfillChange {
+    /// No chunk is planned; those at work go on.
+    Pause,
+    /// Chunks are planned again.
+    Resume,
+    /// It ends, and the runs of its chunks are cancelled.
+    Cancel,
+}
+
+/// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisterWorker {
+    /// Its id: a name, and a nonce of the process.
+    pub worker_id: Arc<str>,
+    /// The name that somebody gave it.
+    pub name: String,
+    /// The queues that it serves.
+    pub queues: Vec<Arc<str>>,
+    /// Functions that it runs at once.
+    pub slots: u32,
+    /// Digest of its code.
+    pub digest: Arc<str>,
+    /// Its storage, as it calls it.
+    pub storage: String,
+    /// The machine that it runs on.
+    pub host: String,
+    /// Version of Servo.
+    pub version: String,
+}
+
+/// Give no more tasks to a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerLeaves {
+    /// The worker.
+    pub worker_id: Arc<str>,
+    /// Whether it is still at work, and ends what it has begun.
+    pub draining: bool,
 }

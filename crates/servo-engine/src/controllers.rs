@@ -4,12 +4,14 @@
 //! (P3, INV-3). None of them scans: each reads an index that the fold keeps. Only anti-entropy looks at every row.
 
 pub mod anti_entropy;
+pub mod backfills;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;
 pub mod timers;
+pub mod workers;
 
-use servo_core::Timestamp;
+use servo_core::{RunId, Timestamp};
 
 use crate::event::{EventData, TimerKind};
 use crate::state::State;
@@ -37,10 +39,32 @@ impl Freshness {
     }
 }
 
+/// The runs whose tasks a process hands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dispatching {
+    /// Those of all runs.
+    #[default]
+    All,
+    /// None yet: a command that has a workspace for a moment waits until it knows what it was asked for.
+    Held,
+    /// Those of all runs, of this one first.
+    First(RunId),
+}
+
 /// The events that all controllers want to append now. Empty when there is nothing to do.
 pub fn reconcile(state: &State, now: Timestamp, freshness: Freshness) -> Vec<EventData> {
+    reconcile_with(state, now, freshness, Dispatching::All)
+}
+
+/// The same, where tasks are handed out in another order, or not.
+pub(crate) fn reconcile_with(
+    state: &State,
+    now: Timestamp,
+    freshness: Freshness,
+    dispatching: Dispatching,
+) -> Vec<EventData> {
     let mut events = timers::reconcile(state, now, freshness);
     events.extend(run_queue::reconcile(state));
-    events.extend(ready_dispatch::reconcile(state, now));
+    events.extend(ready_dispatch::reconcile_with(state, now, dispatching));
     events
 }

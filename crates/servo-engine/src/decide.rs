@@ -1,6 +1,7 @@
 //! Commands and reports become events, or are refused. Reads the state, never changes it.
 
 pub(crate) mod answers;
+mod backfills;
 mod deploy;
 mod launch;
 mod partitions;
@@ -9,12 +10,14 @@ mod retention;
 mod review;
 mod schedules;
 mod settings;
+mod waiting;
+mod workers;
 
-pub(crate) use launch::request_run;
+pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;
 
-use servo_core::{Fingerprint, Millis, RunId, Timestamp};
+use servo_core::{BackfillId, Fingerprint, Millis, RunId, Timestamp};
 
 use crate::command::{
     Attempt, CancelRun, Change, Finish, HeartbeatReply, Input, Reply, Report, RunPlan, RunReply,
@@ -55,6 +58,8 @@ pub(crate) enum Answer {
     Finish,
     /// A new run, with the id of the first event.
     NewRun(RunId),
+    /// A new backfill, with the id of the first event.
+    NewBackfill(BackfillId),
     /// Keys of dynamic partitions: how many are new, how many are gone, and the id of the first event.
     Partitions(u64, u64),
 }
@@ -86,6 +91,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
     match input {
         Input::Trigger(command) => trigger(state, secret, command, now),
         Input::Cancel(command) => cancel(state, command, now),
+        Input::RetryNow(command) => waiting::retry_now(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
         Input::ChangeSettings(command) => settings::change(state, command),
@@ -95,10 +101,12 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ChangeSchedule(command) => schedules::change(state, command, now),
         Input::TriggerSchedule(command) => schedules::trigger(state, secret, command, now),
         Input::ApplyRetention(command) => retention::apply(state, command, now),
+        Input::CreateBackfill(command) => backfills::create(state, command, now),
+        Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {
-            on_task(state, attempt, |run, task| started(run, task, attempt, worker))
+            on_task(state, attempt, |run, task| started(state, run, task, attempt, worker))
         }
         Input::Heartbeat(attempt, sent_at, progress) => on_task(state, attempt, |run, task| {
             heartbeat(state, run, task, attempt, *sent_at, progress.as_ref())
@@ -106,7 +114,10 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::Finished(attempt, report) => {
             on_task(state, attempt, |run, task| finished(state, run, task, attempt, report))
         }
+        Input::RegisterWorker(command) => workers::register(state, command),
+        Input::WorkerLeaves(command) => workers::leave(state, command),
         Input::WorkersLost(prefix) => workers_lost(state, prefix),
+        Input::MessagesLost => waiting::messages_lost(state, now),
         Input::ClockStepped { expected, by_ms } => clock_stepped(state, *expected, *by_ms),
         Input::Sweep => Decision::reply(Reply::Done),
     }
@@ -168,6 +179,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         fingerprint: plan.fingerprint().clone(),
         deployment: state.definitions.number(),
         tasks: plan.tasks().clone(),
+        sets: plan.sets().clone(),
     });
     let mut events = vec![requested, planned];
     if starts_at_once(state, request) {
@@ -262,7 +274,7 @@ fn enqueued(state: &State, attempt: &Attempt) -> Decision {
     }
 }
 
-fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Decision {
+fn started(state: &State, run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Decision {
     let task_key = || attempt.task_key.clone();
     if !task.is_attempt(attempt.attempt, attempt.attempt_id) {
         return Decision::refuse(Refusal::StaleAttempt { task_key: task_key(), attempt: attempt.attempt });
@@ -291,6 +303,11 @@ fn started(run: &Run, task: &Task, attempt: &Attempt, worker: &Arc<str>) -> Deci
             principal,
             Err(Refusal::Cancelled { task_key: task_key() }),
         );
+    }
+    // Where workers ask, whoever has not proven itself begins nothing.
+    let is_registered = || state.workers.get(worker).is_some_and(|row| !row.state.is_gone());
+    if state.settings().push_limit(task.queue()) == 0 && !is_registered() {
+        return Decision::refuse(Refusal::UnknownWorker { worker: worker.clone() });
     }
     let event = EventData::TaskStarted(TaskStarted {
         run_id: attempt.run_id,
@@ -380,11 +397,15 @@ fn finished(state: &State, run: &Run, task: &Task, attempt: &Attempt, report: &R
     let late = || Ok(Reply::Finish(Finish::Late));
     let event = ended(attempt, report);
     if task.has_open_attempt() {
-        return if run.cancel.is_some() && report.outcome != Outcome::Cancelled {
-            Decision::record(event, worker_of(task), late())
-        } else {
-            Decision { events: vec![event], principal: worker_of(task), answer: Answer::Finish }
+        if run.cancel.is_some() && report.outcome != Outcome::Cancelled {
+            return Decision::record(event, worker_of(task), late());
+        }
+        let events = match partitions::added_by(state, task, report) {
+            Ok(added) => std::iter::once(event).chain(added).collect(),
+            // What it wants to add cannot be added, so that nothing of it counts.
+            Err(error) => vec![ended(attempt, &Report::failed(error))],
         };
+        return Decision { events, principal: worker_of(task), answer: Answer::Finish };
     }
     let worth_recording = task.state == TaskState::Cancelled
         && task.late_outcome.is_none()
@@ -410,7 +431,7 @@ fn clock_stepped(state: &State, expected: Timestamp, by_ms: i64) -> Decision {
 
 fn workers_lost(state: &State, prefix: &str) -> Decision {
     let interrupted = Report::new(Outcome::Interrupted);
-    let mut events = Vec::new();
+    let mut events: Vec<EventData> = workers::lost(state, prefix).collect();
     for run in state.runs().filter(|run| !run.state.is_terminal()) {
         for task in &run.tasks {
             let theirs = task.worker().is_some_and(|worker| worker.starts_with(prefix));

@@ -13,6 +13,7 @@ mod names;
 mod partitions;
 mod problem;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use manifest::{
@@ -24,7 +25,7 @@ pub use problem::{DefinitionProblem, DefinitionProblems};
 
 use servo_core::partitions::{Mapping, MappingDef};
 use servo_core::selection::{AssetGraph, AssetInfo};
-use servo_core::{AssetKey, Partitions};
+use servo_core::{AssetKey, Partitions, PartitionsDef};
 
 use problem::Report;
 
@@ -182,6 +183,21 @@ impl Definitions {
             }
         }
         deps
+    }
+
+    /// The names of dynamic partitions that assets have.
+    pub fn dynamic_partitions(&self) -> BTreeSet<&str> {
+        let mut names = BTreeSet::new();
+        for def in self.assets.iter().filter_map(|asset| asset.def.partitions.as_ref()) {
+            let dims: Vec<&PartitionsDef> =
+                if let PartitionsDef::Multi { dims } = def { dims.values().collect() } else { vec![def] };
+            for def in dims {
+                if let PartitionsDef::Dynamic { name } = def {
+                    names.insert(name.as_str());
+                }
+            }
+        }
+        names
     }
 
     /// The schedules, by name.

@@ -1,8 +1,8 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, PlanId, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId, dispatch_id,
 };
 use sha2::{Digest, Sha256};
 
@@ -67,4 +67,17 @@ pub(crate) fn schedule_id(
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     let name = format!("schedule:{}:{}:{name}", tenant.as_str(), workspace.as_str());
     ScheduleId::from_parts(now, hash128(name.as_bytes()))
+}
+
+/// The id of a backfill that follows an event.
+pub(crate) fn backfill_id(
+    tenant: &TenantId,
+    workspace: &WorkspaceId,
+    after: EventId,
+    request: &Fingerprint,
+    now: Timestamp,
+) -> BackfillId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("backfill:{}:{}:{after}:{request}", tenant.as_str(), workspace.as_str());
+    BackfillId::from_parts(now, hash128(name.as_bytes()))
 }

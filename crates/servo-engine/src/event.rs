@@ -3,6 +3,7 @@
 //! The fold is exhaustive over [`EventData`], so a new event is a compile error in every place that must think
 //! about it. Events written by newer versions are kept as [`EventData::Unknown`], skipped by the fold and counted.
 
+mod backfills;
 mod clock;
 mod definitions;
 mod dispatch;
@@ -19,7 +20,12 @@ mod source;
 mod tasks;
 mod timers;
 mod wire;
+mod workers;
 
+pub use backfills::{
+    BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget, FailureThreshold, KeyRange,
+    chunk_id, chunk_run_key,
+};
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
@@ -39,6 +45,7 @@ pub use source::{RunSource, UnknownSource};
 pub use tasks::{Outcome, Progress, TaskFinished, TaskHeartbeat, TaskStarted};
 pub use timers::{TimerEnqueued, TimerFired, TimerKind, TimerRequested};
 pub use wire::{DecodeError, decode_batch, encode_batch};
+pub use workers::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};
 
 use servo_core::{EventId, RunId, TaskKey, TenantId, Timestamp, WorkspaceId};
 
@@ -251,6 +258,20 @@ events! {
     ScheduleTicked = 64,
     /// The function of a schedule failed for a tick that will be evaluated again.
     ScheduleEvaluationFailed = 65,
+    /// A worker has proven itself and may be given tasks.
+    WorkerRegistered = 70,
+    /// A worker has other code, or takes no more tasks.
+    WorkerChanged = 71,
+    /// A worker has ended, and said so.
+    WorkerLeft = 72,
+    /// A worker was silent for too long, or ended with its process.
+    WorkerLost = 73,
+    /// A backfill was accepted.
+    BackfillCreated = 90,
+    /// The next chunk of a backfill was planned.
+    BackfillChunkPlanned = 91,
+    /// A backfill has another state.
+    BackfillStateChanged = 92,
 }
 
 /// The version this build writes for every event kind.

@@ -4,6 +4,7 @@
 //! has left memory changes nothing.
 
 mod audit;
+mod backfills;
 mod cancel;
 mod clock;
 mod definitions;
@@ -22,6 +23,7 @@ mod schedules;
 mod settings;
 mod tasks;
 mod timers;
+mod workers;
 
 pub(crate) use cancel::is_silent;
 #[cfg(feature = "testing")]
@@ -62,6 +64,8 @@ pub enum Ignored {
     UnknownTask,
     /// There is no such schedule.
     UnknownSchedule,
+    /// There is no such backfill.
+    UnknownBackfill,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -121,6 +125,13 @@ impl State {
                 schedules::ticked(self, at, payload, &event.idempotency_key)
             }
             EventData::ScheduleEvaluationFailed(payload) => schedules::evaluation_failed(self, at, payload),
+            EventData::WorkerRegistered(payload) => workers::registered(self, at, payload),
+            EventData::WorkerChanged(payload) => workers::changed(self, at, payload),
+            EventData::WorkerLeft(payload) => workers::left(self, at, payload),
+            EventData::WorkerLost(payload) => workers::lost(self, at, payload),
+            EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
+            EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
+            EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

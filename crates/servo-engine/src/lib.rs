@@ -23,10 +23,12 @@
 //! ```
 
 mod audit;
+mod chunks;
 mod command;
 pub mod controllers;
 mod decide;
 pub mod definitions;
+mod dep_sets;
 mod derive;
 pub mod effect;
 pub mod event;
@@ -53,11 +55,13 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    ApplyRetention, Attempt, CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command,
-    Deploy, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, Reply, Report,
+    ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
+    ChangePartitions, ChangeSchedule, ChangeSettings, Command, CreateBackfill, Deploy, Finish, Finished,
+    Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, RegisterWorker, Reply, Report, RetryNow,
     Review, RunPlan, RunReply, ScheduleChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule,
-    Verdict,
+    Verdict, WorkerLeaves,
 };
+pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
 pub use effect::{Discard, Dispatch, Effect, Expired, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
@@ -65,11 +69,11 @@ pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
-pub use plan::{Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
+pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
 pub use provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 pub use refusal::{Refusal, RefusalKind};
@@ -78,10 +82,10 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Cancel, Checked, Counts, Deadline, Deployment, Due, Edge, Execution,
-    FailedTask, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus, PastAttempt,
-    RestoreError, RetryTimer, Run, Schedule, SharedItems, SharedMap, SharedVec, Snapshot, State, Success,
-    Task, TaskRef,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
+    PastAttempt, RestoreError, RetryTimer, Run, RunSet, Schedule, SharedItems, SharedMap, SharedVec,
+    Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

@@ -149,6 +149,8 @@ named_enum! {
         ForceCancelled = "force_cancelled",
         /// An upstream task failed.
         UpstreamFailed = "upstream_failed",
+        /// The last worker of its queue was gone before anybody began it.
+        WorkersGone = "workers_gone",
     }
 }
 
@@ -331,6 +333,60 @@ named_enum! {
 }
 
 named_enum! {
+    /// The state of a backfill.
+    BackfillState {
+        /// Accepted; nothing is planned yet.
+        Pending = "PENDING",
+        /// Its chunks are planned and run.
+        Running = "RUNNING",
+        /// No chunk is planned until it is resumed; those that were go on.
+        Paused = "PAUSED",
+        /// Everything was made.
+        Succeeded = "SUCCEEDED",
+        /// It ended, and something was not made.
+        Failed = "FAILED",
+        /// Somebody stopped it.
+        Cancelled = "CANCELLED",
+    }
+}
+
+impl BackfillState {
+    /// Whether nothing can change it any more.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            BackfillState::Pending | BackfillState::Running | BackfillState::Paused => false,
+            BackfillState::Succeeded | BackfillState::Failed | BackfillState::Cancelled => true,
+        }
+    }
+}
+
+named_enum! {
+    /// The state of a chunk of a backfill.
+    ChunkState {
+        /// Its run was requested.
+        Planned = "PLANNED",
+        /// Its run has started.
+        Running = "RUNNING",
+        /// Its run has succeeded.
+        Succeeded = "SUCCEEDED",
+        /// Its run has failed.
+        Failed = "FAILED",
+        /// Its run was stopped.
+        Cancelled = "CANCELLED",
+    }
+}
+
+impl ChunkState {
+    /// Whether its run has ended.
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            ChunkState::Planned | ChunkState::Running => false,
+            ChunkState::Succeeded | ChunkState::Failed | ChunkState::Cancelled => true,
+        }
+    }
+}
+
+named_enum! {
     /// The outcome of a tick of a schedule.
     TickStatus {
         /// Runs were requested.
@@ -339,5 +395,29 @@ named_enum! {
         Skipped = "SKIPPED",
         /// A run should have been requested and could not be.
         Failed = "FAILED",
+    }
+}
+
+named_enum! {
+    /// The state of a worker.
+    WorkerState {
+        /// It is given tasks.
+        Active = "ACTIVE",
+        /// It ends what it has begun, and takes nothing more.
+        Draining = "DRAINING",
+        /// It has ended, and said so.
+        Left = "LEFT",
+        /// It was not heard of for too long.
+        Lost = "LOST",
+    }
+}
+
+impl WorkerState {
+    /// Whether nothing is heard of it any more.
+    pub fn is_gone(self) -> bool {
+        match self {
+            Self::Active | Self::Draining => false,
+            Self::Left | Self::Lost => true,
+        }
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, Fingerprint, Millis, TaskKey, TenantId, WorkspaceId, fingerprint};
 
 use crate::definitions::Compute;
+use crate::dep_sets::DepSet;
 use crate::retry::RetryPolicy;
 
 /// One task as a caller describes it.
@@ -72,8 +73,12 @@ pub struct TaskSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     tasks: Arc<[TaskSpec]>,
+    sets: Arc<[DepSet]>,
     fingerprint: Fingerprint,
 }
+
+/// Edges between pairs of tasks that a run may have.
+pub const MAX_EDGES: u64 = 2_000_000;
 
 /// Why a list of tasks is not a plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -90,6 +95,22 @@ pub enum PlanError {
         count: usize,
         /// Tasks allowed.
         limit: u32,
+    },
+    /// More edges than a run may have.
+    #[error(
+        "the plan has {count} edges between pairs of tasks and a run may have {limit} (MAX_EDGES); ask for fewer \
+         partitions at once. Tasks that all wait for the same tasks, as with the mapping `all`, do not count",
+        limit = MAX_EDGES
+    )]
+    TooManyEdges {
+        /// Edges asked for.
+        count: u64,
+    },
+    /// A set of dependencies that is none.
+    #[error("a set of dependencies is not one of the plan: {problem}")]
+    WrongSet {
+        /// What is wrong with it.
+        problem: &'static str,
     },
     /// Twice the same key.
     #[error("task {task} is in the plan twice")]
@@ -130,6 +151,8 @@ struct NormalizedPlan<'a> {
     tenant_id: &'a TenantId,
     workspace_id: &'a WorkspaceId,
     tasks: Vec<NormalizedTask<'a>>,
+    #[serde(skip_serializing_if = "<[DepSet]>::is_empty")]
+    sets: &'a [DepSet],
 }
 
 #[derive(Serialize)]
@@ -144,7 +167,18 @@ impl Plan {
     pub fn build(
         tenant: &TenantId,
         workspace: &WorkspaceId,
+        requests: Vec<TaskRequest>,
+        max_tasks: u32,
+    ) -> Result<Plan, PlanError> {
+        Self::build_with_sets(tenant, workspace, requests, Vec::new(), max_tasks)
+    }
+
+    /// The same with sets of dependencies, given as positions among the keys of all requests in order.
+    pub fn build_with_sets(
+        tenant: &TenantId,
+        workspace: &WorkspaceId,
         mut requests: Vec<TaskRequest>,
+        sets: Vec<DepSet>,
         max_tasks: u32,
     ) -> Result<Plan, PlanError> {
         if requests.is_empty() {
@@ -179,7 +213,10 @@ impl Plan {
                 options: request.options.clone(),
             });
         }
-        Self::assemble(tenant, workspace, specs)
+        if let Some(problem) = sets.iter().find_map(|set| set.problem(specs.len())) {
+            return Err(PlanError::WrongSet { problem });
+        }
+        Self::assemble(tenant, workspace, specs, sets)
     }
 
     /// A plan of tasks that are sorted by key, each once, with edges that lead to one another.
@@ -187,8 +224,13 @@ impl Plan {
         tenant: &TenantId,
         workspace: &WorkspaceId,
         specs: Vec<TaskSpec>,
+        sets: Vec<DepSet>,
     ) -> Result<Plan, PlanError> {
-        if let Some(cycle) = find_cycle(&specs) {
+        let edges: u64 = specs.iter().map(|spec| spec.upstream.len() as u64).sum();
+        if edges > MAX_EDGES {
+            return Err(PlanError::TooManyEdges { count: edges });
+        }
+        if let Some(cycle) = find_cycle(&specs, &sets) {
             return Err(PlanError::Cycle {
                 cycle: cycle.into_iter().map(|i| specs[i].task_key.clone()).collect(),
             });
@@ -205,15 +247,21 @@ impl Plan {
                     options: &spec.options,
                 })
                 .collect(),
+            sets: &sets,
         };
         let fingerprint =
             fingerprint(&normalized).map_err(|error| PlanError::Fingerprint(error.to_string()))?;
-        Ok(Plan { tasks: specs.into(), fingerprint })
+        Ok(Plan { tasks: specs.into(), sets: sets.into(), fingerprint })
     }
 
     /// The tasks, sorted by key.
     pub fn tasks(&self) -> &Arc<[TaskSpec]> {
         &self.tasks
+    }
+
+    /// Tasks that all wait for the same tasks, beside the edges of each.
+    pub fn sets(&self) -> &Arc<[DepSet]> {
+        &self.sets
     }
 
     /// Hash of the normalized plan: equal plans, equal fingerprints, on any machine.
@@ -222,15 +270,27 @@ impl Plan {
     }
 }
 
-/// The positions of one cycle, first and last the same, or none. Iterative: a plan may be a chain of thousands.
-fn find_cycle(specs: &[TaskSpec]) -> Option<Vec<usize>> {
+/// The positions of one cycle, first and last the same, or none. Iterative: a plan may be a chain of thousands. Sets are
+/// nodes of their own, behind the tasks: what waits for a set waits for all of it.
+fn find_cycle(specs: &[TaskSpec], sets: &[DepSet]) -> Option<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
         New,
         OnPath,
         Done,
     }
-    let mut marks = vec![Mark::New; specs.len()];
+    let members: Vec<Vec<u32>> = sets.iter().map(|set| set.upstream.iter().collect()).collect();
+    let waits_for = sets_of(specs.len(), sets);
+    let before = |node: usize, next: usize| -> Option<usize> {
+        let Some(spec) = specs.get(node) else {
+            return Some(*members[node - specs.len()].get(next)? as usize);
+        };
+        match spec.upstream.get(next) {
+            Some(upstream) => Some(*upstream as usize),
+            None => waits_for[node].get(next - spec.upstream.len()).map(|set| specs.len() + *set as usize),
+        }
+    };
+    let mut marks = vec![Mark::New; specs.len() + sets.len()];
     for start in 0..specs.len() {
         if marks[start] != Mark::New {
             continue;
@@ -238,7 +298,7 @@ fn find_cycle(specs: &[TaskSpec]) -> Option<Vec<usize>> {
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
         marks[start] = Mark::OnPath;
         while let Some((node, next)) = path.last_mut() {
-            let Some(upstream) = specs[*node].upstream.get(*next).map(|u| *u as usize) else {
+            let Some(upstream) = before(*node, *next) else {
                 marks[*node] = Mark::Done;
                 path.pop();
                 continue;
@@ -251,8 +311,9 @@ fn find_cycle(specs: &[TaskSpec]) -> Option<Vec<usize>> {
                 }
                 Mark::OnPath => {
                     let from = path.iter().position(|(n, _)| *n == upstream).unwrap_or(0);
-                    let mut cycle: Vec<usize> = path[from..].iter().map(|(n, _)| *n).collect();
-                    cycle.push(upstream);
+                    let nodes = path[from..].iter().map(|(n, _)| *n).filter(|node| *node < specs.len());
+                    let mut cycle: Vec<usize> = nodes.collect();
+                    cycle.extend(cycle.first().copied());
                     cycle.reverse();
                     return Some(cycle);
                 }
@@ -261,4 +322,32 @@ fn find_cycle(specs: &[TaskSpec]) -> Option<Vec<usize>> {
         }
     }
     None
+}
+
+/// The sets that each of so many tasks waits for.
+pub(crate) fn sets_of(count: usize, sets: &[DepSet]) -> Vec<Vec<u32>> {
+    let mut of = vec![Vec::new(); count];
+    for (number, set) in (0u32..).zip(sets) {
+        set.downstream.iter().for_each(|task| of[task as usize].push(number));
+    }
+    of
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_with_too_many_edges_says_which_limit_it_meets() {
+        let spec = |number: u32| TaskSpec {
+            task_key: TaskKey::parse(&format!("t/n{number:05}:materialize")).unwrap(),
+            upstream: (0..number).collect(),
+            options: TaskOptions::default(),
+        };
+        let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
+        let specs = (0..2_002).map(spec).collect();
+        let refused = Plan::assemble(&tenant, &workspace, specs, Vec::new()).unwrap_err();
+        assert_eq!(refused, PlanError::TooManyEdges { count: 2_003_001 });
+        assert!(refused.to_string().contains("2000000 (MAX_EDGES)"), "{refused}");
+    }
 }

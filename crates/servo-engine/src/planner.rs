@@ -29,6 +29,7 @@ pub use meaning::{PlannedReason, Why};
 
 use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
+use crate::retry::RetryPolicy;
 use lookup::Lookup;
 use outside::Outside;
 
@@ -43,6 +44,8 @@ pub struct PlanRequest {
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
     pub config: BTreeMap<String, String>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
 }
 
 /// Partitions in the user's notation; the union of all.
@@ -60,12 +63,20 @@ pub struct PartitionChoice {
     /// Of these, or of all if none are given, only those that were never made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
+    /// Of these, or of all if none are given, only those whose last attempt failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 impl PartitionChoice {
     /// Whether no partitions are asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Whether only some of the partitions are meant, by how they fare.
+    pub(crate) fn is_filtered(&self) -> bool {
+        self.missing || self.failed
     }
 }
 
@@ -76,6 +87,17 @@ pub trait Materializations {
         &'s self,
         asset: &AssetKey,
     ) -> Box<dyn Iterator<Item = (Option<PartitionKey>, MaterializationId)> + 's>;
+
+    /// The latest good materialization of one partition.
+    fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<MaterializationId> {
+        self.of(asset).find(|(key, _)| key.as_ref() == partition).map(|(_, id)| id)
+    }
+
+    /// Whether the last attempt at a partition failed.
+    fn has_failed(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> bool {
+        let _ = (asset, partition);
+        false
+    }
 }
 
 /// The inputs of a plan besides definitions and request.
@@ -151,29 +173,78 @@ pub fn plan(
 ) -> Result<Planned, PlanningError> {
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
-    let groups = match request.operation {
+    let mut groups = match request.operation {
         Operation::Materialize | Operation::Backfill => {
             config::check(definitions, &assets, &request.config)?;
             groups(definitions, &assets, &request.config)?
         }
         Operation::Check => checks::groups(definitions, &assets),
     };
+    if request.no_retry {
+        groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+    }
+    plan_groups(definitions, request.operation, assets, groups, external, &outside, context)
+}
+
+/// The partitions of each asset that a request means, by position, without a plan of them.
+pub fn targets(
+    definitions: &Definitions,
+    request: &PlanRequest,
+    context: &PlanContext<'_>,
+) -> Result<BTreeMap<u32, PartitionSet>, PlanningError> {
+    let outside = Outside::new(definitions, context);
+    let select::Selected { assets, .. } = select::select(definitions, request, context, &outside)?;
+    config::check(definitions, &assets, &request.config)?;
+    groups(definitions, &assets, &request.config)?;
+    Ok(assets.into_iter().map(|planned| (planned.asset, planned.partitions)).collect())
+}
+
+/// Plans given partitions of assets, by position. `part` names the selection that they come from.
+pub fn plan_targets(
+    definitions: &Definitions,
+    targets: BTreeMap<u32, PartitionSet>,
+    config: &BTreeMap<String, String>,
+    part: &str,
+    context: &PlanContext<'_>,
+) -> Result<Planned, PlanningError> {
+    let why = Why::Selected { part: part.into() };
+    let planned = |(asset, partitions): (u32, PartitionSet)| PlannedAsset {
+        asset,
+        reasons: vec![PlannedReason { why: why.clone(), partitions: partitions.clone() }],
+        partitions,
+    };
+    let assets: Vec<PlannedAsset> =
+        targets.into_iter().filter(|(_, set)| !set.is_empty()).map(planned).collect();
+    let groups = groups(definitions, &assets, config)?;
+    let outside = Outside::new(definitions, context);
+    plan_groups(definitions, Operation::Materialize, assets, groups, Vec::new(), &outside, context)
+}
+
+fn plan_groups(
+    definitions: &Definitions,
+    operation: Operation,
+    assets: Vec<PlannedAsset>,
+    groups: Vec<Group>,
+    external: Vec<u32>,
+    outside: &Outside<'_>,
+    context: &PlanContext<'_>,
+) -> Result<Planned, PlanningError> {
     let total = groups.iter().fold(0u128, |sum, group| sum.saturating_add(group.partitions.len()));
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
     }
-    let drafts = drafts(definitions, &groups, request.operation, context);
+    let drafts = drafts(definitions, &groups, operation, context);
     let mut owners = vec![None; definitions.assets().len()];
     for (at, group) in groups.iter().enumerate() {
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let wired = match request.operation {
+    let (wired, sets) = match operation {
         Operation::Materialize | Operation::Backfill => {
-            inputs::wire(definitions, &groups, &drafts, &owners, &lookups, &outside, context)?
+            inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?
         }
         // What is there is checked as it is: no check waits for another.
-        Operation::Check => drafts.iter().map(|_| inputs::Wired::default()).collect(),
+        Operation::Check => (drafts.iter().map(|_| inputs::Wired::default()).collect(), Vec::new()),
     };
     let specs = drafts
         .iter()
@@ -184,8 +255,8 @@ pub fn plan(
             options: groups[draft.group].options.clone(),
         })
         .collect();
-    let plan = Plan::assemble(context.tenant, context.workspace, specs)?;
-    let (stages, of) = stages::stages(plan.tasks());
+    let plan = Plan::assemble(context.tenant, context.workspace, specs, sets)?;
+    let (stages, of) = stages::stages(plan.tasks(), plan.sets());
     let tasks = drafts.into_iter().zip(wired).zip(of).map(|((draft, wired), stage)| PlannedTask {
         assets: groups[draft.group].assets.clone(),
         partition: draft.partition,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey};
+use servo_core::{AssetKey, BackfillId, MaterializationId, Millis, RunId, TaskKey};
 
 use crate::lifecycle::Origin;
 
@@ -100,6 +100,19 @@ pub enum Refusal {
     NothingToTrigger { name: String },
     #[error("schedule {name} cannot be triggered: {problem}")]
     CannotTrigger { name: String, problem: String },
+    #[error("there is no backfill {backfill_id}; `servo backfill list` shows what there is")]
+    UnknownBackfill { backfill_id: BackfillId },
+    #[error("backfill {backfill_id} has already ended as {state}")]
+    BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
+    UnknownWorker { worker: Arc<str> },
+    #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
+    NothingDeployed { worker: Arc<str> },
+    #[error(
+        "worker {worker} has code with digest {found}, and deployment {deployment} has {deployed}; give it the code that \
+         is deployed, or deploy what it has"
+    )]
+    OtherCode { worker: Arc<str>, found: Arc<str>, deployment: u64, deployed: Arc<str> },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -122,12 +135,17 @@ impl Refusal {
             Refusal::AttemptEnded { .. } => "attempt_ended",
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
+            Refusal::UnknownBackfill { .. } => "unknown_backfill",
+            Refusal::BackfillEnded { .. } => "invalid_state_transition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
             Refusal::NothingToTrigger { .. } => "nothing_to_trigger",
             Refusal::CannotTrigger { .. } => "unplannable",
             Refusal::BadDefinition { .. } => "invalid_definitions",
+            Refusal::UnknownWorker { .. } => "unknown_worker",
+            Refusal::NothingDeployed { .. } => "nothing_deployed",
+            Refusal::OtherCode { .. } => "other_code",
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -146,6 +164,7 @@ impl Refusal {
             Refusal::UnknownRun { .. }
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
+            | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownSchedule { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
@@ -159,7 +178,11 @@ impl Refusal {
             | Refusal::NameTaken { .. }
             | Refusal::DefinedByCode { .. }
             | Refusal::StateVersion { .. }
-            | Refusal::NothingToTrigger { .. } => RefusalKind::Conflict,
+            | Refusal::BackfillEnded { .. }
+            | Refusal::NothingToTrigger { .. }
+            | Refusal::UnknownWorker { .. }
+            | Refusal::NothingDeployed { .. }
+            | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }

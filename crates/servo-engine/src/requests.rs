@@ -3,10 +3,15 @@
 //! Planning reads a state and changes nothing, so large requests are planned on a snapshot beside the engine. A plan
 //! remembers what it was made from, and the engine refuses one that the state has outrun ([`StalePlan`]): plan again.
 
+mod backfills;
 mod error;
 mod plan;
 mod retry;
 
+pub use backfills::{
+    BackfillPreview, BackfillRequest, DEFAULT_CHUNK_SIZE, DEFAULT_CONCURRENT_RUNS, prepare_backfill,
+    preview_backfill, retry_backfill,
+};
 pub use error::RequestError;
 pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};
@@ -38,6 +43,8 @@ pub struct RunRequest {
     pub labels: BTreeMap<String, String>,
     /// Longest the run may take.
     pub timeout: Option<Millis>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    pub no_retry: bool,
     /// Origin of the run.
     pub source: RunSource,
     /// Who asks.
@@ -60,6 +67,8 @@ struct NormalizedRequest<'a> {
     priority: i32,
     labels: &'a BTreeMap<String, String>,
     timeout_ms: Option<Millis>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    no_retry: bool,
 }
 
 impl RunRequest {
@@ -92,6 +101,7 @@ impl RunRequest {
             priority: self.priority,
             labels: &self.labels,
             timeout_ms: self.timeout,
+            no_retry: self.no_retry,
         })
         .expect("integers and strings have a canonical form")
     }

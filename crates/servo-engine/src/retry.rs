@@ -1,6 +1,6 @@
 //! Retry rules and back-off.
 //!
-//! Without a policy, failures of the infrastructure and timeouts are retried, the user's own errors are not. With a
+//! Without a policy, failures of the infrastructure and timeouts are retried soon, the user's own errors are not. With a
 //! policy everything is retried unless `retry_on` or `no_retry_on` narrows it (ADR-038). The wait is a pure function
 //! of the policy, the number of failures and the attempt id, so every replay computes the same one.
 
@@ -48,6 +48,23 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// The policy for failures of the infrastructure and timeouts of tasks that have none: most of these are over in a
+    /// moment, and somebody waits.
+    pub fn of_infrastructure() -> Self {
+        Self {
+            initial_delay_ms: Millis::from_secs(2),
+            max_delay_ms: Millis::from_minutes(1),
+            multiplier_ppm: 4_000_000,
+            jitter_ppm: 500_000,
+            ..Self::default()
+        }
+    }
+
+    /// The policy of tasks that are never tried again because they failed.
+    pub fn never() -> Self {
+        Self { max_attempts: 1, ..Self::default() }
+    }
+
     /// How long to wait after failure number `failures` (from 1).
     pub fn delay(&self, failures: u32, attempt: AttemptId) -> Millis {
         let ceiling = u128::from(self.max_delay_ms.get());
@@ -79,9 +96,9 @@ pub(crate) fn next_delay(
     }
     match policy {
         None => {
-            let defaults = RetryPolicy::default();
-            (category.retried_by_default() && failures < defaults.max_attempts)
-                .then(|| defaults.delay(failures, attempt))
+            let policy = RetryPolicy::of_infrastructure();
+            (category.retried_by_default() && failures < policy.max_attempts)
+                .then(|| policy.delay(failures, attempt))
         }
         Some(policy) => {
             let named = |types: &[String]| error.is_some_and(|error| error.is_one_of(types));
@@ -133,6 +150,19 @@ mod tests {
         };
         assert!(!ask(&user, 1));
         assert!(ask(&crash, 1) && ask(&crash, 2) && !ask(&crash, 3));
+    }
+
+    #[test]
+    fn without_a_policy_the_first_retry_comes_after_a_second_or_two_and_the_second_a_little_later() {
+        let crash = TaskError::new(ErrorCode::OutOfMemory, "gone");
+        for entropy in 0..1_000u128 {
+            let attempt = AttemptId::from_parts(1, entropy * 7_919);
+            let wait = |failures| {
+                next_delay(None, Some(&crash), ErrorCategory::UserCode, failures, attempt).map(Millis::get)
+            };
+            assert!(wait(1).is_some_and(|wait| (1_000..=2_000).contains(&wait)), "{:?}", wait(1));
+            assert!(wait(2).is_some_and(|wait| (4_000..=8_000).contains(&wait)), "{:?}", wait(2));
+        }
     }
 
     #[test]

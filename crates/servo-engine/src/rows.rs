@@ -10,8 +10,10 @@ mod answers;
 mod asset_definitions;
 mod asset_states;
 mod audit;
+mod backfills;
 mod check_results;
 mod delta;
+mod dep_sets;
 mod deployments;
 mod dynamic_partitions;
 mod edges;
@@ -32,13 +34,16 @@ mod settings;
 mod table;
 mod tasks;
 mod timers;
+mod workers;
 
 pub use answers::{AnswerEntry, AnswerRow};
 pub use asset_definitions::AssetDefinitionRow;
 pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
+pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
+pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
@@ -60,6 +65,7 @@ pub use table::{
 };
 pub use tasks::TaskRow;
 pub use timers::TimerRow;
+pub use workers::WorkerRow;
 
 /// The place of a time that passed in the log among the times of rows: what decides when a row expires.
 pub(crate) fn elapsed_at(elapsed: servo_core::Millis) -> servo_core::Timestamp {
@@ -80,8 +86,10 @@ macro_rules! tables {
                 runs: RunRow,
                 tasks: TaskRow,
                 edges: EdgeRow,
+                dep_sets: DepSetRow,
                 deployments: DeploymentRow,
                 schedule_ticks: ScheduleTickRow,
+                backfill_chunks: BackfillChunkRow,
             }
             // Rows change and go.
             hot {
@@ -97,6 +105,8 @@ macro_rules! tables {
                 pauses: PauseRow,
                 schedule_definitions: ScheduleDefinitionRow,
                 schedule_state: ScheduleStateRow,
+                backfills: BackfillRow,
+                workers: WorkerRow,
             }
             // Rows are written once.
             append_only {

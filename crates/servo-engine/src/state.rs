@@ -6,6 +6,8 @@
 
 mod answers;
 mod asset_states;
+mod backfills;
+mod capacity;
 mod changes;
 mod code_versions;
 mod dedup;
@@ -26,14 +28,16 @@ mod snapshot;
 mod statuses;
 mod task;
 mod view;
+mod workers;
 
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
+pub use backfills::{Backfill, Cursor, Fared};
 pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
-pub use run::{Cancel, Counts, Edge, Run};
+pub use run::{Cancel, Counts, Edge, Run, RunSet};
 pub use schedules::Schedule;
 pub use shared::{SharedItems, SharedMap, SharedVec};
 pub use snapshot::RestoreError;
@@ -44,17 +48,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, Millis, PartitionKey, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId,
 };
 
 pub(crate) use answers::AnswerIndex;
 pub(crate) use asset_states::AssetStates;
+pub(crate) use backfills::Backfills;
+pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
-pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane};
+pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use partition_status::Materialization;
 pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
@@ -64,12 +70,13 @@ pub(crate) use schedules::Schedules;
 pub(crate) use settings::ChangedSettings;
 pub(crate) use statuses::Statuses;
 pub(crate) use task::{Outbox, Rest};
+pub(crate) use workers::Workers;
 
 use crate::definitions::{AssetDef, Definitions};
 use crate::event::Event;
 use crate::rows::{
-    AuditRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow, QuarantineRow,
-    RunKeyConflictRow, ScheduleTickRow, SettingRow,
+    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
+    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -82,6 +89,7 @@ pub struct State {
     pub(crate) settings: Arc<Settings>,
     pub(crate) changed_settings: Arc<ChangedSettings>,
     pub(crate) pauses: Arc<Pauses>,
+    pub(crate) workers: Arc<Workers>,
     pub(crate) head: Head,
     pub(crate) runs: SharedMap<RunId, Arc<Run>>,
     /// Ended runs still in memory, in the order in which they ended.
@@ -94,6 +102,7 @@ pub struct State {
     /// Materializations that wait for review.
     pub(crate) quarantine: Quarantine,
     pub(crate) schedules: Schedules,
+    pub(crate) backfills: Backfills,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) answers: AnswerIndex,
@@ -112,6 +121,7 @@ impl State {
             settings: Arc::default(),
             changed_settings: Arc::default(),
             pauses: Arc::default(),
+            workers: Arc::default(),
             head: Head {
                 seq: 0,
                 last_event: EventId::NIL,
@@ -128,6 +138,7 @@ impl State {
             statuses: Statuses::default(),
             quarantine: Quarantine::default(),
             schedules: Schedules::default(),
+            backfills: Backfills::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: AnswerIndex::default(),
@@ -236,6 +247,16 @@ impl State {
         self.pauses.rows()
     }
 
+    /// Workers that are there, and the newest of those that are gone, by id.
+    pub fn workers(&self) -> impl DoubleEndedIterator<Item = &WorkerRow> {
+        self.workers.rows()
+    }
+
+    /// A worker that is there, or was not long ago.
+    pub fn worker(&self, id: &str) -> Option<&WorkerRow> {
+        self.workers.get(id)
+    }
+
     /// Tasks that hold a slot: on their way to a queue, in it, or running.
     pub fn outstanding(&self) -> u32 {
         self.index.outstanding
@@ -275,6 +296,11 @@ impl State {
     /// The definition of an asset that is deployed.
     pub fn definition(&self, asset: &AssetKey) -> Option<&Arc<AssetDef>> {
         self.definitions.get(asset)
+    }
+
+    /// The id of an asset that is deployed.
+    pub fn asset_id(&self, asset: &AssetKey) -> Option<AssetId> {
+        self.definitions.id(asset).filter(|_| self.definitions.get(asset).is_some())
     }
 
     /// The deployed assets with everything that follows from them; none if they make no sense to this version.
@@ -396,6 +422,22 @@ impl State {
         self.schedules.ticks().values().rev().map(|row| &**row).chain(left)
     }
 
+    /// A backfill.
+    pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
+        self.backfills.get(id).map(|backfill| &**backfill)
+    }
+
+    /// All backfills, from the first to the last.
+    pub fn backfills(&self) -> impl DoubleEndedIterator<Item = &Backfill> {
+        self.backfills.values().map(|backfill| &**backfill)
+    }
+
+    /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
+    pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
+        let left = self.changes.ended_chunks.iter();
+        self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
+    }
+
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
         snapshot::take(self)
@@ -406,6 +448,8 @@ impl State {
         let mut index = Index::of(self.runs.values().map(|run| &**run), &self.settings, &self.pauses);
         let due = self.schedules.values().filter_map(|schedule| Some((schedule.due_at()?, schedule.id)));
         index.due = due.map(|(at, id)| (at, Due::Schedule(id))).collect();
+        let open = self.backfills.values().filter(|backfill| backfill.is_open());
+        index.backfills = open.map(|backfill| backfill.id).collect();
         index
     }
 
@@ -428,6 +472,9 @@ impl State {
         let old = subject.side_rows();
         change(subject);
         subject.version = subject.version.max(version);
+        if subject.state.is_terminal() {
+            subject.finished_event.get_or_insert(version);
+        }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
         let after = index::keys_of(owner, task, &self.settings, &self.pauses);
@@ -478,5 +525,29 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Changes a backfill through its index.
+    pub(crate) fn change_backfill(
+        &mut self,
+        id: BackfillId,
+        version: EventId,
+        change: impl FnOnce(&mut Backfill),
+    ) {
+        let Some(backfill) = self.backfills.get_mut(id) else { return };
+        change(backfill);
+        backfill.version = backfill.version.max(version);
+        if backfill.is_open() {
+            self.index.backfills.insert(id);
+        } else {
+            self.index.backfills.remove(&id);
+        }
+        self.changes.backfills.insert(id);
+    }
+
+    /// Adds a chunk of a backfill, or changes one.
+    pub(crate) fn put_chunk(&mut self, row: BackfillChunkRow) {
+        self.changes.chunks.insert((row.backfill_id, row.chunk_index));
+        self.backfills.put_chunk(row);
     }
 }

@@ -1,12 +1,14 @@
 //! One step of an engine: inputs and a time in, one batch and a list of effects out, all data (ADR-040).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
-use crate::command::{Change, Finish, Input, PartitionsReply, Reply, RunReply};
-use crate::controllers::{self, Freshness, anti_entropy, schedules};
+use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
+use crate::controllers::workers::Liveness;
+use crate::controllers::{self, Dispatching, Freshness, anti_entropy, backfills, schedules, workers};
 use crate::decide::{Answer, Decision, answers, decide};
 use crate::derive::{idempotency_hash, next_event_id};
 use crate::effect::{self, Effect, Release};
@@ -20,6 +22,9 @@ const MAX_ROUNDS: usize = 8;
 
 /// Most ticks within a step, so that no batch grows without bound; the rest comes with the next one.
 const MAX_TICKS: usize = 1_000;
+
+/// Most chunks of backfills that are planned at once; the rest comes with the next step.
+const MAX_CHUNKS: usize = 64;
 
 /// The result of a step.
 #[derive(Debug, Default)]
@@ -43,6 +48,20 @@ pub struct Engine {
     freshness: Freshness,
     refusals: RefusalRecords,
     automation: bool,
+    dispatching: Dispatching,
+    liveness: Liveness,
+    /// Whether chunks of backfills are planned.
+    backfills: bool,
+    /// Backfills that could only wait, and what that followed from.
+    waiting: BTreeMap<BackfillId, Waiting>,
+}
+
+/// What decides whether a backfill can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Waiting {
+    version: EventId,
+    queued_runs: usize,
+    deployment: u64,
 }
 
 impl Engine {
@@ -57,6 +76,10 @@ impl Engine {
             freshness: Freshness::Current,
             refusals: RefusalRecords::default(),
             automation: true,
+            dispatching: Dispatching::All,
+            liveness: Liveness::default(),
+            backfills: true,
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -71,15 +94,36 @@ impl Engine {
         self.automation = automation;
     }
 
+    /// Whether chunks of backfills are planned. They are unless this is said, as with automation.
+    pub fn set_backfills(&mut self, backfills: bool) {
+        self.backfills = backfills;
+    }
+
+    /// Which tasks are handed out. What is held until the first request is handed out with it, and after it.
+    pub fn set_dispatching(&mut self, dispatching: Dispatching) {
+        self.dispatching = dispatching;
+    }
+
+    /// Which tasks are handed out.
+    pub fn dispatching(&self) -> Dispatching {
+        self.dispatching
+    }
+
+    /// When workers were last heard of: whoever drives the engine passes that on.
+    pub fn liveness_mut(&mut self) -> &mut Liveness {
+        &mut self.liveness
+    }
+
     /// When to wake up next if there is no input before. Timers that may not fire yet do not count.
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let first = self.state.next_deadline();
         let timers = match self.freshness {
-            Freshness::Current => first,
+            Freshness::Current => first.into_iter().chain(self.liveness.next_deadline(&self.state)).min(),
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
-        timers.into_iter().chain(automation).min()
+        let backfills = self.open_backfills().next().map(|_| now);
+        timers.into_iter().chain(automation).chain(backfills).min()
     }
 
     /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
@@ -119,6 +163,7 @@ impl Engine {
         let mut step = Step { replies: Vec::with_capacity(inputs.len()), ..Step::default() };
         for input in inputs {
             if let Some(known) = answers::known(&self.state, input) {
+                self.asked_for(&known);
                 step.replies.push(known);
                 continue;
             }
@@ -142,6 +187,9 @@ impl Engine {
             let reply = match (answer, event_id) {
                 (Answer::Now(answer), _) => answer,
                 (Answer::NewRun(run_id), accepted) => Ok(Reply::Run(RunReply { run_id, accepted })),
+                (Answer::NewBackfill(backfill_id), accepted) => {
+                    Ok(Reply::Backfill(BackfillReply { backfill_id, accepted }))
+                }
                 (Answer::Change, event_id) => Ok(Reply::Change(Change::made_by(event_id))),
                 (Answer::Partitions(added, removed), event_id) => {
                     let change = Change::made_by(event_id);
@@ -150,9 +198,10 @@ impl Engine {
                 (Answer::Finish, Some(event_id)) => Ok(Reply::Finish(Finish::Accepted { event_id })),
                 (Answer::Finish, None) => Ok(Reply::Finish(Finish::Duplicate)),
             };
+            self.asked_for(&reply);
             self.record_answer(input, &reply, event_id, now, &mut step);
             step.replies.push(reply);
-            if matches!(input, Input::Sweep) {
+            if matches!(input, Input::Sweep) && self.dispatching != Dispatching::Held {
                 for data in anti_entropy::reconcile(&self.state, now, self.freshness) {
                     self.react(data, now, &mut step);
                 }
@@ -161,6 +210,13 @@ impl Engine {
         }
         self.run_controllers(now, &mut step);
         step
+    }
+
+    /// Begins to hand out tasks with the first run that is asked for.
+    fn asked_for(&mut self, reply: &Result<Reply, Refusal>) {
+        if let (Dispatching::Held, Ok(Reply::Run(asked))) = (self.dispatching, reply) {
+            self.dispatching = Dispatching::First(asked.run_id);
+        }
     }
 
     /// Records the answer to a request that is carried out once, in the batch of what it changed.
@@ -204,6 +260,55 @@ impl Engine {
         }
     }
 
+    /// Backfills that may go on: those that could only wait, and nothing has changed since, are not among them.
+    fn open_backfills(&self) -> impl Iterator<Item = BackfillId> {
+        let may_plan = self.backfills && self.freshness != Freshness::Lagging;
+        let open = self.state.index.backfills.iter().copied().filter(move |_| may_plan);
+        open.filter(|id| self.waiting_now(*id) != self.waiting.get(id).copied())
+    }
+
+    fn waiting_now(&self, id: BackfillId) -> Option<Waiting> {
+        self.state.backfill(id).map(|backfill| Waiting {
+            version: backfill.version,
+            queued_runs: self.state.queued_runs(),
+            deployment: self.state.definitions.number(),
+        })
+    }
+
+    /// Plans chunks of backfills in turn, as many as there is room for; false if there was nothing to do.
+    fn run_backfills(&mut self, now: Timestamp, step: &mut Step) -> bool {
+        let first = step.events.len();
+        let mut planned = 0;
+        loop {
+            let open: Vec<BackfillId> = self.open_backfills().collect();
+            if open.is_empty() || planned >= MAX_CHUNKS {
+                return step.events.len() > first;
+            }
+            for id in open {
+                let wanted = backfills::reconcile(&self.state, &self.secret, id, now);
+                if wanted.is_empty() {
+                    self.waiting.extend(self.waiting_now(id).map(|waiting| (id, waiting)));
+                } else {
+                    self.emit_together(wanted, now, step);
+                    planned += 1;
+                }
+            }
+            self.waiting.retain(|id, _| self.state.index.backfills.contains(id));
+        }
+    }
+
+    /// Notices workers that are gone, unless nobody could have been heard.
+    fn run_liveness(&mut self, now: Timestamp, step: &mut Step) {
+        self.liveness.begin(now);
+        if self.freshness != Freshness::Current {
+            return;
+        }
+        for data in workers::reconcile(&self.state, &self.liveness, now) {
+            self.react(data, now, step);
+        }
+        self.liveness.forget_gone(&self.state);
+    }
+
     /// Emits events of which the first is the cause of the others.
     fn emit_together(&mut self, events: Vec<EventData>, now: Timestamp, step: &mut Step) {
         let first = step.events.len();
@@ -217,9 +322,11 @@ impl Engine {
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
+        self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
-            let wanted = controllers::reconcile(&self.state, now, self.freshness);
-            if wanted.is_empty() {
+            let planned = self.run_backfills(now, step);
+            let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
+            if wanted.is_empty() && !planned {
                 break;
             }
             for data in wanted {

@@ -3,13 +3,16 @@
 //! Each reason holds by itself: as long as one of them is there, nothing happens. When all are gone it goes on, unless
 //! others that waited for the same go first and take the room; that is the reason then.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use servo_core::{RunId, TaskKey, Timestamp};
 
 use crate::controllers::run_queue::full_labels;
 use crate::event::PauseScope;
 use crate::lifecycle::{RunState, TaskState};
 use crate::rows::PauseRow;
-use crate::state::{DEFAULT_QUEUE, Index, Run, RunLane, State, Task};
+use crate::state::{Capacities, Capacity, Index, Run, RunLane, State, Task, queue_of};
 
 /// Upstream tasks that are named; the others are counted.
 const NAMED: usize = 5;
@@ -40,6 +43,13 @@ pub enum WaitReason {
     Pause { scope: String, by: String, reason: String },
     /// It is in its queue, and no worker has taken it.
     Worker { queue: String },
+    /// No worker serves its queue with the code that is deployed: so many serve it with other code, and so many tasks
+    /// wait since.
+    NoWorker { queue: String, outdated: u32, tasks: usize, since: Timestamp },
+    /// Every slot of the workers of its queue is taken.
+    Slots { queue: String, workers: u32, slots: u32 },
+    /// As many tasks are in its queue, which calls its workers, as may be.
+    PushLimit { queue: String, limit: u32 },
     /// It failed, and is tried again at this time.
     Retry { at: Timestamp, failures: u32 },
 }
@@ -80,6 +90,18 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
     for edge in run.edges.iter().filter(|edge| edge.resolution.is_none()) {
         unresolved[edge.downstream as usize].push(edge.upstream);
     }
+    // Of each set the first that are waited for, and how many those are.
+    let waited_for: Vec<(Vec<u32>, usize)> = run
+        .sets
+        .iter()
+        .map(|set| {
+            let mut open = set.set.upstream.iter().filter(|up| !run.tasks[*up as usize].state.is_terminal());
+            let first: Vec<u32> = open.by_ref().take(NAMED).collect();
+            let count = first.len() + open.count();
+            (first, count)
+        })
+        .collect();
+    let mut queues = Queues::new(state, index);
     let mut running = 0;
     let mut tasks = Vec::new();
     for (position, task) in run.tasks.iter().enumerate() {
@@ -92,16 +114,17 @@ pub(crate) fn why_with(state: &State, index: &Index, run: &Run) -> WhyRun {
             TaskState::Planned => waits.clone(),
             TaskState::Blocked => {
                 let before = &unresolved[position];
-                let first = before.iter().take(NAMED).map(|up| run.tasks[*up as usize].key.clone()).collect();
-                vec![Wait {
-                    reason: WaitReason::Dependency { first, count: before.len() },
-                    since: task.transition_at,
-                }]
+                let sets = run.sets.iter().zip(&waited_for);
+                let sets = sets.filter(|(set, _)| set.set.downstream.contains(position as u32));
+                let count = before.len() + sets.clone().map(|(_, (_, count))| count).sum::<usize>();
+                let named = before.iter().chain(sets.flat_map(|(_, (first, _))| first)).take(NAMED);
+                let first = named.map(|up| run.tasks[*up as usize].key.clone()).collect();
+                vec![Wait { reason: WaitReason::Dependency { first, count }, since: task.transition_at }]
             }
-            TaskState::Ready if !task.has_open_attempt() => ready_waits(state, index, task),
+            TaskState::Ready if !task.has_open_attempt() => ready_waits(state, index, &mut queues, task),
             TaskState::Ready | TaskState::Dispatched => {
                 let since = task.waits_since().unwrap_or(task.transition_at);
-                vec![Wait { reason: WaitReason::Worker { queue: queue(task).to_owned() }, since }]
+                vec![Wait { reason: WaitReason::Worker { queue: task.queue().to_owned() }, since }]
             }
             TaskState::RetryWait => {
                 let at = task.retry_at.unwrap_or(task.transition_at);
@@ -133,9 +156,9 @@ fn run_waits(state: &State, index: &Index, run: &Run) -> Vec<Wait> {
     waits
 }
 
-fn ready_waits(state: &State, index: &Index, task: &Task) -> Vec<Wait> {
+fn ready_waits(state: &State, index: &Index, queues: &mut Queues<'_>, task: &Task) -> Vec<Wait> {
     let since = task.ready_at.unwrap_or(task.transition_at);
-    let scopes = [PauseScope::All, PauseScope::Queue(queue(task).into())].into_iter();
+    let scopes = [PauseScope::All, PauseScope::Queue(queue_of(task))].into_iter();
     let scopes = scopes.chain(task.assets().map(PauseScope::Asset));
     let mut waits: Vec<Wait> =
         scopes.filter_map(|scope| state.pauses.paused(&scope)).map(|row| paused(row, since)).collect();
@@ -152,6 +175,7 @@ fn ready_waits(state: &State, index: &Index, task: &Task) -> Vec<Wait> {
     if at_work >= limit {
         waits.push(Wait { reason: WaitReason::Quota { at_work, limit }, since });
     }
+    waits.extend(queues.full(&queue_of(task)).map(|reason| Wait { reason, since }));
     waits
 }
 
@@ -164,8 +188,79 @@ fn paused(row: &PauseRow, waits_since: Timestamp) -> Wait {
     Wait { reason, since: row.changed_at.max(waits_since) }
 }
 
-fn queue(task: &Task) -> &str {
-    task.options.worker_queue.as_deref().unwrap_or(DEFAULT_QUEUE)
+/// The capacities of queues, and what waits for them; each is looked at once.
+struct Queues<'a> {
+    state: &'a State,
+    index: &'a Index,
+    capacities: Capacities<'a>,
+    waiting: BTreeMap<Arc<str>, (usize, Timestamp)>,
+}
+
+impl<'a> Queues<'a> {
+    fn new(state: &'a State, index: &'a Index) -> Self {
+        Self { state, index, capacities: Capacities::new(state, index), waiting: BTreeMap::new() }
+    }
+
+    /// Why nothing more is dispatched into a queue, if nothing is.
+    fn full(&mut self, queue: &Arc<str>) -> Option<WaitReason> {
+        let Capacity { workers, outdated, slots, free } = self.capacities.of(queue);
+        let (name, limit) = (queue.to_string(), self.state.settings.push_limit(queue));
+        if free > 0 {
+            return None;
+        }
+        Some(if limit > 0 {
+            WaitReason::PushLimit { queue: name, limit }
+        } else if workers > 0 {
+            WaitReason::Slots { queue: name, workers, slots }
+        } else {
+            let (tasks, since) = self.waiting(queue);
+            WaitReason::NoWorker { queue: name, outdated, tasks, since }
+        })
+    }
+
+    /// How many tasks wait for a queue, and since when.
+    fn waiting(&mut self, queue: &Arc<str>) -> (usize, Timestamp) {
+        let (state, index) = (self.state, self.index);
+        *self.waiting.entry(queue.clone()).or_insert_with(|| {
+            let keys = index.ready.iter().filter(|(lane, _)| lane.queue == *queue).flat_map(|(_, keys)| keys);
+            let since = keys.clone().filter_map(|key| {
+                let task = state.runs.get(&key.task.run)?.tasks.get(key.task.task as usize)?;
+                Some(task.ready_at.unwrap_or(task.transition_at))
+            });
+            (keys.count(), since.min().unwrap_or(state.head.last_event_at))
+        })
+    }
+}
+
+/// The hour and the minute of a time.
+fn hour(at: Timestamp) -> String {
+    let minutes = at.as_millis().div_euclid(60_000);
+    format!("{:02}:{:02} UTC", minutes.div_euclid(60).rem_euclid(24), minutes.rem_euclid(60))
+}
+
+/// What people should know of a run that is at work: queues that nobody serves, in a sentence each.
+pub fn notices(state: &State, id: RunId) -> Vec<String> {
+    let Some(run) = state.run(id).filter(|run| !run.state.is_terminal()) else { return Vec::new() };
+    let waits = run.tasks.iter().filter(|task| task.state == TaskState::Ready && !task.has_open_attempt());
+    let mut unserved: BTreeMap<Arc<str>, (usize, Timestamp)> = BTreeMap::new();
+    for task in waits {
+        let since = task.ready_at.unwrap_or(task.transition_at);
+        let known = unserved.entry(queue_of(task)).or_insert((0, since));
+        *known = (known.0 + 1, known.1.min(since));
+    }
+    if unserved.is_empty() {
+        return Vec::new();
+    }
+    let index = Index::default();
+    let mut capacities = Capacities::new(state, &index);
+    let mut notices = Vec::new();
+    for (queue, (tasks, since)) in unserved {
+        let Capacity { workers, outdated, .. } = capacities.of(&queue);
+        if state.settings.push_limit(&queue) == 0 && workers == 0 {
+            notices.push(WaitReason::NoWorker { queue: queue.to_string(), outdated, tasks, since }.text());
+        }
+    }
+    notices
 }
 
 impl WaitReason {
@@ -177,7 +272,8 @@ impl WaitReason {
             WaitReason::Label { .. } | WaitReason::Quota { .. } => "quota",
             WaitReason::Pool { .. } => "pool",
             WaitReason::Pause { .. } => "pause",
-            WaitReason::Worker { .. } => "worker",
+            WaitReason::Worker { .. } | WaitReason::NoWorker { .. } | WaitReason::Slots { .. } => "worker",
+            WaitReason::PushLimit { .. } => "quota",
             WaitReason::Retry { .. } => "retry_wait",
         }
     }
@@ -206,6 +302,24 @@ impl WaitReason {
                 format!("{scope} is paused by {by}{why}")
             }
             WaitReason::Worker { queue } => format!("no worker has taken it from queue {queue}"),
+            WaitReason::NoWorker { queue, outdated, tasks, since } => {
+                let tasks =
+                    if *tasks == 1 { "1 task waits".to_owned() } else { format!("{tasks} tasks wait") };
+                let others = match outdated {
+                    0 => String::new(),
+                    1 => " with the code that is deployed (1 has other code)".to_owned(),
+                    n => format!(" with the code that is deployed ({n} have other code)"),
+                };
+                format!("no worker serves queue {queue}{others}; {tasks} since {}", hour(*since))
+            }
+            WaitReason::Slots { queue, workers, slots } => {
+                let whose =
+                    if *workers == 1 { "its worker".to_owned() } else { format!("its {workers} workers") };
+                format!("the slots of queue {queue} are taken: {whose} run {slots} at once")
+            }
+            WaitReason::PushLimit { queue, limit } => {
+                format!("{limit} tasks are in queue {queue}, which is the most")
+            }
             WaitReason::Retry { at, failures } => {
                 let times = if *failures == 1 { "once".to_owned() } else { format!("{failures} times") };
                 format!("failed {times}, is tried again at {at}")
@@ -243,6 +357,14 @@ impl WaitReason {
             WaitReason::Worker { queue } => {
                 format!("a worker with a free slot: servo worker --queue {queue}")
             }
+            WaitReason::NoWorker { queue, .. } => format!("servo worker --queue {queue}"),
+            WaitReason::Slots { queue, .. } => {
+                format!("the end of a task, or another worker: servo worker --queue {queue}")
+            }
+            WaitReason::PushLimit { queue, limit } => format!(
+                "the end of a task, or servo config set push_limit.{queue}={}",
+                limit.saturating_add(1)
+            ),
             WaitReason::Retry { .. } => "time".to_owned(),
         }
     }

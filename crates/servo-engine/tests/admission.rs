@@ -269,7 +269,12 @@ fn without(engine: &Engine, now: Timestamp, reasons: &[WaitReason]) -> Engine {
             WaitReason::Pool { pool, .. } => set(&format!("pool.{pool}"), 1_000_000),
             WaitReason::Label { name, .. } => set(&format!("runs_per.{name}"), 1_000_000),
             WaitReason::Pause { scope, .. } => pause(scope, false),
-            WaitReason::Dependency { .. } | WaitReason::Worker { .. } | WaitReason::Retry { .. } => {
+            WaitReason::PushLimit { queue, .. } => set(&format!("push_limit.{queue}"), 1_000_000),
+            WaitReason::Dependency { .. }
+            | WaitReason::Worker { .. }
+            | WaitReason::NoWorker { .. }
+            | WaitReason::Slots { .. }
+            | WaitReason::Retry { .. } => {
                 unreachable!("nobody can remove {reason:?}")
             }
         })
@@ -302,8 +307,13 @@ fn is_removable(reason: &WaitReason) -> bool {
         | WaitReason::Quota { .. }
         | WaitReason::Pool { .. }
         | WaitReason::Label { .. }
+        | WaitReason::PushLimit { .. }
         | WaitReason::Pause { .. } => true,
-        WaitReason::Dependency { .. } | WaitReason::Worker { .. } | WaitReason::Retry { .. } => false,
+        WaitReason::Dependency { .. }
+        | WaitReason::Worker { .. }
+        | WaitReason::NoWorker { .. }
+        | WaitReason::Slots { .. }
+        | WaitReason::Retry { .. } => false,
     }
 }
 
@@ -378,10 +388,14 @@ fn holds(state: &State, sim: &Sim, run: RunId, key: &TaskKey, reason: &WaitReaso
             task.state == TaskState::RetryWait
                 && engine.state().task(run, key).is_none_or(|task| task.state != TaskState::RetryWait)
         }
+        WaitReason::NoWorker { .. } | WaitReason::Slots { .. } => {
+            task.state == TaskState::Ready && !task.has_open_attempt()
+        }
         WaitReason::Queue { .. }
         | WaitReason::Quota { .. }
         | WaitReason::Pool { .. }
         | WaitReason::Label { .. }
+        | WaitReason::PushLimit { .. }
         | WaitReason::Pause { .. } => false,
     }
 }

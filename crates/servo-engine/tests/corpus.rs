@@ -221,6 +221,13 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (63, "ScheduleRemoved"),
         (64, "ScheduleTicked"),
         (65, "ScheduleEvaluationFailed"),
+        (70, "WorkerRegistered"),
+        (71, "WorkerChanged"),
+        (72, "WorkerLeft"),
+        (73, "WorkerLost"),
+        (90, "BackfillCreated"),
+        (91, "BackfillChunkPlanned"),
+        (92, "BackfillStateChanged"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();
@@ -245,7 +252,7 @@ fn names_of_states_and_reasons_never_change() {
         names(servo_engine::TransitionReason::ALL.iter().map(|s| s.name()).collect()),
         "planned run_started dependencies_satisfied enqueued_for_dispatch execution_started execution_succeeded \
          execution_failed timed_out heartbeat_timeout dispatch_ack_timeout interrupted retry_scheduled \
-         retry_timer_expired run_cancelled run_timed_out force_cancelled upstream_failed"
+         retry_timer_expired run_cancelled run_timed_out force_cancelled upstream_failed workers_gone"
     );
     assert_eq!(
         names(servo_engine::RunTransitionReason::ALL.iter().map(|s| s.name()).collect()),
@@ -274,6 +281,10 @@ fn names_of_states_and_reasons_never_change() {
     assert_eq!(
         names(servo_engine::TickStatus::ALL.iter().map(|s| s.name()).collect()),
         "TRIGGERED SKIPPED FAILED"
+    );
+    assert_eq!(
+        names(servo_engine::WorkerState::ALL.iter().map(|s| s.name()).collect()),
+        "ACTIVE DRAINING LEFT LOST"
     );
     assert_eq!(names(servo_engine::Origin::ALL.iter().map(|s| s.name()).collect()), "code api");
     assert_eq!(

@@ -94,7 +94,7 @@ fn configured(
 ) -> Result<Planned, PlanningError> {
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let (selection, operation) = (Selection::parse(selection).unwrap(), servo_core::Operation::Materialize);
-    let request = PlanRequest { selection, operation, partitions, config };
+    let request = PlanRequest { selection, operation, partitions, config, no_retry: false };
     let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
     let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {

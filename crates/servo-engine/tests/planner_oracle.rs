@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use servo_core::partitions::PartitionContext;
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, TenantId, Timestamp, WorkspaceId};
+use servo_engine::TaskSpec;
 use servo_engine::definitions::{Definitions, Manifest};
 use servo_engine::planner::{
     Materializations, PartitionChoice, PlanContext, PlanRequest, Planned, PlanningError, Why, plan,
@@ -266,11 +267,16 @@ impl Case {
         let of = |is_range: bool| {
             self.texts.iter().filter(move |text| text.is_range() == is_range).map(Text::text).collect()
         };
-        let partitions =
-            PartitionChoice { keys: of(false), ranges: of(true), latest: self.latest, missing: false };
+        let partitions = PartitionChoice {
+            keys: of(false),
+            ranges: of(true),
+            latest: self.latest,
+            ..PartitionChoice::default()
+        };
         let selection = Selection::parse(&select.text()).unwrap_or_else(|error| panic!("{}", error.caret()));
         let operation = servo_core::Operation::Materialize;
-        let request = PlanRequest { selection, operation, partitions, config: BTreeMap::new() };
+        let config = BTreeMap::new();
+        let request = PlanRequest { selection, operation, partitions, config, no_retry: false };
         let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
         let context = PlanContext {
             tenant: &tenant,
@@ -300,8 +306,16 @@ impl Case {
 /// Tasks with what they wait for.
 fn tasks(planned: &Planned) -> BTreeMap<String, BTreeSet<String>> {
     let specs = planned.plan.tasks();
-    let key = |position: &u32| specs[*position as usize].task_key.to_string();
-    specs.iter().map(|spec| (spec.task_key.to_string(), spec.upstream.iter().map(key).collect())).collect()
+    let key = |position: u32| specs[position as usize].task_key.to_string();
+    let sets = planned.plan.sets();
+    let upstream = |(position, spec): (u32, &TaskSpec)| {
+        let sets = sets.iter().filter(|set| set.downstream.contains(position));
+        let together = sets.flat_map(|set| set.upstream.iter());
+        let all: Vec<u32> = spec.upstream.iter().copied().chain(together).collect();
+        let waits: BTreeSet<String> = all.iter().map(|upstream| key(*upstream)).collect();
+        (spec.task_key.to_string(), waits)
+    };
+    (0u32..).zip(specs.iter()).map(upstream).collect()
 }
 
 /// The partitions that tasks make.

@@ -76,6 +76,10 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
                 | EventData::SettingsChanged(_)
                 | EventData::PauseChanged(_)
                 | EventData::RetentionApplied(_)
+                | EventData::WorkerRegistered(_)
+                | EventData::WorkerChanged(_)
+                | EventData::WorkerLeft(_)
+                | EventData::WorkerLost(_)
         )
     };
     if [first, second].iter().any(is_barrier) {
@@ -156,6 +160,10 @@ impl AssetPartition {
             | EventData::PauseChanged(_)
             | EventData::RetentionApplied(_)
             | EventData::RequestRefused(_)
+            | EventData::WorkerRegistered(_)
+            | EventData::WorkerChanged(_)
+            | EventData::WorkerLeft(_)
+            | EventData::WorkerLost(_)
             | EventData::Unknown(_) => run(RunId::from_u128(0)),
             // Changes of a schedule follow each other, and its ticks come in order.
             EventData::ScheduleDefined(_)
@@ -164,6 +172,10 @@ impl AssetPartition {
             | EventData::ScheduleRemoved(_)
             | EventData::ScheduleTicked(_)
             | EventData::ScheduleEvaluationFailed(_) => run(RunId::from_u128(4)),
+            // Changes of a backfill follow each other, and its chunks come in order.
+            EventData::BackfillCreated(_)
+            | EventData::BackfillChunkPlanned(_)
+            | EventData::BackfillStateChanged(_) => run(RunId::from_u128(5)),
         }
     }
 }
@@ -423,8 +435,12 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules have stories of their own, in `controllers_schedules`.
-    let elsewhere = |kind: EventKind| kind == EventKind::TimerEnqueued || kind.name().starts_with("Schedule");
+    // Schedules and backfills have stories of their own, in `controllers_schedules` and `controllers_backfills`.
+    let elsewhere = |kind: EventKind| {
+        kind == EventKind::TimerEnqueued
+            || kind.name().starts_with("Schedule")
+            || kind.name().starts_with("Backfill")
+    };
     let kinds = EventKind::ALL.iter().filter(|kind| !elsewhere(**kind));
     wanted.extend(kinds.map(|k| k.name().to_owned()));
     wanted.extend(["retry", "heartbeat", "dispatch_ack", "run_timeout"].map(|kind| format!("fired {kind}")));

@@ -273,3 +273,41 @@ fn more_inputs_without_partitions_than_are_named_of_one_are_all_recorded() {
     let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
     assert_eq!(task.provenance.inputs.len(), many);
 }
+
+#[test]
+fn a_task_with_more_inputs_without_partitions_than_can_be_counted_names_them_all() {
+    let mut world = World::new(Settings::default());
+    let count = NAMED_INPUTS + 44;
+    let name = |number: usize| format!("raw/n{number:03}");
+    let mut assets: Vec<Value> = (0..count).map(|number| asset(&name(number), "1", json!({}))).collect();
+    let reads: Vec<Value> = (0..count)
+        .map(|number| json!({ "asset": name(number), "parameter": format!("p{number}") }))
+        .collect();
+    let daily = json!({ "kind": "daily", "span": { "start": "2013-01-01", "end": "2013-01-03" } });
+    assets.push(asset("raw/days", "1", json!({ "partitions": daily })));
+    let days = json!({ "asset": "raw/days", "parameter": "days", "mapping": { "kind": "all" } });
+    let deps: Vec<Value> = reads.into_iter().chain([days]).collect();
+    assets.push(asset("all/wide", "1", json!({ "deps": deps })));
+    deploy(&mut world, "d1", &assets);
+    let made: Vec<MaterializationId> =
+        (0..count).map(|number| materialize(&mut world, &name(number))).collect();
+    (0..3).for_each(|number| drop(materialize(&mut world, &day(number))));
+    world.engine.state_mut().take_delta();
+    let (attempt, work) = dispatched(&mut world, "all/wide");
+    let task = world.state().task(attempt.run_id, &attempt.task_key).expect("a task");
+    let inputs = &task.provenance.inputs;
+    assert_eq!(inputs.len(), count + 1);
+    assert!(
+        inputs[..count].iter().all(|read| matches!(&read.pieces, PiecesRead::Named(one) if one.len() == 1))
+    );
+    let counted = &inputs[count].pieces;
+    assert!(
+        matches!(counted, PiecesRead::Counted { count: 3, .. }),
+        "there is no room for names: {counted:?}"
+    );
+    let wide = finish(&mut world, attempt, &work, None);
+    let rows = inputs_of(&mut world, wide);
+    let read: Vec<_> = rows.iter().filter_map(|row| row.upstream_materialization_id).collect();
+    assert_eq!(read.len(), count);
+    assert!(made.iter().all(|id| read.contains(id)));
+}

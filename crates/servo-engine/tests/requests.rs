@@ -238,8 +238,8 @@ fn a_run_of_an_unknown_source_is_folded_and_written_back_as_it_was() {
 
 fn retry(world: &World, from_failure: bool) -> Result<TriggerRun, RequestError> {
     let run = world.engine.state().run(world.run).expect("in memory");
-    let (row, tasks, edges) = (run.row(), run.task_rows(), run.edge_rows());
-    let ended = EndedRun { run: &row, tasks: &tasks, edges: &edges };
+    let (row, tasks, edges, sets) = (run.row(), run.task_rows(), run.edge_rows(), run.set_rows());
+    let ended = EndedRun { run: &row, tasks: &tasks, edges: &edges, sets: &sets };
     let retry = Retry { of: world.run, from_failure, run_key: "again".into(), caller: Caller::user("zoë") };
     requests::retry(world.engine.state(), ended, retry)
 }

@@ -29,13 +29,18 @@ fn the_newest_ended_runs_stay_in_memory_and_the_others_leave_once() {
 }
 
 #[test]
-fn many_tasks_push_runs_out_before_many_runs_do_but_the_newest_stays() {
+fn many_tasks_push_runs_out_before_many_runs_do_and_the_newest_stays_if_it_fits() {
     let mut world = World::new(Settings { recent_runs: 100, recent_tasks: 5, ..Settings::default() });
     run_some(&mut world, 6);
     assert_eq!(world.state().runs().count(), 2, "two runs of two tasks fit into five");
-    let mut world = World::new(Settings { recent_runs: 0, recent_tasks: 0, ..Settings::default() });
+    let mut world = World::new(Settings { recent_runs: 0, recent_tasks: 2, ..Settings::default() });
     run_some(&mut world, 4);
     assert_eq!(world.state().runs().count(), 1);
+    let mut world = World::new(Settings { recent_runs: 10, recent_tasks: 1, ..Settings::default() });
+    run_some(&mut world, 4);
+    assert_eq!(world.state().runs().count(), 0, "larger than all that may stay");
+    let delta = world.engine.state_mut().take_delta();
+    assert_eq!((delta.ended.runs.len(), delta.ended.tasks.len(), delta.runs.len()), (4, 8, 0));
 }
 
 #[test]

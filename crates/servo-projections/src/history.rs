@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use servo_core::{EventId, RunId, Timestamp};
-use servo_engine::rows::{EdgeRow, HistoryRow, Json, ReadFrom, Row, RunRow, TaskRow};
+use servo_engine::rows::{DepSetRow, EdgeRow, HistoryRow, Json, ReadFrom, Row, RunRow, TaskRow};
 use servo_engine::{RunState, TaskOptions};
 
 use crate::batch::Batch;
@@ -211,14 +211,17 @@ impl Projection {
                 if !open.may_hold(group, "run_id", &text)? {
                     continue;
                 }
-                let rows = self.files.group(&open, group, None).await?;
-                let batch =
-                    Batch { rows: &rows, file: &open.name, first_row: open.first_row(group), chosen: None };
-                let ids = batch.column::<RunId>("run_id")?;
-                for row in 0..batch.len() {
-                    if ids.get(row)? == id {
-                        return Ok(RunRow::read_rows(&batch, std::iter::once(row))?.pop());
+                let found = self.chosen_rows::<RunRow>(&open, group, &["run_id"], |batch| {
+                    let ids = batch.column::<RunId>("run_id")?;
+                    for row in 0..batch.len() {
+                        if ids.get(row)? == id {
+                            return Ok(vec![row]);
+                        }
                     }
+                    Ok(Vec::new())
+                });
+                if let Some(run) = found.await?.pop() {
+                    return Ok(Some(run));
                 }
             }
         }
@@ -235,6 +238,33 @@ impl Projection {
         self.rows_of(run).await
     }
 
+    /// Sets of dependencies of an ended run that has left memory, by number.
+    pub async fn dep_sets_of(&self, run: &RunRow) -> Result<Vec<DepSetRow>, Error> {
+        self.rows_of(run).await
+    }
+
+    /// Rows of a row group that are chosen by a few columns of it. Of the others nothing else is decoded: a row has
+    /// dozens of columns, and a row group thousands of rows.
+    async fn chosen_rows<R: StoredRow>(
+        &self,
+        open: &OpenFile,
+        group: usize,
+        by: &[&str],
+        choose: impl FnOnce(&Batch<'_>) -> Result<Vec<usize>, Error>,
+    ) -> Result<Vec<R>, Error> {
+        let fetched = self.files.fetch_group(open, group, None).await?;
+        let first_row = open.first_row(group);
+        let looked_at = open.decode(group, Some(by), fetched.clone(), None)?;
+        let batch = Batch { rows: &looked_at, file: &open.name, first_row, chosen: None };
+        let chosen = choose(&batch)?;
+        if chosen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows = open.decode(group, None, fetched, Some(&chosen))?;
+        let batch = Batch { rows: &rows, file: &open.name, first_row, chosen: Some(&chosen) };
+        R::read_rows(&batch, 0..chosen.len())
+    }
+
     async fn rows_of<R: HistoryRow + StoredRow>(&self, run: &RunRow) -> Result<Vec<R>, Error> {
         let place = run.requested_event_id;
         let mut found: BTreeMap<R::Key, R> = BTreeMap::new();
@@ -248,19 +278,19 @@ impl Projection {
                 if !(oldest..=newest).contains(&place) {
                     continue;
                 }
-                let rows = self.files.group(&open, group, None).await?;
-                let batch =
-                    Batch { rows: &rows, file: &open.name, first_row: open.first_row(group), chosen: None };
-                let (places, runs) =
-                    (batch.column::<EventId>("requested_event_id")?, batch.column::<RunId>("run_id")?);
-                let mut wanted = Vec::new();
-                for row in 0..batch.len() {
-                    if places.get(row)? == place && runs.get(row)? == run.run_id {
-                        wanted.push(row);
+                let columns = ["run_id", "requested_event_id"];
+                let rows = self.chosen_rows::<R>(&open, group, &columns, |batch| {
+                    let (places, runs) =
+                        (batch.column::<EventId>("requested_event_id")?, batch.column::<RunId>("run_id")?);
+                    let mut wanted = Vec::new();
+                    for row in 0..batch.len() {
+                        if places.get(row)? == place && runs.get(row)? == run.run_id {
+                            wanted.push(row);
+                        }
                     }
-                }
-                let rows = R::read_rows(&batch, wanted.into_iter())?;
-                found.extend(rows.into_iter().map(|row| (row.key(), row)));
+                    Ok(wanted)
+                });
+                found.extend(rows.await?.into_iter().map(|row| (row.key(), row)));
             }
         }
         Ok(found.into_values().collect())

@@ -1,7 +1,7 @@
-//! The newest rows of history about one thing: ticks of a schedule, evaluations of a sensor.
+//! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
-use servo_core::{EventId, ScheduleId};
-use servo_engine::rows::{HistoryRow, Row, ScheduleTickRow};
+use servo_core::{AssetKey, BackfillId, EventId, ScheduleId};
+use servo_engine::rows::{BackfillChunkRow, MaterializationRow, Row, ScheduleTickRow};
 
 use crate::batch::Batch;
 use crate::error::Error;
@@ -22,9 +22,31 @@ impl Projection {
         self.newest_of(&schedule.to_string(), before, limit, accepts).await
     }
 
+    /// Chunks of a backfill that have left memory and are accepted, from the last to the first, beginning before the
+    /// event that planned one.
+    pub async fn backfill_chunks(
+        &self,
+        backfill: BackfillId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillChunkRow) -> bool,
+    ) -> Result<Vec<BackfillChunkRow>, Error> {
+        self.newest_of(&backfill.to_string(), before, limit, accepts).await
+    }
+
+    /// Materializations of an asset that are in the tables, from the newest to the oldest, beginning before an event.
+    pub async fn materializations_of(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<MaterializationRow>, Error> {
+        self.newest_of(asset.canonical(), before, limit, |_| true).await
+    }
+
     /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before
     /// an event. Files and row groups that cannot have any are not read.
-    async fn newest_of<R: HistoryRow + StoredRow>(
+    async fn newest_of<R: Row + StoredRow>(
         &self,
         about: &str,
         before: Option<EventId>,

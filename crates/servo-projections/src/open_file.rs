@@ -9,8 +9,9 @@ use parquet::arrow::arrow_reader::{
 use parquet::bloom_filter::Sbbf;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use servo_core::EventId;
+use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::encode::{GROUPS_KEY, RowGroupStats, VERSION_KEY};
 use crate::error::Error;
@@ -33,6 +34,8 @@ pub(crate) struct OpenFile {
     bounds: Vec<Option<(EventId, EventId)>>,
     /// Position of each row group's first row.
     first_rows: Vec<u64>,
+    /// Bloom filters that were looked at, by row group and column.
+    filters: Mutex<BTreeMap<(usize, usize), Option<Arc<Sbbf>>>>,
 }
 
 impl OpenFile {
@@ -61,7 +64,8 @@ impl OpenFile {
             .collect();
         let metadata = ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
             .map_err(|error| damaged(format!("its schema cannot be read: {error}")))?;
-        Ok(Self { name: file.path.clone(), size: file.bytes, tail, metadata, notes, bounds, first_rows })
+        let (name, size, filters) = (file.path.clone(), file.bytes, Mutex::default());
+        Ok(Self { name, size, tail, metadata, notes, bounds, first_rows, filters })
     }
 
     pub(crate) fn groups(&self) -> usize {
@@ -98,19 +102,27 @@ impl OpenFile {
         if values.is_empty() {
             return Ok(Vec::new());
         }
-        let row_group = self.metadata.metadata().row_group(group);
-        let Some(chunk) = row_group.columns().iter().find(|chunk| chunk.column_path().string() == column)
-        else {
-            return Ok(all.collect());
-        };
-        let tail = self.tail_segment();
-        let filter = Sbbf::read_from_column_chunk(chunk, &tail).map_err(|error| {
-            Error::damaged(&self.name, format!("its Bloom filters cannot be read: {error}"))
-        })?;
-        Ok(match filter {
+        Ok(match self.filter(group, column)? {
             Some(filter) => all.filter(|value| filter.check(*value)).collect(),
             None => all.collect(),
         })
+    }
+
+    /// The Bloom filter of a column of a row group, read once; none if there is none.
+    fn filter(&self, group: usize, column: &str) -> Result<Option<Arc<Sbbf>>, Error> {
+        let columns = self.metadata.parquet_schema().columns();
+        let Some(position) = columns.iter().position(|known| known.name() == column) else { return Ok(None) };
+        let mut filters = self.filters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = filters.get(&(group, position)) {
+            return Ok(known.clone());
+        }
+        let chunk = self.metadata.metadata().row_group(group).column(position);
+        let filter = Sbbf::read_from_column_chunk(chunk, &self.tail_segment()).map_err(|error| {
+            Error::damaged(&self.name, format!("its Bloom filters cannot be read: {error}"))
+        })?;
+        let filter = filter.map(Arc::new);
+        filters.insert((group, position), filter.clone());
+        Ok(filter)
     }
 
     fn tail_segment(&self) -> Segments {

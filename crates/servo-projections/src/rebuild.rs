@@ -57,6 +57,8 @@ pub struct RebuildOptions {
     pub max_errors_ppm: u64,
     /// Resume from the checkpoint of an earlier rebuild, if there is one.
     pub resume: bool,
+    /// The log was cut on purpose: tables that go further than it does are replaced.
+    pub log_was_cut: bool,
     /// Set it to stop at the next opportunity, with a checkpoint.
     pub abort: Arc<AtomicBool>,
 }
@@ -69,6 +71,7 @@ impl Default for RebuildOptions {
             checkpoint_every: 10_000,
             max_errors_ppm: 0,
             resume: true,
+            log_was_cut: false,
             abort: Arc::default(),
         }
     }
@@ -125,7 +128,7 @@ pub async fn rebuild(
         shadow.verify().await?;
         let (revision, newest) = manifests.newest_readable().await?;
         let published = newest.as_ref().map_or(0, |newest| newest.watermarks.last_seq);
-        if published > shadow.through() {
+        if published > shadow.through() && !options.log_was_cut {
             if options.mode == Mode::Offline || log.next_seq().await? <= published {
                 return Err(refused(format!(
                     "the newest manifest ends at batch {published}, after the {} of the log",

@@ -14,14 +14,14 @@ use arrow_schema::{DataType, TimeUnit};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, ScheduleId, SensorId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
+    PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, GatingDecision, Origin,
-    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SettingOrigin, TaskState, TickStatus,
-    TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -131,6 +131,7 @@ text_values!(
     AttemptId,
     MaterializationId,
     Principal,
+    BackfillId,
     ScheduleId,
     SensorId,
     TaskKey,
@@ -174,6 +175,9 @@ named_values!(
     AutomationStatus,
     Origin,
     TickStatus,
+    BackfillState,
+    ChunkState,
+    WorkerState,
 );
 
 /// Keys that are shown in another form than they are stored in.

@@ -55,11 +55,13 @@ pub enum Purpose {
     TaskTokens,
     /// Cursors of lists.
     Cursors,
+    /// Sessions of browsers.
+    Sessions,
 }
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Envelopes, Self::TaskTokens, Self::Cursors];
+    pub const ALL: [Self; 4] = [Self::Envelopes, Self::TaskTokens, Self::Cursors, Self::Sessions];
 
     /// Its name in files and commands.
     pub const fn name(self) -> &'static str {
@@ -67,6 +69,7 @@ impl Purpose {
             Self::Envelopes => "envelopes",
             Self::TaskTokens => "task_tokens",
             Self::Cursors => "cursors",
+            Self::Sessions => "sessions",
         }
     }
 }

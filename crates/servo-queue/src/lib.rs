@@ -41,6 +41,7 @@ mod local;
 mod push;
 mod queue;
 mod sealed_text;
+mod session;
 mod source;
 mod token;
 

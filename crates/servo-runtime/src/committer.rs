@@ -19,6 +19,7 @@ use tokio::sync::{broadcast, watch};
 use crate::compaction::{Flush, FlushTracker};
 use crate::effects::Effects;
 use crate::error::Error;
+use crate::health::Vitals;
 use crate::messages::{Commit, EngineMessage};
 use crate::spawner::Spawner;
 
@@ -71,6 +72,7 @@ pub(crate) struct Committer {
     pub(crate) snapshots: watch::Sender<Arc<Snapshot>>,
     /// Subscribers of durable events.
     pub(crate) followers: broadcast::Sender<Arc<[Event]>>,
+    pub(crate) vitals: Arc<Vitals>,
 }
 
 /// The engine thread's end of the pipeline: commits pass in the order in which they were decided.
@@ -136,6 +138,7 @@ impl Committer {
         match durable {
             Ok(()) => {
                 if !commit.events.is_empty() {
+                    self.vitals.appended(commit.seq, self.spawner.elapsed());
                     self.generations.durable.fetch_max(commit.generation, Ordering::AcqRel);
                 }
                 self.release(commit);
@@ -202,6 +205,7 @@ impl Committer {
         self.drop_delta(&commit);
         tracing::error!(%error, seq = commit.seq, "log.append failed, the state will be reloaded");
         self.generations.void(commit.generation);
+        self.vitals.append_failed(error.to_string());
         let error = Arc::new(error);
         for (reply_to, _) in commit.replies {
             let _gone = reply_to.send(Err(Error::NotDurable(error.clone())));

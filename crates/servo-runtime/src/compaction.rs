@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, EdgeRow, MaterializationInputRow, PartitionStatusRow, RunKeyConflictRow, RunRow,
-    ScheduleTickRow, TaskRow,
+    AuditRow, BackfillChunkRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
+    RunKeyConflictRow, RunRow, ScheduleTickRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -16,6 +16,7 @@ use servo_projections::{Compactor, Manifest, Projection};
 use servo_store::{Blobs, ErrorKind, Log};
 
 use crate::effects::{Barrier, FileEffectsHandle};
+use crate::health::Vitals;
 use crate::log_retention::log_boundary;
 use crate::messages::EngineMessage;
 use crate::spawner::Spawner;
@@ -44,10 +45,12 @@ pub(crate) struct InFlight {
     pub(crate) runs: Vec<RunRow>,
     pub(crate) tasks: Vec<TaskRow>,
     pub(crate) edges: Vec<EdgeRow>,
+    pub(crate) sets: Vec<DepSetRow>,
     pub(crate) conflicts: Vec<RunKeyConflictRow>,
     pub(crate) audit: Vec<AuditRow>,
     pub(crate) inputs: Vec<MaterializationInputRow>,
     pub(crate) ticks: Vec<ScheduleTickRow>,
+    pub(crate) chunks: Vec<BackfillChunkRow>,
 }
 
 impl FlushTracker {
@@ -71,10 +74,12 @@ impl FlushTracker {
             runs: delta.ended.runs.clone(),
             tasks: delta.ended.tasks.clone(),
             edges: delta.ended.edges.clone(),
+            sets: delta.ended.dep_sets.clone(),
             conflicts: delta.appended.run_key_conflicts.clone(),
             audit: delta.appended.audit.clone(),
             inputs: delta.appended.materialization_inputs.clone(),
             ticks: delta.ended.schedule_ticks.clone(),
+            chunks: delta.ended.backfill_chunks.clone(),
         }));
     }
 
@@ -149,6 +154,7 @@ pub(crate) struct Compaction {
     pub(crate) engine: flume::WeakSender<EngineMessage>,
     /// Set until files that crashes left beside the tables were swept, once.
     pub(crate) unswept: Option<RebuildContext>,
+    pub(crate) vitals: Arc<Vitals>,
 }
 
 impl Compaction {
@@ -178,6 +184,7 @@ impl Compaction {
                         let (seq, revision) = (manifest.watermarks.last_seq, manifest.revision);
                         let before = self.flushes.manifest().map_or(0, |before| before.revision);
                         self.flushes.end(manifest.clone());
+                        self.vitals.flushed(seq, self.spawner.elapsed());
                         self.wake();
                         if self.compactor.lost_publish_race() {
                             self.promote_again(&manifest, &pointed, &mut backoff).await;
@@ -194,6 +201,7 @@ impl Compaction {
                     Err(error) => {
                         let hopeless = matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Conflict);
                         tracing::error!(%error, "projections.flush failed");
+                        self.vitals.flush_failed(error.to_string());
                         if hopeless || self.stopping.load(Ordering::Acquire) {
                             self.flushes.broken.store(true, Ordering::Release);
                             return;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use servo_core::{Clock, Millis, TenantId, WorkspaceId};
 use servo_engine::StartWith;
+use servo_engine::controllers::Dispatching;
 use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
@@ -69,6 +70,9 @@ pub enum Ownership {
     },
 }
 
+/// Prefix of the ids of workers that are part of the process that has the workspace.
+pub const LOCAL_WORKERS: &str = "local-";
+
 /// Configuration of a running workspace.
 #[derive(Clone)]
 pub struct Config {
@@ -112,6 +116,11 @@ pub struct Config {
     pub logs: Option<Arc<dyn AttemptLogs>>,
     /// Whether this process removes what is not kept any more by itself, every hour.
     pub retention: bool,
+    /// Whether chunks of backfills are planned in this process.
+    pub backfills: bool,
+    /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
+    /// nobody has begun is taken back first.
+    pub dispatching: Dispatching,
     /// Batches of the log to keep behind the tables; none keeps all.
     pub keep_log_batches: Option<u64>,
     /// When files of the tables are merged, and how long old ones are kept.
@@ -130,7 +139,7 @@ impl Config {
             spawner: Arc::new(ThreadSpawner::default()),
             put_ids: Arc::new(SystemPutIds::default()),
             ownership: Ownership::ByLog,
-            local_workers: "local-".into(),
+            local_workers: LOCAL_WORKERS.into(),
             heartbeat_interval: Millis::from_secs(1),
             token_lifetime: Millis::from_hours(2),
             envelope_lifetime: Millis::from_hours(25),
@@ -142,6 +151,8 @@ impl Config {
             automation: true,
             logs: None,
             retention: false,
+            backfills: true,
+            dispatching: Dispatching::All,
             keep_log_batches: None,
             limits: Limits::default(),
         }

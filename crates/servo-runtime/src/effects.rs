@@ -9,11 +9,14 @@ mod discard;
 mod enqueue;
 mod expire;
 pub(crate) mod files;
-mod promote;
+pub(crate) mod promote;
 pub(crate) mod release;
+pub(crate) mod set_aside;
 
 pub(crate) use enqueue::Enqueuer;
 pub(crate) use files::{Barrier, FileEffects, FileEffectsHandle};
+pub use set_aside::StuckPath;
+pub(crate) use set_aside::{SetAside, StuckPaths};
 
 use std::sync::Arc;
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use servo_core::{Backoff, RunId, Timestamp};
+use servo_engine::controllers::Dispatching;
 use servo_engine::rows::RunRow;
 use servo_engine::{Engine, Input, Snapshot, effect};
 use tokio::sync::oneshot;
@@ -22,6 +23,7 @@ use crate::messages::{Commit, EngineMessage, OnDurable, ReplyTo};
 use crate::recovery::recover;
 use crate::spawner::within;
 use crate::stall_detector::StallDetector;
+use crate::workers::SignsOfLife;
 
 /// Upper bound of every wait, in case the clock is moved.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
@@ -45,6 +47,7 @@ pub(crate) struct EngineLoop {
     pub(crate) generations: Arc<CommitGenerations>,
     pub(crate) flushes: Arc<FlushTracker>,
     pub(crate) stopping: Arc<AtomicBool>,
+    signs_of_life: Arc<SignsOfLife>,
     /// The epoch of this node's lease.
     epoch: u64,
     generation: u64,
@@ -83,9 +86,13 @@ impl EngineLoop {
         generations: Arc<CommitGenerations>,
         flushes: Arc<FlushTracker>,
         stopping: Arc<AtomicBool>,
+        signs_of_life: Arc<SignsOfLife>,
         epoch: u64,
     ) -> Self {
         engine.set_automation(config.automation);
+        engine.set_backfills(config.backfills);
+        engine.set_dispatching(config.dispatching);
+        engine.liveness_mut().set_local(config.local_workers.clone());
         let now = config.spawner.elapsed();
         let stall_detector =
             StallDetector::new(config.heartbeat_interval, config.clock.as_ref(), config.spawner.as_ref());
@@ -99,6 +106,7 @@ impl EngineLoop {
             generations,
             flushes,
             stopping,
+            signs_of_life,
             epoch,
             generation: 1,
             failures_in_a_row: 0,
@@ -132,7 +140,11 @@ impl EngineLoop {
     /// After a start the local queue is empty and the local workers are gone (ADR-046).
     async fn start(&mut self) {
         let lost = Input::WorkersLost(self.config.local_workers.clone());
-        self.round(vec![EngineMessage::Input(lost, None)], false).await;
+        let mut messages = vec![EngineMessage::Input(lost, None)];
+        if self.config.dispatching != Dispatching::All {
+            messages.push(EngineMessage::Input(Input::MessagesLost, None));
+        }
+        self.round(messages, false).await;
         let effects = self.engine.recovered_effects();
         self.send(Commit { effects, ..self.empty_commit() }).await;
     }
@@ -144,8 +156,10 @@ impl EngineLoop {
         let planned = self.time_to_wait();
         let mut wait = planned;
         while let Some(message) = self.receive(wait).await {
-            // Nobody waits for an acknowledgement: it rides with the next message that somebody does wait for.
-            let urgent = !matches!(message, EngineMessage::Input(Input::Enqueued(_), None));
+            // Nobody waits for an acknowledgement, nor for the worker of this process: they become durable with the next
+            // message that somebody does wait for.
+            let urgent =
+                !matches!(message, EngineMessage::Input(Input::Enqueued(_) | Input::RegisterWorker(_), None));
             messages.push(message);
             if urgent || messages.len() >= self.config.batch_inputs {
                 break;
@@ -265,6 +279,7 @@ impl EngineLoop {
         let inputs = std::mem::take(&mut round.inputs);
         let reply_to = std::mem::take(&mut round.reply_to);
         self.engine.set_freshness(self.stall_detector.freshness(self.config.spawner.as_ref()));
+        self.signs_of_life.pass_on(&mut self.engine, self.config.spawner.as_ref(), now);
         let step = self.engine.step(&inputs, now);
         for (at, reply_to) in std::mem::take(&mut round.early) {
             let _gone = reply_to.send(step.replies[at].clone().map_err(Error::Refused));
@@ -352,6 +367,14 @@ impl EngineLoop {
             if self.stopping.load(Ordering::Acquire) {
                 return false;
             }
+            if self.stores.log.is_lost() {
+                tracing::error!(
+                    log = self.stores.log.describe(),
+                    "the lock of the log is gone, so that another process may write: this one stops"
+                );
+                self.stopping.store(true, Ordering::Release);
+                return false;
+            }
             match recover(&self.stores, &self.config).await {
                 Ok(recovered) if self.is_deposed_by(recovered.epoch) => {
                     tracing::error!(
@@ -369,9 +392,13 @@ impl EngineLoop {
                 }
                 Ok(recovered) => {
                     self.has_started = false;
+                    let dispatching = self.engine.dispatching();
                     self.engine = Engine::new(recovered.state, self.config.secret.clone());
                     self.published = 0;
                     self.engine.set_automation(self.config.automation);
+                    self.engine.set_backfills(self.config.backfills);
+                    self.engine.set_dispatching(dispatching);
+                    self.engine.liveness_mut().set_local(self.config.local_workers.clone());
                     self.flushes.adopt(recovered.manifest);
                     break;
                 }

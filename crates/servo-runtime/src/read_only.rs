@@ -9,6 +9,7 @@ use tokio::sync::{broadcast, watch};
 use crate::compaction::FlushTracker;
 use crate::config::{Config, Stores};
 use crate::data::Data;
+use crate::effects::StuckPaths;
 use crate::error::Error;
 use crate::messages::EngineMessage;
 use crate::recovery::from_tables;
@@ -72,6 +73,9 @@ impl Workspace {
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
                 logs: config.logs,
+                vitals: Arc::default(),
+                stuck: StuckPaths::default(),
+                signs_of_life: Arc::default(),
                 closed,
                 work,
                 followers: weak_followers,
@@ -87,6 +91,7 @@ impl Workspace {
 fn pretend(state: &mut State, deploy: Deploy, config: &Config) -> Result<(), Error> {
     let mut engine = Engine::new(state.clone(), config.secret.clone());
     engine.set_automation(false);
+    engine.set_backfills(false);
     let step = engine.step(&[Input::Deploy(deploy)], config.clock.now());
     step.replies.into_iter().collect::<Result<Vec<_>, _>>()?;
     let is_deployment = |event: &Event| {

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use servo_core::{EventId, RunId, ScheduleId};
+use servo_core::{AssetKey, BackfillId, EventId, RunId, ScheduleId};
 use servo_engine::Run;
-use servo_engine::rows::{AuditRow, RunRow, ScheduleTickRow};
+use servo_engine::rows::{AuditRow, BackfillChunkRow, MaterializationRow, RunRow, ScheduleTickRow};
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
 use crate::error::Error;
@@ -102,7 +102,8 @@ impl Workspace {
         let hot = self
             .read(move |state| {
                 let run = state.run(id).or_else(|| state.ended_unwritten().find(|run| run.id == id))?;
-                Some(RunDetail { run: run.row(), tasks: run.task_rows(), edges: run.edge_rows() })
+                let (tasks, edges, sets) = (run.task_rows(), run.edge_rows(), run.set_rows());
+                Some(RunDetail { run: run.row(), tasks, edges, sets })
             })
             .await?;
         if hot.is_some() {
@@ -114,13 +115,15 @@ impl Workspace {
                 run: run.clone(),
                 tasks: moving.tasks.iter().filter(|task| task.run_id == id).cloned().collect(),
                 edges: moving.edges.iter().filter(|edge| edge.run_id == id).cloned().collect(),
+                sets: moving.sets.iter().filter(|set| set.run_id == id).cloned().collect(),
             }));
         }
         let Some(projection) = self.projection() else { return Ok(None) };
         let Some(run) = projection.run(id).await? else { return Ok(None) };
         let tasks = projection.tasks_of(&run).await?;
         let edges = projection.edges_of(&run).await?;
-        Ok(Some(RunDetail { run, tasks, edges }))
+        let sets = projection.dep_sets_of(&run).await?;
+        Ok(Some(RunDetail { run, tasks, edges, sets }))
     }
 
     /// The newest ticks of a schedule that are accepted, from the last to the first, beginning before an event.
@@ -148,6 +151,47 @@ impl Workspace {
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// The chunks of a backfill that are accepted, from the last to the first, beginning before the event that planned
+    /// one.
+    pub async fn backfill_chunks(
+        &self,
+        backfill: BackfillId,
+        before: Option<EventId>,
+        limit: usize,
+        accepts: impl Fn(&BackfillChunkRow) -> bool + Sync,
+    ) -> Result<Vec<BackfillChunkRow>, Error> {
+        let is_wanted = |row: &&BackfillChunkRow| {
+            row.backfill_id == backfill
+                && before.is_none_or(|before| row.planned_event_id < before)
+                && accepts(row)
+        };
+        let hot = self.read(|state| state.backfill_chunks().filter(is_wanted).cloned().collect::<Vec<_>>());
+        let mut found: BTreeMap<EventId, BackfillChunkRow> =
+            hot.await?.into_iter().map(|row| (row.planned_event_id, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            let moved = moving.chunks.iter().filter(is_wanted);
+            found.extend(moved.map(|row| (row.planned_event_id, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.backfill_chunks(backfill, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.planned_event_id, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// A page of materializations of an asset that are in the tables, the newest first, beginning before an event.
+    pub async fn materializations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<MaterializationRow>, Error> {
+        match self.projection() {
+            Some(projection) => Ok(projection.materializations_of(asset, before, limit).await?),
+            None => Ok(Vec::new()),
+        }
     }
 
     pub(crate) fn projection(&self) -> Option<Projection> {

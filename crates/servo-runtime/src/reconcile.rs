@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use servo_core::{Clock, Timestamp};
+use servo_core::Clock;
 use servo_engine::event::encode_batch;
 use servo_engine::{Dispatch, Effect, Engine, State, effect};
 use servo_projections::{Compactor, Limits, Projection};
-use servo_store::{PutIds, Record};
+use servo_store::{DataError, PutIds, Record};
 
 use crate::config::Stores;
 use crate::data::Data;
-use crate::effects::files;
+use crate::effects::{SetAside, files};
 use crate::error::Error;
 use crate::recovery::{Recovered, from_tables};
 
@@ -61,7 +61,7 @@ pub async fn reconcile_once(
         let seq = engine.state().head().seq;
         let record = Record { seq, epoch, put_id: put_ids.next(), payload: Bytes::from(payload) };
         stores.log.append(record).await.map_err(|error| Error::NotDurable(Arc::new(error)))?;
-        flush(stores, put_ids, epoch, engine.state_mut(), step.effects, now).await?;
+        flush(stores, put_ids, epoch, engine.state_mut(), step.effects, clock).await?;
     }
     Ok(Reconciled { projected_seq, lag, events, dispatches: effect::outstanding(engine.state()) })
 }
@@ -74,7 +74,7 @@ pub async fn catch_up(stores: &Stores, clock: &dyn Clock, put_ids: Arc<dyn PutId
     if behind > 0 {
         let mut engine = Engine::new(state, []);
         let effects = engine.recovered_effects();
-        flush(stores, put_ids, epoch, engine.state_mut(), effects, clock.now()).await?;
+        flush(stores, put_ids, epoch, engine.state_mut(), effects, clock).await?;
     }
     Ok(behind)
 }
@@ -86,11 +86,20 @@ async fn flush(
     epoch: u64,
     state: &mut State,
     effects: Vec<Effect>,
-    now: Timestamp,
+    clock: &dyn Clock,
 ) -> Result<(), Error> {
-    let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
-    // Logs are of the server's process; it finds them again when it looks the next time.
-    files::follow(data.as_ref(), None, effects).await?;
+    let now = clock.now();
+    if let Some(root) = stores.data.clone() {
+        let data = Data { root, layout: stores.layout.clone() };
+        let set_aside = SetAside::load(stores.blobs.clone(), state).await.map_err(DataError::from)?;
+        for stuck in files::follow(&data, set_aside, clock, effects).await? {
+            tracing::warn!(
+                path = stuck.path,
+                problem = stuck.problem,
+                "this cannot be written, it is tried again later"
+            );
+        }
+    }
     let (blobs, layout) = (stores.blobs.clone(), stores.layout.clone());
     let mut compactor = Compactor::open(blobs, layout, epoch, Limits::default(), put_ids).await?;
     compactor.flush(state.take_delta(), now).await?;

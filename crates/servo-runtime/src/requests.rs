@@ -4,9 +4,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
-use servo_engine::requests::{self, EndedRun, PlannedRun, Retry};
-use servo_engine::{Caller, Refusal, RequestError, RunReply, RunRequest, TriggerRun};
+use servo_core::{BackfillId, EventId, RunId, Timestamp};
+use servo_engine::requests::{
+    self, BackfillPreview, BackfillRequest, EndedRun, PlannedRun, Retry, prepare_backfill, preview_backfill,
+    retry_backfill,
+};
+use servo_engine::rows::BackfillChunkRow;
+use servo_engine::{
+    BackfillReply, Caller, ChunkState, CreateBackfill, Refusal, RequestError, RunReply, RunRequest,
+    TriggerRun,
+};
 
 use crate::error::Error;
 use crate::workspace::Workspace;
@@ -97,10 +104,48 @@ impl Workspace {
         let run_key = run_key.unwrap_or_else(|| format!("retry:{of}:{}", self.new_id()).into());
         let retry = Retry { of, from_failure, run_key, caller };
         let prepared = self.read(move |state| {
-            let ended = EndedRun { run: &ended.run, tasks: &ended.tasks, edges: &ended.edges };
+            let ended =
+                EndedRun { run: &ended.run, tasks: &ended.tasks, edges: &ended.edges, sets: &ended.sets };
             requests::retry(state, ended, retry)
         });
         self.start(prepared.await??).await
+    }
+
+    /// What a backfill would make. Changes nothing.
+    pub async fn preview_backfill(&self, request: BackfillRequest) -> Result<BackfillPreview, Error> {
+        let at = self.now();
+        Ok(self.read(move |state| preview_backfill(state, &request, at)).await??)
+    }
+
+    /// Accepts a backfill; answers when that is durable. The same request under the same id is the same backfill.
+    pub async fn create_backfill(&self, request: BackfillRequest) -> Result<BackfillReply, Error> {
+        let mut plans = 1;
+        loop {
+            let (request, at) = (request.clone(), self.now());
+            let command = self.read(move |state| prepare_backfill(state, request, at)).await??;
+            match self.ask(command).await {
+                Err(Error::Refused(Refusal::StalePlan(stale))) if plans < MAX_PLANS => {
+                    tracing::debug!(%stale, "backfill.plan is out of date, planned again");
+                    plans += 1;
+                }
+                answered => return answered,
+            }
+        }
+    }
+
+    /// Makes again, with another backfill, what one did not make.
+    pub async fn retry_backfill(&self, of: BackfillId, caller: Caller) -> Result<BackfillReply, Error> {
+        let has_failed = |row: &BackfillChunkRow| match row.state {
+            ChunkState::Failed | ChunkState::Cancelled => true,
+            ChunkState::Planned | ChunkState::Running | ChunkState::Succeeded => false,
+        };
+        let chunks = self.backfill_chunks(of, None, usize::MAX, has_failed).await?;
+        let prepared = self.read(move |state| {
+            let parent = state.backfill(of).ok_or(Refusal::UnknownBackfill { backfill_id: of })?;
+            Ok::<_, Error>(retry_backfill(state, parent, &chunks, caller)?)
+        });
+        let command: CreateBackfill = prepared.await??;
+        self.ask(command).await
     }
 
     async fn start(&self, command: TriggerRun) -> Result<Launched, Error> {

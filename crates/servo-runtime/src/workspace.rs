@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::FutureExt;
-use servo_core::{AssetKey, Clock, MaterializationId, Millis, PutId, RunId, Timestamp};
-use servo_engine::rows::{EdgeRow, RunRow, TaskRow};
+use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
+use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy, Engine, Event,
-    Input, PartitionsReply, Pause, Release, Review, RunReply, Snapshot, State, TriggerSchedule, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
+    Engine, Event, Input, PartitionsReply, Pause, Release, RetryNow, Review, RunReply, Snapshot, State,
+    TriggerSchedule, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
-use servo_store::PutIds;
+use servo_store::{DataError, PutIds};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -21,15 +23,17 @@ use crate::attempt_logs::AttemptLogs;
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
-use crate::data::Data;
-use crate::effects::{Effects, Enqueuer, FileEffects, release};
+use crate::data::{Data, MARKER};
+use crate::effects::{Effects, Enqueuer, FileEffects, SetAside, StuckPath, StuckPaths, release};
 use crate::engine_loop::EngineLoop;
 use crate::error::Error;
+use crate::health::Vitals;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
 use crate::retention;
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
+use crate::workers::SignsOfLife;
 
 /// A running workspace. Cheap to clone; ends with [`Workspace::shutdown`] or when the last clone is dropped.
 #[derive(Clone)]
@@ -55,6 +59,10 @@ pub(crate) struct Inner {
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
     pub(crate) logs: Option<Arc<dyn AttemptLogs>>,
+    pub(crate) vitals: Arc<Vitals>,
+    /// Paths that data could not follow the log to.
+    pub(crate) stuck: StuckPaths,
+    pub(crate) signs_of_life: Arc<SignsOfLife>,
     pub(crate) work: TrackedTasks,
     /// The newest durable state.
     pub(crate) snapshots: watch::Receiver<Arc<Snapshot>>,
@@ -96,6 +104,7 @@ struct Loaded {
     state: State,
     epoch: u64,
     compactor: Compactor,
+    set_aside: SetAside,
     cache: Arc<MetadataCache>,
 }
 
@@ -130,11 +139,15 @@ impl Workspace {
             cache.clone(),
         )
         .await?;
-        Ok(Loaded { state, epoch, compactor, cache })
+        let set_aside = SetAside::load(stores.blobs.clone(), &state).await;
+        let set_aside = set_aside.map_err(DataError::from)?;
+        Ok(Loaded { state, epoch, compactor, set_aside, cache })
     }
 
     fn begin(stores: Stores, config: Config, held: OwnershipGuard, loaded: Loaded) -> Self {
-        let Loaded { state, epoch, compactor, cache } = loaded;
+        let Loaded { state, epoch, compactor, set_aside, cache } = loaded;
+        let stuck = StuckPaths::default();
+        let vitals: Arc<Vitals> = Arc::default();
         let flushes = Arc::new(FlushTracker::default());
         flushes.adopt(compactor.manifest().cloned());
         let stopping = Arc::new(AtomicBool::new(false));
@@ -169,6 +182,9 @@ impl Workspace {
             stopping: stopping.clone(),
             engine: inputs.downgrade(),
             seed: seed(),
+            clock: config.clock.clone(),
+            set_aside,
+            stuck: stuck.clone(),
         };
         let (files, following) = file_effects.start();
         let (pipeline, committing) = Pipeline::new(Committer {
@@ -183,6 +199,7 @@ impl Workspace {
             engine: inputs.downgrade(),
             snapshots,
             followers,
+            vitals: vitals.clone(),
         });
         let compaction = Compaction {
             compactor,
@@ -198,7 +215,9 @@ impl Workspace {
             keep_log_batches: config.keep_log_batches,
             stopping: stopping.clone(),
             unswept: Some(rebuild_context(&stores, &config)),
+            vitals: vitals.clone(),
         };
+        let signs_of_life: Arc<SignsOfLife> = Arc::default();
         let closed = Arc::new(AtomicBool::new(false));
         let close_on_exit = CloseOnExit { closed: closed.clone(), inputs: input_queue.clone() };
         let engine = EngineLoop::new(
@@ -210,6 +229,7 @@ impl Workspace {
             generations,
             flushes.clone(),
             stopping.clone(),
+            signs_of_life.clone(),
             epoch,
         );
         let (tracker, work) = TaskTracker::new(spawner.clone());
@@ -247,6 +267,9 @@ impl Workspace {
                 stopping,
                 data,
                 logs: config.logs.clone(),
+                vitals,
+                stuck,
+                signs_of_life,
                 closed,
                 work,
                 snapshots: newest,
@@ -265,6 +288,12 @@ impl Workspace {
 
     /// Cancels a run; returns when the request is durable.
     pub async fn cancel(&self, request: CancelRun) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Tries at once the tasks of a run that wait to be tried again; returns when that is durable. `Duplicate` if none
+    /// does.
+    pub async fn retry_now(&self, request: RetryNow) -> Result<Change, Error> {
         self.ask(request).await
     }
 
@@ -290,6 +319,11 @@ impl Workspace {
 
     /// Defines, pauses, resumes or removes a schedule; returns when that is durable. `Duplicate` if nothing differs.
     pub async fn change_schedule(&self, request: ChangeSchedule) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
         self.ask(request).await
     }
 
@@ -346,6 +380,19 @@ impl Workspace {
                 return Err(Error::Stopped);
             }
         }
+    }
+
+    /// Where the files of a materialization are, and the record of its commit; nothing of one that stored none.
+    pub async fn commit_record(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        id: MaterializationId,
+    ) -> Result<Option<(String, Bytes)>, Error> {
+        let Some(data) = &self.inner.data else { return Ok(None) };
+        let directory = data.layout.materialization(asset, partition, id);
+        let record = data.root.get(&format!("{directory}/{MARKER}")).await?;
+        Ok(record.map(|record| (data.root.uri(&directory), record)))
     }
 
     /// Waits until a run has ended. None if it is not in memory: unknown, or ended long ago.
@@ -422,6 +469,11 @@ impl Workspace {
         !self.inner.stopping.load(Ordering::Acquire)
     }
 
+    /// Files and directories that data could not follow the log to. They are tried again all the time.
+    pub fn stuck_paths(&self) -> Vec<StuckPath> {
+        self.inner.stuck.list()
+    }
+
     /// Wakes the engine to look at its clock. For clocks that are moved by hand.
     pub async fn wake(&self) -> Result<(), Error> {
         self.send(EngineMessage::Wake).await
@@ -490,4 +542,6 @@ pub struct RunDetail {
     pub tasks: Vec<TaskRow>,
     /// Its edges.
     pub edges: Vec<EdgeRow>,
+    /// Its sets of dependencies.
+    pub sets: Vec<DepSetRow>,
 }

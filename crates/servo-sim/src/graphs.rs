@@ -7,7 +7,7 @@ use servo_core::{
     AssetKey, Millis, Operation, PartitionKey, PartitionValue, PartitionsDef, TaskKey, TenantId, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, CheckDef, CheckKind, DepDef, Phase, Severity};
-use servo_engine::{Caller, Deploy, Plan, RetryPolicy, TaskOptions, TaskRequest};
+use servo_engine::{Caller, DepSet, Deploy, Plan, Positions, RetryPolicy, TaskOptions, TaskRequest};
 
 use crate::rng::Rng;
 
@@ -121,7 +121,16 @@ pub fn plan(tenant: &TenantId, workspace: &WorkspaceId, seed: u64, number: u64) 
         };
         TaskRequest { key: task_key(i), upstream, options }
     });
-    Plan::build(tenant, workspace, tasks.collect(), 10_000).expect("a graph without cycles")
+    let mut tasks: Vec<TaskRequest> = tasks.collect();
+    let mut sets = Vec::new();
+    // Two layers of which every task of the second waits for all of the first.
+    if size >= 4 && Rng::fork(seed, 5_000 + number).chance(200) {
+        tasks.sort_by(|a, b| a.key.cmp(&b.key));
+        let (half, all) = (size as u32 / 2, size as u32);
+        tasks.iter_mut().for_each(|task| task.upstream.clear());
+        sets.push(DepSet { upstream: Positions::of(0..half), downstream: Positions::of(half..all) });
+    }
+    Plan::build_with_sets(tenant, workspace, tasks, sets, 10_000).expect("a graph without cycles")
 }
 
 fn asset(name: &str) -> AssetKey {

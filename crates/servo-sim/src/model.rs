@@ -20,6 +20,7 @@ mod run;
 mod runs;
 mod tables;
 mod tasks;
+mod workers;
 
 pub use assets::{Assets, Fares};
 pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
@@ -27,6 +28,7 @@ pub use log::{Batch, Event, Log};
 pub use rules::Rules;
 pub use run::{Run, RunIs, Task, TaskIs};
 pub use tables::Tables;
+pub use workers::Worker;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,6 +82,8 @@ pub struct Model {
     pub settings: BTreeMap<String, (Option<u64>, String)>,
     /// Number of the last change of each scope, and whether it is paused.
     pub pauses: BTreeMap<String, (u64, bool)>,
+    /// Workers by their id.
+    pub workers: BTreeMap<String, Worker>,
     /// Every change that somebody asked for, by the event that recorded it: who, what, to what, and whether it was
     /// allowed.
     pub acts: BTreeMap<EventId, [String; 4]>,
@@ -112,6 +116,7 @@ impl Model {
             settings_number: 0,
             pauses: BTreeMap::new(),
             settings: BTreeMap::new(),
+            workers: BTreeMap::new(),
             acts: BTreeMap::new(),
             verdicts: Vec::new(),
             last_seq: 0,

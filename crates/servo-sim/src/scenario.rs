@@ -139,6 +139,8 @@ impl Scenario {
             dedup_window: Millis::from_hours(7 * 24),
             max_partition_changes: 6,
             max_dynamic_partitions: 3,
+            push_limit: if seed % 10 < 7 { 0 } else { 1_000 },
+            tasks_per_slot: 1 + (seed % 3) as u32,
             ..Settings::default()
         };
         let healed_at = *rng.pick(&[MINUTE / 2, MINUTE, 3 * MINUTE, 5 * MINUTE, 15 * MINUTE]);

@@ -1,6 +1,9 @@
 //! Simulated workers: they take messages, ask before they begin, send heartbeats, and retry reports until they are
 //! acknowledged.
 
+mod membership;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -27,15 +30,26 @@ const SLOTS: usize = 2;
 pub struct Worker {
     cluster: Cluster,
     name: Arc<str>,
+    timers: ProcessSpawner,
     /// The fault that cuts it off, if one does.
     cut_off: Arc<Mutex<Option<Fault>>>,
+    /// Whether it has been registered, as far as it knows.
+    is_member: Arc<AtomicBool>,
 }
 
 impl Worker {
     /// Starts a worker with a new name; returns its process too.
     pub fn start(cluster: &Cluster, name: &str) -> (Self, u32) {
-        let worker = Self { cluster: cluster.clone(), name: name.into(), cut_off: Arc::default() };
         let process = cluster.world.process(cluster.domain, name);
+        let timers = ProcessSpawner { world: cluster.world.clone(), domain: cluster.domain, process };
+        let (cut_off, is_member) = (Arc::default(), Arc::default());
+        let worker = Self { cluster: cluster.clone(), name: name.into(), timers, cut_off, is_member };
+        if cluster.scenario.settings.push_limit == 0 {
+            let member = worker.clone();
+            cluster.world.spawn(process, "membership", async move { member.belong().await }.boxed());
+        } else {
+            worker.is_member.store(true, Ordering::Relaxed);
+        }
         for _ in 0..SLOTS {
             let slot = worker.clone();
             cluster.world.spawn(process, "slot", async move { slot.serve().await }.boxed());
@@ -56,6 +70,9 @@ impl Worker {
         loop {
             while self.is_cut_off().is_some() {
                 self.cluster.world.sleep(self.cluster.domain, 60 * SECOND).await;
+            }
+            while !self.is_member.load(Ordering::Relaxed) {
+                self.cluster.world.sleep(self.cluster.domain, membership::pause(&self.cluster)).await;
             }
             let message = self.cluster.queue.take().await;
             let Some(envelope) = open(&self.cluster, &message) else { continue };
@@ -146,6 +163,10 @@ pub fn local(
     for slot in 0..SLOTS {
         let (cluster, workspace, queue) = (cluster.clone(), workspace.clone(), queue.clone());
         let name = format!("{name}/{slot}");
+        if cluster.scenario.settings.push_limit == 0 {
+            let belongs = membership::local(cluster.clone(), workspace.clone(), name.as_str().into());
+            spawner.world.spawn(spawner.process, "membership", belongs.boxed());
+        }
         let serve = async move {
             let queues = ["default".into()];
             while let Ok(deliveries) = queue.receive(&queues, 1).await {

@@ -3,6 +3,7 @@
 //! Runners write large data to staging. A worker makes it a materialization ([`Output`]); the control plane points at
 //! it, moves what was reviewed, and removes what does not count. All of that can be done again.
 
+mod challenge;
 mod commits;
 mod directory;
 mod output;
@@ -123,6 +124,14 @@ impl DataRoot {
                 Err(BlobError::NotFound { .. }) => Ok(None),
                 Err(error) => Err(error.into()),
             },
+        }
+    }
+
+    /// Removes a file, if it is there.
+    pub async fn remove_file(&self, name: &str) -> Result<(), DataError> {
+        match &self.location {
+            Location::Directory(directory) => Ok(directory.remove_file(name)?),
+            Location::Bucket(blobs) => Ok(blobs.delete(name).await?),
         }
     }
 

@@ -213,7 +213,8 @@ impl ReadError {
                 "restore this file from a backup; Servo will not skip a batch"
             }
             Damage::WrongSeq { .. } => {
-                "the file was edited or put together from parts; restore it from a backup"
+                "two processes wrote to the log, or the file was put together from parts; restore it from a backup, or \
+                 see what servo admin log repair would drop"
             }
             Damage::Missing { .. } => "restore the missing file from a backup; Servo will not skip a batch",
         };

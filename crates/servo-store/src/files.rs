@@ -8,7 +8,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::BuildHasher;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// A file open for appending.
 pub trait OpenFile: fmt::Debug + Send + Sync {
@@ -29,7 +30,10 @@ pub trait WholeFileSystem: fmt::Debug + Send + Sync {
 }
 
 /// Keeps a lock for as long as it lives.
-pub trait FileLock: fmt::Debug + Send + Sync {}
+pub trait FileLock: fmt::Debug + Send + Sync {
+    /// Fails if what was locked has lost its name, or another file has it: then others can have the lock of that name.
+    fn check(&self) -> io::Result<()>;
+}
 
 /// The result of trying to lock.
 #[derive(Debug)]
@@ -80,6 +84,11 @@ pub trait FileSystem: fmt::Debug + Send + Sync + 'static {
     fn open_file_system(&self, dir: &Path) -> io::Result<Box<dyn WholeFileSystem>>;
     /// Takes the lock of a file, and writes into it who holds it.
     fn try_lock(&self, path: &Path, holder: &str) -> io::Result<LockOutcome>;
+    /// Takes the lock of a directory, which cannot be replaced like a file in it. Not every file system can; then it
+    /// fails with [`io::ErrorKind::Unsupported`].
+    fn try_lock_dir(&self, _dir: &Path) -> io::Result<LockOutcome> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Takes space of the disk without writing to it, in a file of that size. One that is there stays.
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()>;
     /// A number that no process on these files was ever given, for the names of unfinished files.
@@ -146,11 +155,20 @@ impl OpenFile for OsFile {
 
 #[derive(Debug)]
 struct OsLock {
+    path: PathBuf,
     /// Closing it releases the lock.
-    _file: File,
+    file: File,
 }
 
-impl FileLock for OsLock {}
+impl FileLock for OsLock {
+    fn check(&self) -> io::Result<()> {
+        let (held, named) = (self.file.metadata()?, fs::metadata(&self.path)?);
+        if (held.dev(), held.ino()) == (named.dev(), named.ino()) {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::NotFound, "another file has its name"))
+    }
+}
 
 /// Stays open: the system tells of errors since it was opened.
 #[derive(Debug)]
@@ -256,7 +274,7 @@ impl FileSystem for OsFiles {
             Ok(()) => {
                 file.set_len(0)?;
                 file.write_all(holder.as_bytes())?;
-                Ok(LockOutcome::Acquired(Box::new(OsLock { _file: file })))
+                Ok(LockOutcome::Acquired(Box::new(OsLock { path: path.to_owned(), file })))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
@@ -264,6 +282,16 @@ impl FileSystem for OsFiles {
                 Ok(LockOutcome::HeldBy(holder))
             }
             Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn try_lock_dir(&self, dir: &Path) -> io::Result<LockOutcome> {
+        let file = File::open(dir)?;
+        match file.try_lock() {
+            Ok(()) => Ok(LockOutcome::Acquired(Box::new(OsLock { path: dir.to_owned(), file }))),
+            Err(TryLockError::WouldBlock) => Ok(LockOutcome::HeldBy(String::new())),
+            // Network file systems lock files that are open for writing, which no directory is.
+            Err(TryLockError::Error(error)) => Err(io::Error::new(io::ErrorKind::Unsupported, error)),
         }
     }
 

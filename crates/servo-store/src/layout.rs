@@ -195,6 +195,11 @@ impl Layout {
         "logs"
     }
 
+    /// Directory in which a worker proves that it shares the storage of the workspace.
+    pub fn worker_proof(&self, worker: &str) -> String {
+        format!("workers/{}", &sha256_hex(worker.as_bytes())[..32])
+    }
+
     /// The log of an attempt.
     pub fn attempt_log(&self, run: RunId, task: &TaskKey, attempt: u32) -> String {
         format!("logs/{run}/{}/attempt={attempt}.jsonl", cloud_task_id('t', task.as_str()))

@@ -63,7 +63,7 @@ pub use blobs::{BlobError, Blobs, PutOutcome};
 pub use data::{DataError, DataRoot, Output, OutputFiles};
 pub use error::{AppendError, Damage, ErrorKind, OpenError, ReadError};
 pub use file_blobs::FileBlobs;
-pub use file_log::{FileLog, FileLogOptions};
+pub use file_log::{DamagedLog, DroppedBatch, FileLog, FileLogOptions};
 pub use files::{DirEntry, FileLock, FileSystem, LockOutcome, OpenFile, OsFiles, WholeFileSystem};
 pub use layout::{Layout, TableFileKind};
 pub use leases::{Lease, LeaseError, Leases};

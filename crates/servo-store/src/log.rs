@@ -46,6 +46,11 @@ pub trait Log: Send + Sync + 'static {
     /// objects lie below it. Moving it down does nothing.
     async fn truncate_before(&self, seq: Seq) -> Result<(), AppendError>;
 
+    /// Whether this writer has lost the log for good: it can be read, and never again be appended to.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Where this log is, for messages.
     fn describe(&self) -> String;
 }

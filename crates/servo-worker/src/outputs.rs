@@ -52,7 +52,8 @@ pub(crate) async fn commit(
         let failed = failed.unwrap_or_else(|| OutputReport::new(asset.clone(), OutputState::Discarded));
         return not_stored(reports, &failed, task_error(&failed, &error));
     }
-    report_of(finished.outcome, finished.error, reports, finished.usage, &envelope)
+    let report = report_of(finished.outcome, finished.error, reports, finished.usage, &envelope);
+    Report { added_partitions: finished.added_partitions, ..report }
 }
 
 /// The output to commit; none if there is nothing to keep of it.

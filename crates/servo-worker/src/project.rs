@@ -2,6 +2,8 @@
 
 mod interpreter;
 mod scan;
+mod scan_cache;
+mod sources;
 mod start;
 
 use std::collections::BTreeMap;
@@ -14,6 +16,7 @@ pub(crate) use interpreter::CREDENTIALS;
 pub use interpreter::{NoInterpreter, interpreter_near};
 pub(crate) use scan::Answer;
 pub use scan::{BrokenModule, Frame, ScanError, Scanned, has_sdk};
+pub use sources::{MAX_DIRECTORIES, Sources, is_source, is_source_directory};
 pub use start::StartError;
 
 /// The file that makes a directory a project.

@@ -68,6 +68,7 @@ pub(crate) fn report_of(
         WorkOutcome::Failed => Outcome::Failed,
     };
     Report {
+        added_partitions: BTreeMap::new(),
         outcome,
         error: error.map(Arc::new),
         materialization_id: (made && outcome == Outcome::Succeeded)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     import datetime as dt
     import logging
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from servo.keys import AssetKey, PartitionKey
     from servo.partition import Partition, PartitionRange, Window
+    from servo.partitions import DynamicPartitions
 
 
 class Context(Protocol):
@@ -65,6 +66,9 @@ class Context(Protocol):
 
     def metadata(self, **values: object) -> None:
         """Say something of what is made: JSON values by name, shown with the materialization."""
+
+    def add_partitions(self, partitions: str | DynamicPartitions, keys: Iterable[str]) -> None:
+        """Add keys to dynamic partitions, together with what is made: if the attempt fails, none is added."""
 
     def progress(self, fraction: float, message: str = "") -> None:
         """Say how much is done, from 0 to 1. It may be called as often as one likes."""

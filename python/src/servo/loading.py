@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from importlib.machinery import all_suffixes
-from typing import TYPE_CHECKING, Final, NamedTuple
+import time
+from importlib.machinery import SourceFileLoader, all_suffixes
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from servo.project import Project
 
+_SETTLED_AFTER: Final = 2.0
 _NO_MODULES: Final = frozenset({"__init__", "__main__", "__pycache__"})
 
 
@@ -29,6 +31,7 @@ def load(project: Project) -> list[Broken]:
     A package comes before what is in it, and what is in it goes by name. A broken module stops no other,
     except that the modules in a broken package cannot be imported at all.
     """
+    _leave_fresh_bytecode()
     sys.path[:0] = [directory for directory in project.path if directory not in sys.path]
     loader = _Loader()
     path = list(sys.path)
@@ -37,6 +40,25 @@ def load(project: Project) -> list[Broken]:
     # Modules may do to it as they like, but what comes after them is ours.
     sys.path[:] = path
     return loader.broken
+
+
+def _leave_fresh_bytecode() -> None:
+    """Write no bytecode of files that were saved a moment ago.
+
+    Python tells whether bytecode is outdated by the size of the file and the second it was saved in. Whoever
+    saves twice in a second would run what was saved first.
+    """
+    if getattr(SourceFileLoader, "_servo_leaves", False):
+        return
+    loader: Any = SourceFileLoader
+    write: Callable[..., object] = loader._cache_bytecode  # noqa: SLF001 - the one place where it is decided
+
+    def settled(self: object, source_path: str, *arguments: object) -> None:
+        if time.time() - os.path.getmtime(source_path) >= _SETTLED_AFTER:
+            write(self, source_path, *arguments)
+
+    loader._cache_bytecode = settled  # noqa: SLF001 - as above
+    loader._servo_leaves = True  # noqa: SLF001 - as above
 
 
 class _Loader:

@@ -1,8 +1,9 @@
-"""Print what a project declares: `python -m servo.scan [--project DIR] [--pretty] [--no-report]`.
+"""Print what a project declares: `python -m servo.scan [--project DIR] [--pretty] [--no-report] [--record]`.
 
-On stdout is one line, `{"digest","manifest"}`, or `{"errors"}` if there are any; on stderr is whatever
-modules print while they are imported, and the errors for people to read. The exit code is 0, or 1 for errors
-in the code of the project, or 2 for a wrong use of this program or a wrong `servo.toml`.
+On stdout is one line, `{"digest","manifest"}`, with `"record"` of what it depends on if asked for, or
+`{"errors"}` if there are any; on stderr is whatever modules print while they are imported, and the errors for
+people to read. The exit code is 0, or 1 for errors in the code of the project, or 2 for a wrong use of this
+program or a wrong `servo.toml`.
 
 Nothing but this file is imported before the version of Python is known to be new enough.
 """
@@ -29,13 +30,14 @@ EXIT_CONFIG_ERRORS = 2
 
 _OLDEST_PYTHON = (3, 11)
 _USAGE = """\
-usage: python -m servo.scan [--project DIR] [--pretty] [--no-report]
+usage: python -m servo.scan [--project DIR] [--pretty] [--no-report] [--record]
 
 Print what a project declares as one line of JSON.
 
   --project DIR  a directory of the project (default: the current one); servo.toml is there or above
   --pretty       on many lines, for people
   --no-report    do not repeat errors on stderr: whoever reads stdout shows them
+  --record       add which files, directories and variables were read, for whoever keeps the answer
 """
 
 
@@ -60,6 +62,12 @@ def main(arguments: list[str], write: Callable[[bytes], object]) -> int:
         return EXIT_OK
     from servo.project import Project, ProjectError  # noqa: PLC0415 - after the check of Python, as below
 
+    record = None
+    if options.records:
+        from servo.scan_record import Record  # noqa: PLC0415 - only when asked for
+
+        record = Record()
+        record.start()
     try:
         project = Project.find(options.project)
     except ProjectError as error:
@@ -71,6 +79,10 @@ def main(arguments: list[str], write: Callable[[bytes], object]) -> int:
     if failures:
         return _fail(failures, EXIT_CODE_ERRORS, write, reports=options.reports)
     text = f'{{"digest":"{digest}","manifest":{manifest}}}'
+    if record is not None:
+        import json  # noqa: PLC0415
+
+        text = f'{text[:-1]},"record":{json.dumps(record.as_json())}}}'
     if options.is_pretty:
         import json  # noqa: PLC0415
 
@@ -163,6 +175,7 @@ class _Options:
         self.is_pretty = False
         self.is_help = False
         self.reports = True
+        self.records = False
         rest = iter(arguments)
         for argument in rest:
             name, equals, value = argument.partition("=")
@@ -174,6 +187,8 @@ class _Options:
                 self.is_pretty = True
             elif argument == "--no-report":
                 self.reports = False
+            elif argument == "--record":
+                self.records = True
             elif argument in {"--help", "-h"}:
                 self.is_help = True
             else:

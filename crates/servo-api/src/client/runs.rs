@@ -5,7 +5,8 @@ use servo_core::RunId;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, Run, RunBody, Task, TaskDetail,
+    Accepted, AcceptedRun, CancelBody, Conflict, Plan, RetryBody, RetryNowBody, Run, RunBody, Task,
+    TaskDetail,
 };
 
 impl Client {
@@ -53,5 +54,10 @@ impl Client {
     /// Retries a run.
     pub async fn retry(&self, run: RunId, body: &RetryBody) -> Result<AcceptedRun, ClientError> {
         self.change(&["runs", &run.to_string(), "retry"], body).await
+    }
+
+    /// Tries at once what waits to be tried again.
+    pub async fn retry_now(&self, run: RunId, body: &RetryNowBody) -> Result<Accepted, ClientError> {
+        self.change(&["runs", &run.to_string(), "retry-now"], body).await
     }
 }

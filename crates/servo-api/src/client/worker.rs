@@ -18,12 +18,44 @@ use servo_queue::{
 
 use super::{Client, ClientError};
 use crate::problem::Code;
-use crate::views::{Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task};
+use crate::views::{
+    Accepted, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, LeaveBody, RegisterBody, Registration, Reported,
+    Started, Task, WorkerSign, WorkerStanding, Workers,
+};
 
 /// How long the server may wait for a task.
 const WAIT: Duration = Duration::from_secs(25);
 
 impl Client {
+    /// Workers that are there, and the newest of those that are gone.
+    pub async fn workers(&self) -> Result<Workers, ClientError> {
+        self.get(&["workers"], &[]).await
+    }
+
+    /// Registers a worker, or asks for a challenge.
+    pub async fn register(&self, body: &RegisterBody) -> Result<Registration, ClientError> {
+        self.as_worker("register", body).await
+    }
+
+    /// Says that a worker is there.
+    pub async fn worker_heartbeat(&self, worker_id: &str) -> Result<WorkerStanding, ClientError> {
+        self.as_worker("heartbeat", &WorkerSign { worker_id: worker_id.to_owned() }).await
+    }
+
+    /// Says that a worker takes no more tasks.
+    pub async fn leave(&self, body: &LeaveBody) -> Result<Accepted, ClientError> {
+        self.as_worker("leave", body).await
+    }
+
+    async fn as_worker<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let response = self.post(&["worker", what], self.worker_key.as_deref(), body).await?;
+        self.read(response).await
+    }
+
     /// Leases tasks; none if there were none in the time that the request names. A leased task that is never begun goes
     /// to another worker.
     pub async fn lease(&self, body: &LeaseBody) -> Result<Vec<SignedEnvelope>, ClientError> {

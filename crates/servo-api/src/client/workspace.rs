@@ -8,7 +8,8 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, Quarantined, ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, MaterializationDetail,
+    Quarantined, Readiness, ReviewBody, Tables,
 };
 
 impl Client {
@@ -17,9 +18,17 @@ impl Client {
         self.get(&["version"], &[]).await
     }
 
-    /// Whether the workspace accepts requests.
-    pub async fn ready(&self) -> Result<Health, ClientError> {
-        self.get(&["readyz"], &[]).await
+    /// Whether the server is of use, and what it needs for that. Asked once: that it is not is an answer.
+    pub async fn ready(&self) -> Result<Readiness, ClientError> {
+        let request = self.authorized(self.http.get(self.url(&["readyz"])));
+        let response = self.exchange(request).await.map_err(|error| self.unreachable(&error))?;
+        self.read(response).await
+    }
+
+    /// A link that lets one browser in, once: a path of the server.
+    pub async fn login(&self) -> Result<LoginLink, ClientError> {
+        let response = self.post(&["logins"], None, &serde_json::Value::Null).await?;
+        self.read(response).await
     }
 
     /// The assets that a selection means, by key; `*` means all.
@@ -27,6 +36,11 @@ impl Client {
         let mut query = options.query("state");
         query.push(("selection", selection.to_owned()));
         self.get(&["assets"], &query).await
+    }
+
+    /// Answers when the server runs the code that was saved before.
+    pub async fn current_code(&self) -> Result<Health, ClientError> {
+        self.get(&["code"], &[]).await
     }
 
     /// How much the tables hold, when they hold everything that is durable now.
@@ -42,6 +56,17 @@ impl Client {
     /// One asset.
     pub async fn asset(&self, asset: &AssetKey) -> Result<AssetDetail, ClientError> {
         self.get(&["assets", asset.namespace(), asset.name()], &[]).await
+    }
+
+    /// The latest materialization of an asset, or of one of its partitions.
+    pub async fn materialization(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<MaterializationDetail, ClientError> {
+        let query: Vec<(&str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "materialization"], &query).await
     }
 
     /// Materializations that wait for review.

@@ -1,12 +1,14 @@
 //! Deployed assets, and their partitions.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use serde::Deserialize;
 use servo_core::partitions::PartitionContext;
 use servo_core::selection::{Selection, similar_assets};
-use servo_core::{AssetKey, PartitionKey, Timestamp};
+use servo_core::{AssetKey, PartitionKey, RunId, Timestamp};
 use servo_engine::definitions::{Asset as Checked, Definitions};
-use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState};
+use servo_engine::{DataStatus, PartitionStatus, RequestError, State as EngineState, TaskState};
 use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
@@ -15,12 +17,14 @@ use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
-    Asset, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization, Partition, PartitionPage,
-    PartitionTotals,
+    Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization,
+    MaterializationDetail, Partition, PartitionPage, PartitionTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
 const LOOKED_AT: usize = 1_000;
+/// Number of tasks that are searched for those of an asset.
+const TASKS_LOOKED_AT: usize = 200_000;
 
 /// Which assets.
 #[derive(Deserialize, IntoParams)]
@@ -29,6 +33,11 @@ const LOOKED_AT: usize = 1_000;
 pub(super) struct AssetsQuery {
     /// Only those that a selection means, such as `+analytics.weekly and not tag:slow`.
     selection: Option<String>,
+    /// Only those with this in their name, `namespace.name`, whatever the case.
+    contains: Option<String>,
+    /// Only those whose last task failed, whose last checks did not all pass, or that are late.
+    #[serde(default)]
+    needs_attention: bool,
     /// Page size, at most 100; 25 by default.
     limit: Option<usize>,
     /// Cursor, as the page before returned it.
@@ -63,7 +72,9 @@ pub(super) async fn list(
     // Everything is everything, also where there is nothing.
     let text = query.selection.filter(|text| text != "*");
     let selection = text.as_deref().map(Selection::parse).transpose().map_err(RequestError::Selection)?;
-    let name = format!("assets {}", text.unwrap_or_default());
+    let needs_attention = query.needs_attention;
+    let contains = query.contains.map(|text| text.to_lowercase());
+    let name = format!("assets {needs_attention} {contains:?} {}", text.unwrap_or_default());
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let after: Option<AssetKey> = list.place()?;
     let (wanted, now) = (list.wanted(), app.workspace().now());
@@ -74,8 +85,15 @@ pub(super) async fn list(
             None => (0..definitions.assets().len()).collect(),
         };
         let assets = positions.into_iter().map(|position| &definitions.assets()[position]);
-        let rest = assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).take(wanted);
-        Ok(rest.filter_map(|asset| view(state, &definitions, asset, now)).collect())
+        let is_named = |asset: &&Checked| {
+            contains.as_ref().is_none_or(|text| asset.key.to_string().to_lowercase().contains(text))
+        };
+        let rest =
+            assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
+        let at_work = at_work(state);
+        let rest = rest.filter(|asset| !needs_attention || attention(state, asset, now));
+        let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
+        Ok(shown.take(wanted).collect())
     });
     let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
         let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
@@ -194,6 +212,50 @@ fn some_partitions(
     (items, next)
 }
 
+/// Which materialization.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MaterializationQuery {
+    /// The partition, as people write it; the last that was made, in the order of keys, unless given.
+    partition: Option<String>,
+}
+
+/// The latest materialization of an asset or of one of its partitions: metadata, columns, missing values, first rows.
+#[utoipa::path(
+    get, path = "/assets/{namespace}/{name}/materialization", operation_id = "get_materialization", tag = "assets",
+    params(("namespace" = String, Path), ("name" = String, Path), MaterializationQuery, Wait),
+    responses((status = 200, body = MaterializationDetail), Problems)
+)]
+pub(super) async fn materialization(
+    State(app): State<Shared>,
+    Path((namespace, name)): Path<(String, String)>,
+    Query(query): Query<MaterializationQuery>,
+) -> Result<Answer<MaterializationDetail>, Problem> {
+    let asset = key(&namespace, &name)?;
+    let meant = match &query.partition {
+        Some(text) => Some(partition(&app, &asset, text).await?),
+        None => None,
+    };
+    let found = app.workspace().read(|state| match &meant {
+        Some(key) => {
+            let status = state.partition_status(&asset, Some(key))?;
+            latest((Some(key.canonical()), status))
+        }
+        None => state.partition_statuses(&asset).rev().take(LOOKED_AT).find_map(latest),
+    });
+    let Some(found) = found.await? else {
+        let which = query.partition.map(|text| format!(" {text}")).unwrap_or_default();
+        let detail = format!("{asset}{which} was never materialized; make it: servo materialize {asset}");
+        return Err(Problem::new(Code::NeverMaterialized, detail));
+    };
+    let id = found.materialization_id;
+    let record = app.workspace().commit_record(&asset, found.partition_key.as_ref(), id).await?;
+    let (directory, record) = record.unzip();
+    let detail = MaterializationDetail::new(found, directory, record.as_deref());
+    detail.map(Answer).map_err(|error| Problem::internal(&error))
+}
+
 /// An asset by the two parts of its name.
 pub(super) fn key(namespace: &str, name: &str) -> Result<AssetKey, Problem> {
     AssetKey::new(namespace, name).map_err(|error| Problem::invalid("asset", error.to_string()))
@@ -218,7 +280,7 @@ pub(super) async fn partition(app: &App, asset: &AssetKey, text: &str) -> Result
 }
 
 /// That there is no such asset, and which may have been meant.
-fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
+pub(super) fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
     let assets = definitions.map(Definitions::assets).unwrap_or_default();
     let similar = similar_assets(key, assets.iter().map(|asset| &asset.key));
     let next = match similar.as_slice() {
@@ -229,8 +291,15 @@ fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Problem {
 }
 
 /// None of an asset that is not deployed, although the definitions have it.
-fn view(state: &EngineState, definitions: &Definitions, asset: &Checked, now: Timestamp) -> Option<Asset> {
-    let (key, def, id) = state.definitions().find(|(key, ..)| **key == asset.key)?;
+pub(super) fn view(
+    state: &EngineState,
+    definitions: &Definitions,
+    asset: &Checked,
+    now: Timestamp,
+    at_work: &AtWork,
+) -> Option<Asset> {
+    let key = &asset.key;
+    let (def, id) = state.definition(key).zip(state.asset_id(key))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let total = asset.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
     let totals = PartitionTotals::new(total, state.partition_counts(key));
@@ -238,7 +307,67 @@ fn view(state: &EngineState, definitions: &Definitions, asset: &Checked, now: Ti
         asset.deps.iter().map(|dep| definitions.asset(dep.asset).key.clone()).collect();
     upstream.sort_unstable();
     upstream.dedup();
-    Some(Asset::new(key, id, def, totals, upstream))
+    let mut shown = Asset::new(key, id, def, totals, upstream);
+    shown.health = state.asset_state(key).map(AssetHealth::from);
+    shown.late_since = late_since(state, asset, now);
+    // Tasks of a function with several outputs are named by the first.
+    let first = asset.def.multi.as_ref().and_then(|multi| at_work.get(multi.first.as_str()));
+    shown.active = at_work.get(key.canonical()).or(first).copied();
+    Some(shown)
+}
+
+/// Tasks that have not ended, by the asset that names them.
+pub(super) type AtWork = BTreeMap<String, AssetActivity>;
+
+/// Tasks that have not ended of every asset, of the newest runs if there are very many.
+pub(super) fn at_work(state: &EngineState) -> AtWork {
+    let mut found = AtWork::new();
+    let mut looked_at = 0;
+    for run in state.runs().rev().filter(|run| !run.state.is_terminal()) {
+        looked_at += run.tasks.len();
+        if looked_at > TASKS_LOOKED_AT {
+            break;
+        }
+        for task in run.tasks.iter().filter(|task| !task.state.is_terminal()) {
+            count(&mut found, task.key.asset_str(), task.state, run.id);
+        }
+    }
+    found
+}
+
+fn count(found: &mut AtWork, asset: &str, state: TaskState, run_id: RunId) {
+    if !found.contains_key(asset) {
+        found.insert(asset.to_owned(), AssetActivity { running: 0, waiting: 0, run_id });
+    }
+    if let Some(activity) = found.get_mut(asset) {
+        match state {
+            TaskState::Running => activity.running += 1,
+            TaskState::Planned
+            | TaskState::Blocked
+            | TaskState::Ready
+            | TaskState::Dispatched
+            | TaskState::RetryWait
+            | TaskState::Succeeded
+            | TaskState::Failed
+            | TaskState::Skipped
+            | TaskState::Cancelled => activity.waiting += 1,
+        }
+    }
+}
+
+/// Since when an asset is older than it may be. Freshness that follows a cron is not judged here.
+fn late_since(state: &EngineState, asset: &Checked, now: Timestamp) -> Option<Timestamp> {
+    let freshness = asset.def.freshness.as_ref().filter(|freshness| freshness.cron.is_none())?;
+    let made = state.asset_state(&asset.key)?.last_success()?.at;
+    Some(made.saturating_add(freshness.max_lag_ms)).filter(|late| *late < now)
+}
+
+/// Whether somebody should look at an asset.
+fn attention(state: &EngineState, asset: &Checked, now: Timestamp) -> bool {
+    let is_bad = state.asset_state(&asset.key).is_some_and(|known| {
+        known.consecutive_failures() > 0 || known.last_check().is_some_and(|check| !check.passed)
+    });
+    is_bad || late_since(state, asset, now).is_some()
 }
 
 fn detail(
@@ -249,7 +378,8 @@ fn detail(
 ) -> Result<AssetDetail, Problem> {
     let checked = definitions.asset(position);
     let key = |position: u32| definitions.asset(position).key.clone();
-    let asset = view(state, definitions, checked, now).ok_or_else(|| unknown(&checked.key, None))?;
+    let asset =
+        view(state, definitions, checked, now, &at_work(state)).ok_or_else(|| unknown(&checked.key, None))?;
     let at = PartitionContext::new(now, state.dynamic_partitions());
     let ends = checked.partitions.as_ref().and_then(|partitions| {
         let last = partitions.count(at).checked_sub(1)?;
@@ -273,7 +403,6 @@ fn detail(
         made_with: definitions.made_with(position).filter(|other| *other != position).map(key).collect(),
         first_partition,
         last_partition,
-        health: state.asset_state(&checked.key).map(AssetHealth::from),
         latest: state.partition_statuses(&checked.key).rev().take(LOOKED_AT).find_map(latest),
         asset,
     })

@@ -1,15 +1,23 @@
 //! Health and version of the server.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderValue, Response, header};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::{Deserialize, Serialize};
+use servo_engine::Principal;
+use servo_runtime::{Finding, Vital};
 use utoipa::ToSchema;
 
+use crate::access::{ANYBODY, Actor};
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
-use crate::problem::{Code, Problem};
+use crate::views::Readiness;
+
+/// How long the engine may take to answer.
+const ENGINE_WITHIN: Duration = Duration::from_secs(2);
 
 /// The server is healthy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -31,15 +39,35 @@ pub(super) async fn healthz() -> Answer<Health> {
     Answer(Health { status: "ok".to_owned() })
 }
 
-/// The workspace accepts requests.
-#[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "server", responses((status = 200, body = Health), Problems))]
-pub(super) async fn readyz(State(app): State<Shared>) -> Result<Answer<Health>, Problem> {
-    if !app.workspace().is_open() {
-        return Err(Problem::new(Code::ShuttingDown, "the workspace is shut down"));
+/// Whether the server is of use: deployed, its log and stores writable, its tables not behind. Names of files and errors
+/// are told to those who show the token.
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "readyz", tag = "server",
+    responses((status = 200, body = Readiness), (status = 503, body = Readiness), Problems)
+)]
+pub(super) async fn readyz(State(app): State<Shared>, Actor(principal): Actor) -> Response<Body> {
+    let mut findings = vec![engine(&app).await];
+    findings.extend(app.workspace().findings().await);
+    let is_known = principal != Principal::user(ANYBODY);
+    let readiness = Readiness::of(findings, is_known);
+    let mut response = Answer(&readiness).into_response();
+    if !readiness.is_ready() {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
     }
-    // Answered by the engine itself, or not at all.
-    app.workspace().inspect(|_| ()).await?;
-    Ok(Answer(Health { status: "ok".to_owned() }))
+    response
+}
+
+/// Whether the engine itself answers.
+async fn engine(app: &Shared) -> Finding {
+    let problem = match app.workspace().is_open() {
+        false => Some("the workspace is shut down"),
+        true => match tokio::time::timeout(ENGINE_WITHIN, app.workspace().inspect(|_| ())).await {
+            Ok(Ok(())) => None,
+            Ok(Err(_)) => Some("the workspace is loading its state"),
+            Err(_) => Some("the engine does not answer"),
+        },
+    };
+    Finding { vital: Vital::Engine, problem: problem.map(str::to_owned), details: Vec::new() }
 }
 
 /// The version of the server.

@@ -1,11 +1,8 @@
 //! Keys of dynamic partitions.
 
-use std::collections::BTreeSet;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::Response;
-use servo_core::PartitionsDef;
 use servo_engine::definitions::Definitions;
 use servo_engine::{ChangePartitions, State as EngineState};
 
@@ -28,6 +25,7 @@ pub(super) async fn change(
 ) -> Result<Response<Body>, Problem> {
     let by = caller.clone();
     let work = async {
+        app.current_code().await?;
         let wanted = name.clone();
         app.workspace().read(move |state| check_name(state, &wanted)).await??;
         let change = ChangePartitions { name, add: body.add, remove: body.remove, caller: by };
@@ -42,7 +40,7 @@ fn check_name(state: &EngineState, name: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let definitions = state.checked_definitions();
-    let declared = definitions.as_deref().map(declared).unwrap_or_default();
+    let declared = definitions.as_deref().map(Definitions::dynamic_partitions).unwrap_or_default();
     if declared.contains(name) {
         return Ok(());
     }
@@ -52,19 +50,4 @@ fn check_name(state: &EngineState, name: &str) -> Result<(), Problem> {
         declared => format!("no asset has dynamic partitions {name}; there are {}", declared.join(", ")),
     };
     Err(Problem::new(Code::UnknownPartitions, detail))
-}
-
-/// The names of dynamic partitions that assets have.
-fn declared(definitions: &Definitions) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for def in definitions.assets().iter().filter_map(|asset| asset.def.partitions.as_ref()) {
-        let dims: Vec<&PartitionsDef> =
-            if let PartitionsDef::Multi { dims } = def { dims.values().collect() } else { vec![def] };
-        for def in dims {
-            if let PartitionsDef::Dynamic { name } = def {
-                names.insert(name.as_str());
-            }
-        }
-    }
-    names
 }

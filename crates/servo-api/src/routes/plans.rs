@@ -21,5 +21,6 @@ pub(super) async fn plan(
     Json(body): Json<RunBody>,
 ) -> Result<Answer<Plan>, Problem> {
     let request = request(body, principal.into())?;
+    app.current_code().await?;
     Ok(Answer(app.workspace().plan(request).await?.into()))
 }

@@ -6,7 +6,7 @@ use axum::http::Response;
 use serde::Deserialize;
 use servo_core::{AssetKey, RunId, Timestamp};
 use servo_engine::rows::AnswerEntry;
-use servo_engine::{Caller, CancelRun, RunRequest, RunSource, RunState};
+use servo_engine::{Caller, CancelRun, RetryNow, RunRequest, RunSource, RunState};
 use servo_projections::{RunFilter, RunOrder};
 use servo_runtime::{Launched, RetryRequest};
 use utoipa::IntoParams;
@@ -17,7 +17,7 @@ use crate::extract::{Command, NoQuery, Path, Query};
 use crate::idempotency::run_key;
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
-use crate::views::{Accepted, AcceptedRun, CancelBody, RetryBody, Run, RunBody, RunPage};
+use crate::views::{Accepted, AcceptedRun, CancelBody, RetryBody, RetryNowBody, Run, RunBody, RunPage};
 
 const MAX_NAME: usize = 255;
 const MAX_LABELS: usize = 64;
@@ -127,7 +127,10 @@ pub(super) async fn trigger(
 ) -> Result<Response<Body>, Problem> {
     let run_key = body.run_key.clone().or_else(|| run_key(&caller));
     let request = request(body, caller.clone())?;
-    let work = async { app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await };
+    let work = async {
+        app.current_code().await?;
+        app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await
+    };
     app.once(caller, work, async |known| app.accepted_again(known).await).await
 }
 
@@ -141,7 +144,8 @@ pub(super) async fn show(
     Path(run): Path<RunId>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Run>, Problem> {
-    Ok(Answer(app.run_row(run).await?.into()))
+    let notices = app.workspace().read(|state| servo_engine::why::notices(state, run)).await?;
+    Ok(Answer(Run { notices, ..app.run_row(run).await?.into() }))
 }
 
 /// Cancels a run. Running tasks are asked to stop.
@@ -179,8 +183,32 @@ pub(super) async fn retry(
 ) -> Result<Response<Body>, Problem> {
     let run_key = run_key(&caller).map(Into::into);
     let request = RetryRequest { from_failure: body.from_failure, run_key, caller: caller.clone() };
-    let work = async { app.accepted(app.workspace().retry(run_id, request).await?).await };
+    let work = async {
+        app.current_code().await?;
+        app.accepted(app.workspace().retry(run_id, request).await?).await
+    };
     app.once(caller, work, async |known| app.accepted_again(known).await).await
+}
+
+/// Tries at once the tasks of a run that wait to be tried again.
+#[utoipa::path(
+    post, path = "/runs/{run_id}/retry-now", operation_id = "retry_run_now", tag = "runs",
+    params(("run_id" = String, Path), IdempotencyKey),
+    request_body = RetryNowBody, responses((status = 202, body = Accepted), Problems)
+)]
+pub(super) async fn retry_now(
+    State(app): State<Shared>,
+    Path(run_id): Path<RunId>,
+    Command { body: RetryNowBody { .. }, caller }: Command<RetryNowBody>,
+) -> Result<Response<Body>, Problem> {
+    let request = RetryNow { run_id, caller: caller.clone() };
+    let work = async {
+        match app.workspace().retry_now(request).await {
+            Ok(change) => Ok(Accepted::from(change)),
+            Err(error) => Err(app.why_not_cancelled(run_id, error).await),
+        }
+    };
+    app.once(caller, work, async |known| Ok(known.change().into())).await
 }
 
 /// A request as the workspace takes it.
@@ -194,6 +222,7 @@ pub(super) fn request(body: RunBody, caller: Caller) -> Result<RunRequest, Probl
         priority: body.priority,
         labels: body.labels,
         timeout: body.timeout_ms,
+        no_retry: body.no_retry,
         source: body.source.map_or(RunSource::Api, RunSource::from),
         caller,
     })

@@ -185,6 +185,7 @@ pub(super) async fn trigger(
 ) -> Result<Response<Body>, Problem> {
     let (partitions, config) = (body.partitions.into(), texts(&body.config));
     let work = async {
+        app.current_code().await?;
         let request = TriggerSchedule { schedule, partitions, config, caller: caller.clone() };
         let reply = app.workspace().trigger_schedule(request).await?;
         let tasks = app.workspace().run_row(reply.run_id).await?.map_or(0, |row| u64::from(row.tasks_total));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::State;
 
 use crate::answer::{Answer, Problems, Wait};
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::extract::{NoQuery, Query};
 use crate::problem::{Code, Problem};
 use crate::views::Tables;
@@ -23,19 +23,23 @@ pub(super) async fn show(
     State(app): State<Shared>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Tables>, Problem> {
-    let durable = app.workspace().read(|state| state.head().seq).await?;
-    let written = async {
+    let late = |_| Problem::new(Code::NotYet, "the tables are not written yet; ask again");
+    tokio::select! {
+        tables = tokio::time::timeout(PATIENCE, app.tables_written()) => tables.map_err(late)?.map(Answer),
+        () = app.closed() => Err(servo_runtime::Error::Stopped.into()),
+    }
+}
+
+impl App {
+    /// Waits until the tables hold everything that is durable now.
+    pub(super) async fn tables_written(&self) -> Result<Tables, Problem> {
+        let durable = self.workspace().read(|state| state.head().seq).await?;
         loop {
-            let tables = Tables::of(app.workspace().manifest().as_deref());
+            let tables = Tables::of(self.workspace().manifest().as_deref());
             if tables.last_seq >= durable {
-                return tables;
+                return Ok(tables);
             }
             tokio::time::sleep(POLL).await;
         }
-    };
-    let late = |_| Problem::new(Code::NotYet, "the tables are not written yet; ask again");
-    tokio::select! {
-        tables = tokio::time::timeout(PATIENCE, written) => tables.map(Answer).map_err(late),
-        () = app.closed() => Err(servo_runtime::Error::Stopped.into()),
     }
 }

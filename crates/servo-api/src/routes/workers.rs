@@ -18,6 +18,7 @@ use servo_queue::{
 };
 use servo_runtime::Error;
 
+use super::registration::may_take;
 use crate::access::TaskToken;
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
@@ -51,14 +52,11 @@ pub(super) async fn lease(
     Json(body): Json<LeaseBody>,
 ) -> Result<Response<Body>, Problem> {
     name("worker_id", &body.worker_id)?;
-    if !(1..=MAX_QUEUES).contains(&body.queues.len()) {
-        return Err(Problem::invalid("queues", format!("is 1 to {MAX_QUEUES} names")));
-    }
-    body.queues.iter().try_for_each(|queue| name("queues", queue))?;
     if !(1..=MAX_SLOTS).contains(&body.slots) {
         return Err(Problem::invalid("slots", format!("is 1 to {MAX_SLOTS}")));
     }
-    let queues: Vec<Arc<str>> = body.queues.iter().map(|queue| queue.as_str().into()).collect();
+    let queues = checked_queues(&body.queues)?;
+    may_take(&app, &body.worker_id, &queues).await?;
     let wait = Duration::from_millis(body.wait_ms).min(LONGEST_WAIT);
     let received = tokio::select! {
         biased;
@@ -69,7 +67,17 @@ pub(super) async fn lease(
     let Some(worker_key) = &app.api.worker_key else {
         return Err(Problem::internal(&"tasks are leased without a worker key"));
     };
-    let envelopes = granted(&app, worker_key, deliveries.map_err(not_received)?).await;
+    let deliveries = deliveries.map_err(not_received)?;
+    // It may have been lost, or have other code than is deployed by now.
+    if let Err(refused) = may_take(&app, &body.worker_id, &queues).await {
+        for delivery in deliveries {
+            if let Err(error) = delivery.nack(Duration::ZERO).await {
+                tracing::debug!(%error, "queue.nack failed, the envelope will come again");
+            }
+        }
+        return Err(refused);
+    }
+    let envelopes = granted(&app, worker_key, deliveries).await;
     if envelopes.is_empty() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -239,7 +247,16 @@ fn refused(error: Error) -> Problem {
     error.into()
 }
 
-fn name(field: &str, name: &str) -> Result<(), Problem> {
+/// The names of queues, if they are some.
+pub(super) fn checked_queues(queues: &[String]) -> Result<Vec<Arc<str>>, Problem> {
+    if !(1..=MAX_QUEUES).contains(&queues.len()) {
+        return Err(Problem::invalid("queues", format!("is 1 to {MAX_QUEUES} names")));
+    }
+    queues.iter().try_for_each(|queue| name("queues", queue))?;
+    Ok(queues.iter().map(|queue| queue.as_str().into()).collect())
+}
+
+pub(super) fn name(field: &str, name: &str) -> Result<(), Problem> {
     if !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control) {
         return Ok(());
     }

@@ -56,6 +56,28 @@ pub struct Asset {
     pub upstream: Vec<AssetKey>,
     /// How many checks it has.
     pub checks: u32,
+    /// How it fares; absent if it was never attempted nor checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<AssetHealth>,
+    /// Since when it is older than its freshness allows, where that names a lag and no cron.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub late_since: Option<Timestamp>,
+    /// Its tasks that have not ended; absent if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<AssetActivity>,
+}
+
+/// Tasks of an asset that have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AssetActivity {
+    /// Tasks that workers are at.
+    pub running: u32,
+    /// Tasks that wait: for others, for a place, for a worker, to be tried again.
+    pub waiting: u32,
+    /// The newest run that has any of them.
+    #[schema(value_type = String)]
+    pub run_id: RunId,
 }
 
 /// Number of partitions by status.
@@ -102,9 +124,6 @@ pub struct AssetDetail {
     /// The latest materialization: of the last partition in the order of keys that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
-    /// How it fares; absent if it was never attempted nor checked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub health: Option<AssetHealth>,
 }
 
 /// An asset that another one reads or waits for.
@@ -288,6 +307,9 @@ impl Asset {
             partitions,
             upstream,
             checks: def.checks.len() as u32,
+            health: None,
+            late_since: None,
+            active: None,
         }
     }
 }

@@ -10,6 +10,7 @@ use servo_engine::{DataFormat, OutputState};
 use utoipa::ToSchema;
 
 use super::names::{DataFormatName, OutputStateName};
+use super::runs::values;
 
 /// One output of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -42,9 +43,10 @@ pub struct Output {
     /// The types of the columns by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<BTreeMap<String, String>>,
-    /// Metadata that the function attached: JSON texts by name.
+    /// Metadata that the function attached, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub metadata: BTreeMap<String, String>,
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub metadata: BTreeMap<String, serde_json::Value>,
     /// Results of its checks, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
@@ -71,9 +73,10 @@ pub struct Check {
     /// Type of the exception that the check itself raised: it says nothing about the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// JSON texts by name.
+    /// What it found, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub metadata: BTreeMap<String, String>,
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub metadata: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     pub duration_ms: u64,
 }
@@ -90,7 +93,7 @@ impl From<OutputReport> for Output {
             content_hash: report.content_hash,
             schema_hash: report.schema_hash,
             schema: report.schema,
-            metadata: report.metadata,
+            metadata: values(report.metadata),
             checks: report.checks.into_iter().map(Check::from).collect(),
         }
     }
@@ -106,7 +109,7 @@ impl From<CheckReport> for Check {
             blocking: report.blocking,
             message: report.message,
             error: report.error,
-            metadata: report.metadata,
+            metadata: values(report.metadata),
             duration_ms: report.duration_ms,
         }
     }

@@ -1,6 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
-use super::{Act, Asset, Conflict, Partition, Quarantined, Run, Schedule, Task, Tick};
+use super::{
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Schedule, Task, Tick,
+};
 use crate::pages::Page;
 
 /// Runs.
@@ -15,9 +18,15 @@ pub type ActPage = Page<Act>;
 pub type AssetPage = Page<Asset>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
+/// Materializations of an asset.
+pub type MaterializationRecordPage = Page<MaterializationRecord>;
 /// A page of materializations that wait for review.
 pub type QuarantinedPage = Page<Quarantined>;
 /// A page of schedules.
 pub type SchedulePage = Page<Schedule>;
 /// A page of ticks of a schedule.
 pub type TickPage = Page<Tick>;
+/// A page of backfills.
+pub type BackfillPage = Page<Backfill>;
+/// A page of chunks of a backfill.
+pub type BackfillChunkPage = Page<BackfillChunk>;

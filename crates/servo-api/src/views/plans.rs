@@ -6,6 +6,7 @@ use servo_core::{AssetKey, PartitionKey, Partitions, TaskKey};
 use servo_engine::definitions::Definitions;
 use servo_engine::planner::{self, Why};
 use servo_engine::requests::PlannedRun;
+use servo_engine::{DepSet, Positions};
 use servo_runtime::Preview;
 use utoipa::ToSchema;
 
@@ -23,11 +24,26 @@ pub struct Plan {
     pub stages: u32,
     /// The tasks, in the order of their keys.
     pub tasks: Vec<PlannedTask>,
+    /// Tasks that all wait for the same tasks, beside the `upstream` of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<PlannedSet>,
     /// Selected external assets, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub external: Vec<AssetKey>,
     /// Warnings to consider before running it, as sentences.
     pub warnings: Vec<String>,
+}
+
+/// Every task of one list waits for every task of the other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlannedSet {
+    /// Tasks that must end first: ranges of positions in the list of tasks, each with its first and the one behind its
+    /// last.
+    #[schema(value_type = Vec<Vec<u32>>)]
+    pub upstream: Positions,
+    /// Tasks that wait for all of them.
+    #[schema(value_type = Vec<Vec<u32>>)]
+    pub downstream: Positions,
 }
 
 /// A task of a plan.
@@ -46,11 +62,11 @@ pub struct PlannedTask {
     /// The partition as people write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
-    /// From 0.
+    /// From 1.
     pub stage: u32,
     /// Every reason for it.
     pub why: Vec<PlannedReason>,
-    /// Its upstream tasks, as positions in the list of tasks.
+    /// Its upstream tasks, as positions in the list of tasks; more may be in `sets` of the plan.
     pub upstream: Vec<u32>,
     pub inputs: Vec<PlannedInput>,
 }
@@ -114,7 +130,7 @@ impl From<Preview> for Plan {
                 asset_keys: task.assets.iter().map(key).collect(),
                 partition: task.partition.as_ref().map(ToString::to_string),
                 partition_key: task.partition.clone(),
-                stage: task.stage,
+                stage: task.stage + 1,
                 why: planned.reasons(task).map(why).collect(),
                 upstream: spec.upstream.clone(),
                 inputs: task.inputs.iter().map(|input| PlannedInput::new(input, &definitions, at)).collect(),
@@ -124,9 +140,16 @@ impl From<Preview> for Plan {
             fingerprint: planned.plan.fingerprint().to_string(),
             stages: planned.stages,
             tasks: tasks.collect(),
+            sets: planned.plan.sets().iter().map(PlannedSet::from).collect(),
             external: planned.external.iter().map(key).collect(),
             warnings: warnings.finish(),
         }
+    }
+}
+
+impl From<&DepSet> for PlannedSet {
+    fn from(set: &DepSet) -> Self {
+        Self { upstream: set.upstream.clone(), downstream: set.downstream.clone() }
     }
 }
 
@@ -221,7 +244,9 @@ impl Warnings {
         }
         let which = first.map(|first| format!(" {first}")).unwrap_or_default();
         let others = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-        self.said.push(format!("{task} reads {asset}{which}{others}, which was never materialized"));
+        let partition = task.partition().map(|partition| format!(" {partition}")).unwrap_or_default();
+        let reader = format!("{}{partition}", task.asset());
+        self.said.push(format!("{reader} reads {asset}{which}{others}, which was never materialized"));
     }
 
     fn finish(mut self) -> Vec<String> {

@@ -44,6 +44,9 @@ pub struct RunBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<u64>)]
     pub timeout_ms: Option<Millis>,
+    /// Whether tasks that fail are left at that, whatever their policy says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_retry: bool,
     /// `manual` if a person asks, with a command; `api` unless said otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RequestSource>,
@@ -106,6 +109,9 @@ pub struct PartitionsBody {
     /// Of these, or of all if none are given, only those that were never made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
+    /// Of these, or of all if none are given, only those whose last attempt failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
 }
 
 /// Options of a cancellation.
@@ -130,6 +136,15 @@ pub struct RetryBody {
     /// Retry only tasks that did not succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_failure: bool,
+    /// The idempotency key, as an alternative to the header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_request_id: Option<String>,
+}
+
+/// A request to try at once what waits to be tried again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RetryNowBody {
     /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
@@ -228,13 +243,15 @@ impl PartitionsBody {
 
 impl From<PartitionChoice> for PartitionsBody {
     fn from(choice: PartitionChoice) -> Self {
-        Self { keys: choice.keys, ranges: choice.ranges, latest: choice.latest, missing: choice.missing }
+        let PartitionChoice { keys, ranges, latest, missing, failed } = choice;
+        Self { keys, ranges, latest, missing, failed }
     }
 }
 
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
-        Self { keys: body.keys, ranges: body.ranges, latest: body.latest, missing: body.missing }
+        let PartitionsBody { keys, ranges, latest, missing, failed } = body;
+        Self { keys, ranges, latest, missing, failed }
     }
 }
 
@@ -252,6 +269,7 @@ asked!(
     RunBody,
     CancelBody,
     RetryBody,
+    RetryNowBody,
     ReviewBody,
     ChangePartitionsBody,
     ScheduleBody,

@@ -56,6 +56,9 @@ pub struct Run {
     /// Failed checks of severity error and above, and checks that raised, of all its attempts: the run is flagged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
+    /// What people should know of it, in sentences: queues that no worker serves. Only where one run is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// Whether some task ran other code than was planned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub code_changed: bool,
@@ -112,6 +115,7 @@ impl From<RunRow> for Run {
             tasks_skipped: row.tasks_skipped,
             tasks_cancelled: row.tasks_cancelled,
             checks_failed: row.checks_failed,
+            notices: Vec::new(),
             code_changed: row.code_changed,
             timeout_ms: row.timeout,
             created_at: row.created_at,

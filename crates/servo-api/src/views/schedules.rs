@@ -281,7 +281,7 @@ pub(crate) fn texts(config: &BTreeMap<String, Value>) -> BTreeMap<String, String
     config.iter().map(|(field, value)| (field.clone(), value.to_string())).collect()
 }
 
-fn values(config: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
+pub(super) fn values(config: &BTreeMap<String, String>) -> BTreeMap<String, Value> {
     let value = |text: &String| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text.clone()));
     config.iter().map(|(field, text)| (field.clone(), value(text))).collect()
 }

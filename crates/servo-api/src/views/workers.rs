@@ -1,19 +1,171 @@
 //! Bodies of the worker protocol.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::MaterializationId;
+use servo_core::{MaterializationId, Timestamp};
 use servo_engine::outputs::OutputReport;
-use servo_engine::{Outcome, TaskError};
+use servo_engine::rows::WorkerRow;
+use servo_engine::{Outcome, State, TaskError, TaskState, WorkerState};
 use servo_queue::SignedEnvelope;
 use utoipa::ToSchema;
 
 use super::attempts::{Failure, Usage};
-use super::names::OutcomeName;
-use super::outputs::Output;
+use super::names::{OutcomeName, WorkerStateName};
 use super::requests::Accepted;
 use super::tasks::Progress;
+
+/// A worker that wants tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RegisterBody {
+    /// Its name.
+    pub name: String,
+    /// A random text of its process: two processes of one name are two workers.
+    pub nonce: String,
+    /// The tenant that it works for.
+    pub tenant: String,
+    /// The workspace that it works for.
+    pub workspace: String,
+    /// The queues that it serves.
+    pub queues: Vec<String>,
+    /// Functions that it runs at once.
+    pub slots: u32,
+    /// Digest of its project, as of a deployment.
+    pub digest: String,
+    /// Its storage, as it calls it.
+    #[serde(default)]
+    pub storage: String,
+    /// The machine that it runs on.
+    #[serde(default)]
+    pub host: String,
+    /// Version of Servo.
+    #[serde(default)]
+    pub version: String,
+    /// Hashes of its assets by key, so that a refusal can name those that differ.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub assets: BTreeMap<String, String>,
+    /// The contents of the challenge that it found in its storage; absent when it asks for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
+}
+
+/// The result of a registration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Registration {
+    /// The id of the worker.
+    pub worker_id: String,
+    /// Whether it is given tasks from now on. If not, a challenge waits in the storage of the workspace.
+    pub registered: bool,
+}
+
+/// A worker that says something about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerSign {
+    /// The worker.
+    pub worker_id: String,
+}
+
+/// What a worker has to know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerStanding {
+    /// Whether it is registered. If not, it has to register again.
+    pub registered: bool,
+    /// Number of the deployment; absent if nothing is deployed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<u64>,
+    /// Digest of the deployed project: a worker with another one is given nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Digest of the code that the worker is known to have; absent if it is not registered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_digest: Option<String>,
+    /// After how many milliseconds of silence it is lost.
+    pub timeout_ms: u64,
+}
+
+/// A worker takes no more tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaveBody {
+    /// The worker.
+    pub worker_id: String,
+    /// Whether it ends what it has begun first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub draining: bool,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[allow(missing_docs)]
+pub struct Worker {
+    /// Its name, and a nonce of its process.
+    pub worker_id: String,
+    pub name: String,
+    #[schema(value_type = WorkerStateName)]
+    pub state: WorkerState,
+    /// The queues that it serves.
+    pub queues: Vec<String>,
+    /// Functions that it runs at once.
+    pub slots: u32,
+    /// Tasks that it has begun and not ended.
+    pub running: u64,
+    /// The deployment whose code it has.
+    pub deployment: u64,
+    /// Digest of that code.
+    pub digest: String,
+    /// Whether that is the code that is deployed now.
+    pub is_current: bool,
+    /// Its storage, as it calls it.
+    pub storage: String,
+    pub host: String,
+    /// Version of Servo.
+    pub version: String,
+    #[schema(value_type = String, format = DateTime)]
+    pub registered_at: Timestamp,
+    /// When it was last heard of.
+    #[schema(value_type = String, format = DateTime)]
+    pub heard_at: Timestamp,
+}
+
+/// Workers that are there, and the newest of those that are gone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Workers {
+    /// In the order of their ids.
+    pub items: Vec<Worker>,
+}
+
+impl Worker {
+    /// All of a workspace.
+    pub(crate) fn all(state: &State) -> Vec<Self> {
+        let mut running: BTreeMap<&str, u64> = BTreeMap::new();
+        let active = state.runs().filter(|run| !run.state.is_terminal()).flat_map(|run| &run.tasks);
+        for worker in active.filter(|task| task.state == TaskState::Running).filter_map(|task| task.worker())
+        {
+            *running.entry(worker).or_default() += 1;
+        }
+        let digest = state.deployment().map(|deployment| &*deployment.digest);
+        let worker = |row: &WorkerRow| Self {
+            worker_id: row.worker_id.clone(),
+            name: row.name.clone(),
+            state: row.state,
+            queues: row.queues.0.clone(),
+            slots: row.slots,
+            running: running.get(row.worker_id.as_str()).copied().unwrap_or_default(),
+            deployment: row.deployment,
+            digest: row.digest.clone(),
+            is_current: digest == Some(&*row.digest),
+            storage: row.storage.clone(),
+            host: row.host.clone(),
+            version: row.version.clone(),
+            registered_at: row.registered_at,
+            heard_at: row.heard_at,
+        };
+        state.workers().map(worker).collect()
+    }
+}
 
 /// A request to lease tasks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -83,14 +235,17 @@ pub struct Completed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub materialization_id: Option<MaterializationId>,
-    /// The reported state of each asset.
+    /// The reported state of each asset, with metadata as JSON texts by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schema(value_type = Vec<Output>)]
+    #[schema(value_type = Vec<Object>)]
     pub outputs: Vec<OutputReport>,
     /// Resource usage of the attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Usage>)]
     pub usage: Option<servo_engine::outputs::Usage>,
+    /// Keys that the attempt adds to dynamic partitions, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 /// The result of a report.
@@ -124,6 +279,7 @@ mod tests {
             materialization_id: Some(MaterializationId::from_u128(7)),
             outputs: [output].into(),
             usage: Some(servo_engine::outputs::Usage::default()),
+            added_partitions: [("customers".to_owned(), vec!["acme".to_owned()])].into(),
         };
         for report in [whole, Report::succeeded()] {
             let told = serde_json::to_value(&report).unwrap();

@@ -87,7 +87,7 @@ async fn a_plan_says_what_would_run_and_stores_nothing() {
         plan["tasks"].as_array().unwrap().iter().map(|task| task["task_key"].clone()).collect();
     assert_eq!(keys, ["shop/clean:materialize", "shop/report:materialize"]);
     assert_eq!(plan["tasks"][1]["upstream"], json!([0]));
-    assert_eq!(plan["tasks"][1]["stage"], 1);
+    assert_eq!(plan["tasks"][1]["stage"], 2);
     assert_eq!(plan["tasks"][0]["why"], json!([{ "reason": "selected", "of": "shop.clean" }]));
     let input = &plan["tasks"][0]["inputs"][0];
     assert_eq!((&input["asset_key"], &input["materialized"]), (&json!("raw/orders"), &json!(1)));

@@ -30,6 +30,9 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// The token of the server.
+pub const TOKEN: &str = "a token for tests";
+
 /// Longest that anything in these tests may take before they fail.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,12 +110,13 @@ impl Harness {
         };
         let slots = executor.start();
         let mut api = Api::new(workspace.clone(), queue.clone(), logs.clone(), keys());
+        api.access_token = Some(TOKEN.into());
         api.worker_key = setting.worker_key.map(Into::into);
         api.lease = setting.lease;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());
-        let mut client = Client::new(&format!("http://{address}")).unwrap();
+        let mut client = Client::new(&format!("http://{address}")).unwrap().with_access_token(TOKEN);
         if let Some(key) = setting.worker_key {
             client = client.with_worker_key(key);
         }
@@ -124,7 +128,7 @@ impl Harness {
             api,
             address,
             client,
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: http(),
             slots,
             stop: Some(stop),
             server,
@@ -164,7 +168,7 @@ impl Harness {
         if !headers.iter().any(|(name, _)| *name == "content-type") {
             request = request.header("content-type", "application/json");
         }
-        if path == "worker/leases"
+        if path.starts_with("worker/")
             && let Some(key) = &self.api.worker_key
         {
             request = request.bearer_auth(key);
@@ -244,6 +248,13 @@ fn start(listener: TcpListener, api: Api) -> (oneshot::Sender<()>, JoinHandle<st
         let _dropped = stopped.await;
     }));
     (stop, server)
+}
+
+/// Shows the token of the server unless it is told to show something else.
+fn http() -> reqwest::Client {
+    let shown = format!("Bearer {TOKEN}").parse().unwrap();
+    let headers = HeaderMap::from_iter([(reqwest::header::AUTHORIZATION, shown)]);
+    reqwest::Client::builder().no_proxy().default_headers(headers).build().unwrap()
 }
 
 /// An answer, read.

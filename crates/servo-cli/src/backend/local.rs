@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use servo_api::Api;
 use servo_api::client::Client;
 use servo_core::RunId;
+use servo_engine::controllers::Dispatching;
 use servo_queue::{Keyring, LocalQueue};
 use servo_runtime::{Config, Stores, Workspace};
+use servo_store::DataRoot;
 use servo_worker::project::Scanned;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -17,9 +19,12 @@ use tokio::task::JoinHandle;
 use super::Backend;
 use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
-use crate::location::{Location, random};
+use crate::location::{Location, random_token};
 use crate::owner::Ownership;
 use crate::session::{self, Session, WorkerScope};
+
+/// Runs of before that are named one by one.
+const NAMED: usize = 3;
 
 /// This process.
 pub(super) struct Local {
@@ -48,10 +53,13 @@ impl Local {
     /// Reads the state, as if the project was deployed where that matters.
     pub(super) async fn read(location: &Location, with_project: bool) -> anyhow::Result<Self> {
         let definitions = match with_project {
-            true => Some(session::deployment(location.project.scan()?, location.caller())?),
+            true => Some(session::deployment(location.project.scan_cached()?, location.caller())?),
             false => None,
         };
-        let stores = location.look_if_any()?;
+        let mut stores = location.look_if_any()?;
+        if let Some(place) = location.project.find().ok().and_then(|project| project.storage()) {
+            stores.data = DataRoot::open(&place, &stores.layout).ok();
+        }
         let secret = location.secret_if_any()?;
         let keys = KeysFile::look(location)?.ring()?;
         let queue = LocalQueue::new(1);
@@ -82,6 +90,7 @@ impl Local {
         let queue = LocalQueue::new(1_024);
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.automation = false;
+        config.backfills = false;
         config.logs = Some(Arc::new(KeptLogs(Arc::new(location.logs()))));
         if let Ok(project) = location.project.find() {
             session::keep_data_of(&project, &mut stores)?;
@@ -94,20 +103,27 @@ impl Local {
         Ok(Self { client, work: Work::Writing(workspace, ownership) })
     }
 
-    /// Has the workspace, deploys the project, runs tasks, and answers other commands.
+    /// Has the workspace, deploys the project, runs tasks, plans chunks of backfills if that is wanted, and answers
+    /// other commands.
     pub(super) async fn run(
         location: &Location,
         stores: Stores,
         mut ownership: Ownership,
         slots: usize,
+        reach: WorkerScope,
+        dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, WorkerScope::Alone).await?;
-        let before = session.unfinished().await?;
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching).await?;
+        let mut before = session.unfinished().await?;
+        if let Dispatching::First(run) = dispatching {
+            before.retain(|unfinished| *unfinished != run);
+        }
+        say_what_else(&before);
         let started = async {
             session.deploy(location.caller()).await?;
             let (server, url, token) = Server::start(session.api()).await?;
-            ownership.advertise(url, Some(token))?;
+            ownership.advertise(url, token)?;
             Ok((Client::in_process(session.api())?, server))
         };
         match started.await {
@@ -156,6 +172,19 @@ impl Backend for Local {
     }
 }
 
+/// Says which runs of before are gone on with beside what is asked for, which goes first.
+fn say_what_else(before: &[RunId]) {
+    let named: Vec<String> = before.iter().take(NAMED).map(ToString::to_string).collect();
+    match before.len() {
+        0 => {}
+        1 => eprintln!("{} of before goes on as well, when slots are free", named.join("")),
+        count => {
+            let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+            eprintln!("{}{more} of before go on as well, when slots are free", named.join(", "));
+        }
+    }
+}
+
 /// Answers other commands of this user while this one is at work.
 struct Server {
     stop: oneshot::Sender<()>,
@@ -165,7 +194,7 @@ struct Server {
 impl Server {
     /// Where it listens, and what it wants to be shown: whoever can read `server.json` may ask.
     async fn start(mut api: Api) -> anyhow::Result<(Self, String, String)> {
-        let token = token()?;
+        let token = random_token()?;
         api.access_token = Some(token.as_str().into());
         api.worker_key = Some(token.as_str().into());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -181,10 +210,6 @@ impl Server {
         let _ended = self.stop.send(());
         Ok(self.serving.await??)
     }
-}
-
-fn token() -> anyhow::Result<String> {
-    Ok(random()?.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn in_process(

@@ -5,6 +5,8 @@ use async_trait::async_trait;
 use servo_api::client::Client;
 
 use super::Backend;
+use crate::location::Location;
+use crate::owner;
 
 /// Another process.
 pub(super) struct Server {
@@ -14,11 +16,17 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The one at `SERVO_URL`.
-    pub(super) fn named() -> anyhow::Result<Option<Self>> {
-        let url = std::env::var("SERVO_URL").ok().filter(|url| !url.is_empty());
-        let client = url.map(|url| Client::new(&url).context("SERVO_URL")).transpose()?;
-        Ok(client.map(|client| Self { client, named: true }))
+    /// The one at `SERVO_URL`. It is shown `SERVO_TOKEN`, or else the token of the server that has the workspace here,
+    /// if that is the one.
+    pub(super) fn named(location: &Location) -> anyhow::Result<Option<Self>> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let Some(url) = variable("SERVO_URL") else { return Ok(None) };
+        let mut client = Client::new(&url).context("SERVO_URL")?;
+        let token = variable("SERVO_TOKEN").or_else(|| owner::token_of(location, client.server()));
+        if let Some(token) = token {
+            client = client.with_access_token(token);
+        }
+        Ok(Some(Self { client, named: true }))
     }
 
     /// The one that has the workspace on this machine.

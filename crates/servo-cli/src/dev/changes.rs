@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use servo_worker::project::{MAX_DIRECTORIES, is_source, is_source_directory};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
 /// Editors write several files, and some of them twice.
 const QUIET: Duration = Duration::from_millis(150);
-/// Directories that are watched at most.
-const MAX_DIRECTORIES: usize = 2_000;
 
 /// Changes to the files of a project.
 pub(super) struct Changes {
@@ -40,6 +39,11 @@ impl Changes {
                 break;
             }
         }
+        self.quiet().await
+    }
+
+    /// Resolves when no change came for a moment.
+    pub(super) async fn quiet(&mut self) -> anyhow::Result<()> {
         // Other files may change all the time.
         let mut quiet_at = Instant::now() + QUIET;
         while let Ok(Some(event)) = timeout_at(quiet_at, self.events.recv()).await {
@@ -89,19 +93,4 @@ impl Changes {
         }
         Ok(concerns)
     }
-}
-
-fn is_source(path: &Path) -> bool {
-    let is_code = path.extension().is_some_and(|extension| extension == "py" || extension == "sql");
-    (is_code || path.file_name().is_some_and(|name| name == servo_worker::project::FILE)) && !is_hidden(path)
-}
-
-fn is_source_directory(path: &Path) -> bool {
-    let tools = ["__pycache__", "node_modules", "target", "venv"];
-    let is_tool = |name: &std::ffi::OsStr| tools.iter().any(|tool| name == *tool);
-    !is_hidden(path) && !path.file_name().is_some_and(is_tool) && path.is_dir() && !path.is_symlink()
-}
-
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'))
 }

@@ -9,7 +9,7 @@ const NAMED: usize = 3;
 const SHORT_ID: usize = 12;
 
 /// The beginning of a run's id, which every command understands.
-pub(super) fn short_id(run: &Run) -> String {
+pub(crate) fn short_id(run: &Run) -> String {
     run.run_id.to_string().chars().take(SHORT_ID).collect()
 }
 

@@ -173,9 +173,9 @@ fn a_server_is_found_reloads_what_works_and_stops_what_hangs() {
 
     project.save("def (");
     dev.wait_for("the code before is kept");
-    project.good(&["materialize", "t.quick"]);
+    let told = project.bad(&["materialize", "t.quick"]);
+    assert!(told.contains("SyntaxError") && told.contains("work.py:2"), "{told}");
     project.save(&LOOPS.replace("return 1", "return [1, 2]"));
-    dev.wait_for("↻ reloaded");
     project.good(&["materialize", "t.quick"]);
     let shown = project.newest_run();
     assert_eq!(shown["state"], "SUCCEEDED");

@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod backends;
+mod backfills;
 mod checks;
 mod execution;
 mod facts;
+mod first_hour;
 mod keys;
 mod owners;
+mod safety;
 mod schedules;
 mod support;
+mod workers;

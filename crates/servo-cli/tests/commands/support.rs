@@ -110,8 +110,13 @@ pub struct Dev<'a> {
 
 impl<'a> Dev<'a> {
     pub fn start(project: &'a Project) -> Self {
+        Self::with(project, &["--port", "0"])
+    }
+
+    /// With these options.
+    pub fn with(project: &'a Project, options: &[&str]) -> Self {
         let log = fs::File::create(project.path("dev.log")).unwrap();
-        let process = project.command(&["dev", "--port", "0", "--slots", "2"]).stderr(log).spawn().unwrap();
+        let process = project.command(&["dev", "--slots", "2"]).args(options).stderr(log).spawn().unwrap();
         let dev = Self { project, process };
         dev.wait_for("reloaded when you save");
         dev

@@ -33,6 +33,7 @@
 //! ```
 
 mod block;
+mod bounds;
 mod calendar;
 mod context;
 mod cron;

@@ -85,6 +85,50 @@ impl PartitionSet {
         &self.0[start..start + len]
     }
 
+    /// The partitions from these indexes on: in the order in which the first dimension counts slowest.
+    ///
+    /// ```
+    /// use servo_core::partitions::{Block, PartitionSet};
+    /// let all = PartitionSet::from(Block::new([0..3, 0..2]));
+    /// assert_eq!(all.starting_at(&[1, 1]).iter().collect::<Vec<_>>(), [vec![1, 1], vec![2, 0], vec![2, 1]]);
+    /// ```
+    #[must_use]
+    pub fn starting_at(&self, index: &[u64]) -> Self {
+        let after = (0..index.len()).map(|dimension| {
+            let is_last = dimension + 1 == index.len();
+            let ranges = index.iter().enumerate().map(|(at, digit)| match at.cmp(&dimension) {
+                std::cmp::Ordering::Less => *digit..digit.saturating_add(1),
+                std::cmp::Ordering::Equal if is_last => *digit..u64::MAX,
+                std::cmp::Ordering::Equal => digit.saturating_add(1)..u64::MAX,
+                std::cmp::Ordering::Greater => 0..u64::MAX,
+            });
+            Block::new(ranges.collect::<Vec<_>>())
+        });
+        self.intersection(&Self(after.filter(|block| !block.is_empty()).collect()))
+    }
+
+    /// The first so many partitions, and the indexes of the last of them: in the order in which the first dimension
+    /// counts slowest.
+    pub fn first(&self, count: usize) -> (Self, Option<Vec<u64>>) {
+        let mut found: Vec<Vec<u64>> = Vec::new();
+        let mut rest = self.0.as_slice();
+        while let Some(block) = rest.first().filter(|_| found.len() < count) {
+            let alike = rest.partition_point(|other| other.ranges().first() == block.ranges().first());
+            let mut heads: Vec<_> = rest[..alike].iter().map(|block| block.iter().peekable()).collect();
+            while found.len() < count {
+                let least = (0..heads.len())
+                    .filter_map(|at| heads[at].peek().cloned().map(|digits| (digits, at)))
+                    .min();
+                let Some((digits, at)) = least else { break };
+                heads[at].next();
+                found.push(digits);
+            }
+            rest = &rest[alike..];
+        }
+        let last = found.last().cloned();
+        (found.iter().map(|digits| Block::one(digits)).collect(), last)
+    }
+
     /// The partitions that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use servo_core::partitions::{Mapped, MappingDef, Partitions, Reason, Span};
 use servo_core::{PartitionKey, PartitionsDef, Timestamp, sha256_hex};
 
-use crate::process;
+use crate::oracle;
 
 const FOREVER: Timestamp = Timestamp::MAX;
 
@@ -192,7 +192,8 @@ impl Lines {
         if sha256_hex(self.0.as_bytes()) == digest {
             return None;
         }
-        let theirs = process::lines_of(case);
+        let mut theirs = Vec::new();
+        oracle::ask("partitions_oracle", &["lines"], case, |line| theirs.push(line.to_owned()));
         let ours: Vec<&str> = self.0.lines().collect();
         let at = (0..).find(|&at| ours.get(at).copied() != theirs.get(at).map(String::as_str)).unwrap();
         let (ours, theirs) = (ours.get(at), theirs.get(at));

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use servo_core::{EventId, RunId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    ApplyRetention, Attempt, CancelRun, ChangePartitions, ChangeSchedule, ChangeSettings, Deploy, Input,
-    Pause, Report, Review, TriggerRun, TriggerSchedule,
+    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings,
+    CreateBackfill, Deploy, Input, Pause, RegisterWorker, Report, RetryNow, Review, TriggerRun,
+    TriggerSchedule, WorkerLeaves,
 };
 use crate::event::Progress;
 
@@ -22,6 +23,8 @@ pub enum Reply {
     Change(Change),
     /// To a request to add and remove keys of dynamic partitions.
     Partitions(PartitionsReply),
+    /// To a request for a backfill.
+    Backfill(BackfillReply),
     /// To a worker that is still at it.
     Heartbeat(HeartbeatReply),
     /// To a worker that has ended.
@@ -36,6 +39,15 @@ pub struct RunReply {
     /// The run.
     pub run_id: RunId,
     /// The event that asked for it; none when the very same request was made before.
+    pub accepted: Option<EventId>,
+}
+
+/// The reply to a request for a backfill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BackfillReply {
+    /// The backfill.
+    pub backfill_id: BackfillId,
+    /// The event that accepted it; none when the very same request was made before.
     pub accepted: Option<EventId>,
 }
 
@@ -128,6 +140,7 @@ macro_rules! commands {
 commands! {
     TriggerRun => Run(RunReply),
     CancelRun => Change(Change),
+    RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
@@ -136,6 +149,10 @@ commands! {
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
     ApplyRetention => Change(Change),
+    CreateBackfill => Backfill(BackfillReply),
+    ChangeBackfill => Change(Change),
+    RegisterWorker => Change(Change),
+    WorkerLeaves => Change(Change),
     Started => Change(Change),
     Heartbeat => Heartbeat(HeartbeatReply),
     Finished => Finish(Finish),
@@ -179,6 +196,7 @@ macro_rules! inputs {
 inputs! {
     TriggerRun => Trigger,
     CancelRun => Cancel,
+    RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
     ChangeSettings => ChangeSettings,
@@ -187,6 +205,10 @@ inputs! {
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
     ApplyRetention => ApplyRetention,
+    CreateBackfill => CreateBackfill,
+    ChangeBackfill => ChangeBackfill,
+    RegisterWorker => RegisterWorker,
+    WorkerLeaves => WorkerLeaves,
 }
 
 impl From<Started> for Input {

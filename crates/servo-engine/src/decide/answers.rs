@@ -1,12 +1,12 @@
 //! Requests that are carried out once: the same request gets the answer that it was given (ADR-090).
 
-use crate::command::{Change, Input, PartitionsReply, Reply, RunReply};
+use crate::command::{BackfillReply, Change, Input, PartitionsReply, Reply, RunReply};
 use crate::derive::request_hash;
 use crate::event::RequestAnswered;
 use crate::principal::Caller;
 use crate::refusal::Refusal;
 use crate::rows::AnswerEntry;
-use crate::state::State;
+use crate::state::{Backfill, State};
 
 impl State {
     /// The answer that a caller's request was given within the last day; none if it is new, or has no identity.
@@ -25,19 +25,27 @@ impl State {
             known => Ok(known),
         }
     }
+
+    /// The backfill that a request was answered with.
+    pub fn backfill_created_by(&self, answer: &AnswerEntry) -> Option<&Backfill> {
+        let event = answer.event_id?;
+        self.backfills().rev().find(|backfill| backfill.created == event)
+    }
 }
 
 /// The answer that an input was given before; none if it is to be decided.
 pub(crate) fn known(state: &State, input: &Input) -> Option<Result<Reply, Refusal>> {
     let known = state.answer_to(input.caller()?).transpose()?;
-    Some(known.map(|known| given(known, input)))
+    Some(known.map(|known| given(state, known, input)))
 }
 
-fn given(known: &AnswerEntry, input: &Input) -> Reply {
+fn given(state: &State, known: &AnswerEntry, input: &Input) -> Reply {
     if let (Input::Trigger(_) | Input::TriggerSchedule(_), Some(run_id)) = (input, known.run_id) {
         Reply::Run(RunReply { run_id, accepted: known.event_id })
     } else if let Input::ChangePartitions(_) = input {
         Reply::Partitions(known.partitions())
+    } else if let (Input::CreateBackfill(_), Some(backfill)) = (input, state.backfill_created_by(known)) {
+        Reply::Backfill(BackfillReply { backfill_id: backfill.id, accepted: known.event_id })
     } else {
         Reply::Change(known.change())
     }
@@ -69,6 +77,9 @@ pub(crate) fn record(input: &Input, reply: &Reply) -> Option<RequestAnswered> {
     match *reply {
         Reply::Run(RunReply { run_id, accepted }) => {
             Some(RequestAnswered { run_id: Some(run_id), event_id: accepted, ..answered })
+        }
+        Reply::Backfill(BackfillReply { accepted, .. }) => {
+            Some(RequestAnswered { event_id: accepted, ..answered })
         }
         Reply::Change(change) => Some(RequestAnswered { event_id: change.event_id(), ..answered }),
         Reply::Partitions(PartitionsReply { change, added, removed }) => {

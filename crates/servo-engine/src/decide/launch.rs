@@ -8,6 +8,7 @@ use super::{Answer, trigger};
 use crate::command::{Reply, TriggerRun};
 use crate::event::{EventData, RequestedRun};
 use crate::planner::PlanningError;
+use crate::refusal::Refusal;
 use crate::requests::{RequestError, RunRequest, prepare};
 use crate::state::State;
 
@@ -37,15 +38,30 @@ pub(crate) fn request_run(
         request.partitions.latest = true;
         prepared = prepare(state, secret, run_key, request.clone(), at);
     }
-    let mut command: TriggerRun = prepared.map_err(|error| error.to_string())?;
-    // Ticks are made in order and each once, so that no older run has this key.
+    let command: TriggerRun = prepared.map_err(|error| error.to_string())?;
+    let (run, events) = launch(state, secret, command, now).map_err(|refusal| refusal.to_string())?;
+    Ok(Requested { run, request, events })
+}
+
+/// Requests a run that is planned. No events if the same request was made before.
+pub(crate) fn launch(
+    state: &State,
+    secret: &[u8],
+    mut command: TriggerRun,
+    now: Timestamp,
+) -> Result<(RequestedRun, Vec<EventData>), Refusal> {
+    // Controllers make each request once, so that no older run has this key.
     command.stored_key.through = state.run_keys.in_files();
     let decision = trigger(state, secret, &command, now);
     let run_id = match decision.answer {
         Answer::NewRun(run_id) => run_id,
         Answer::Now(Ok(Reply::Run(reply))) => reply.run_id,
-        Answer::Now(Err(refusal)) => return Err(refusal.to_string()),
-        Answer::Now(Ok(_)) | Answer::Change | Answer::Finish | Answer::Partitions(..) => {
+        Answer::Now(Err(refusal)) => return Err(refusal),
+        Answer::Now(Ok(_))
+        | Answer::Change
+        | Answer::Finish
+        | Answer::Partitions(..)
+        | Answer::NewBackfill(_) => {
             unreachable!("a request for a run is answered with a run")
         }
     };
@@ -54,5 +70,5 @@ pub(crate) fn request_run(
         run_id,
         request_fingerprint: command.fingerprint().clone(),
     };
-    Ok(Requested { run, request, events: decision.events })
+    Ok((run, decision.events))
 }

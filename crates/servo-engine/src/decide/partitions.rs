@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{Answer, Decision};
-use crate::command::{Change, ChangePartitions, PartitionsReply, Reply};
-use crate::event::{DynamicPartitionsChanged, EventData};
+use crate::command::{Change, ChangePartitions, PartitionsReply, Reply, Report};
+use crate::definitions::Definitions;
+use crate::event::{DynamicPartitionsChanged, EventData, Outcome};
+use crate::failure::{ErrorCode, TaskError};
+use crate::gate;
+use crate::principal::Caller;
 use crate::refusal::Refusal;
-use crate::state::State;
+use crate::state::{State, Task};
 
 /// Characters in a name or a key.
 const LONGEST: usize = 256;
@@ -24,6 +28,35 @@ pub(super) fn change(state: &State, command: &ChangePartitions) -> Decision {
         },
         Err(refusal) => Decision::refuse(refusal),
     }
+}
+
+/// The events that add what an attempt wants to add, in the batch of its end; none if the attempt does not count.
+pub(super) fn added_by(state: &State, task: &Task, report: &Report) -> Result<Vec<EventData>, TaskError> {
+    let counts = report.outcome == Outcome::Succeeded && gate::enforce(task, &report.outputs).1.is_none();
+    if report.added_partitions.is_empty() || !counts {
+        return Ok(Vec::new());
+    }
+    let failed = |problem: String| TaskError::new(ErrorCode::UserCodeException, problem);
+    let definitions = state.checked_definitions();
+    let declared = definitions.as_deref().map(Definitions::dynamic_partitions).unwrap_or_default();
+    let mut events = Vec::new();
+    for (name, keys) in &report.added_partitions {
+        if !declared.contains(name.as_str()) {
+            let declared: Vec<&str> = declared.iter().copied().collect();
+            let declared = if declared.is_empty() { "none".to_owned() } else { declared.join(", ") };
+            return Err(failed(format!(
+                "ctx.add_partitions({name:?}): no asset has dynamic partitions of that name; there are: {declared}"
+            )));
+        }
+        let (name, add) = (name.clone(), keys.clone());
+        let command = ChangePartitions { name, add, remove: Vec::new(), caller: Caller::default() };
+        let change = difference(state, &command)
+            .map_err(|refusal| failed(format!("ctx.add_partitions({:?}): {refusal}", command.name)))?;
+        if !change.added.is_empty() {
+            events.push(EventData::DynamicPartitionsChanged(change));
+        }
+    }
+    Ok(events)
 }
 
 fn difference(state: &State, command: &ChangePartitions) -> Result<DynamicPartitionsChanged, Refusal> {

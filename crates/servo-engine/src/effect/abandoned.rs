@@ -77,6 +77,7 @@ fn ended_in_silence(reason: TransitionReason) -> bool {
         | TransitionReason::RunCancelled
         | TransitionReason::RunTimedOut
         | TransitionReason::ForceCancelled
-        | TransitionReason::UpstreamFailed => false,
+        | TransitionReason::UpstreamFailed
+        | TransitionReason::WorkersGone => false,
     }
 }

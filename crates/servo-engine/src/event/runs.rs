@@ -9,6 +9,7 @@ use servo_core::{Fingerprint, Millis, Operation, PlanId, RunId, Timestamp, sha25
 use super::Payload;
 use super::RunSource;
 use crate::audit::Act;
+use crate::dep_sets::DepSet;
 use crate::plan::TaskSpec;
 use crate::planner::PartitionChoice;
 
@@ -51,6 +52,7 @@ pub struct RunRequested {
 
 /// The tasks and edges of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedPlan")]
 pub struct PlanCreated {
     /// The run it belongs to.
     pub run_id: RunId,
@@ -59,11 +61,40 @@ pub struct PlanCreated {
     /// Hash of the normalized plan.
     pub fingerprint: Fingerprint,
     /// Number of the deployment that it was planned with; 0 if nothing was deployed.
-    #[serde(default, skip_serializing_if = "is_unknown")]
+    #[serde(skip_serializing_if = "is_unknown")]
     pub deployment: u64,
     /// Sorted by task key; edges are indexes into this list.
-    #[serde(deserialize_with = "normalized_tasks")]
     pub tasks: Arc<[TaskSpec]>,
+    /// Tasks that all wait for the same tasks, beside the edges of each.
+    #[serde(skip_serializing_if = "<[DepSet]>::is_empty")]
+    pub sets: Arc<[DepSet]>,
+}
+
+/// A plan as it was read.
+#[derive(Deserialize)]
+struct UncheckedPlan {
+    run_id: RunId,
+    plan_id: PlanId,
+    fingerprint: Fingerprint,
+    #[serde(default)]
+    deployment: u64,
+    #[serde(deserialize_with = "normalized_tasks")]
+    tasks: Arc<[TaskSpec]>,
+    #[serde(default)]
+    sets: Arc<[DepSet]>,
+}
+
+impl TryFrom<UncheckedPlan> for PlanCreated {
+    type Error = String;
+
+    /// The fold relies on positions that lead somewhere.
+    fn try_from(read: UncheckedPlan) -> Result<Self, String> {
+        let UncheckedPlan { run_id, plan_id, fingerprint, deployment, tasks, sets } = read;
+        match sets.iter().find_map(|set| set.problem(tasks.len())) {
+            Some(problem) => Err(format!("a set of dependencies does not fit: {problem}")),
+            None => Ok(Self { run_id, plan_id, fingerprint, deployment, tasks, sets }),
+        }
+    }
 }
 
 /// The run starts.

@@ -22,6 +22,7 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownRun
             | Ignored::UnknownTask
             | Ignored::UnknownSchedule
+            | Ignored::UnknownBackfill
             | Ignored::UnknownEvent,
         ) => return,
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servo_core::{Millis, RunId};
 
-use super::{At, schedules};
+use super::{At, backfills, schedules};
 use crate::derive::idempotency_hash;
 use crate::effect::Effect;
 use crate::rows::{IdempotencyEntry, IdempotencyRow};
@@ -21,14 +21,14 @@ pub(super) fn run_ended(state: &mut State, id: RunId) {
     state.recent_tasks += run.tasks.len();
     let source = run.source.clone();
     schedules::run_changed(state, &source, id, false);
+    backfills::run_ended(state, &source, id);
     evict_runs(state);
 }
 
-/// Ended runs beyond the newest few leave memory.
+/// Ended runs beyond the newest few leave memory. The newest stays, unless it is too large by itself.
 pub(super) fn evict_runs(state: &mut State) {
-    while state.recent.len() > 1
-        && (state.recent.len() > state.settings.recent_runs
-            || state.recent_tasks > state.settings.recent_tasks)
+    while state.recent_tasks > state.settings.recent_tasks
+        || state.recent.len() > state.settings.recent_runs.max(1)
     {
         let Some(oldest) = state.recent.keys().next().copied() else { return };
         state.recent.remove(&oldest);

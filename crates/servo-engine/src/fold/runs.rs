@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Applied, At, Ignored, requests, schedules};
+use super::{Applied, At, Ignored, backfills, requests, schedules};
 use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
 use crate::plan::TaskOptions;
 use crate::rows::{RunKeyEntry, RunKeyRow};
-use crate::state::{Counts, Edge, Rest, Run, SharedItems, SharedVec, State, Task, index};
+use crate::state::{Counts, Edge, Rest, Run, RunSet, SharedItems, SharedVec, State, Task, index};
 
 pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
     if let Some(existing) = state.requested_with(payload.run_id) {
@@ -59,6 +59,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             version: at.id,
             tasks: SharedItems::default(),
             edges: SharedVec::default(),
+            sets: Vec::new(),
             out_start: [0].into(),
         }),
     );
@@ -85,13 +86,19 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     run.deployment = payload.deployment;
     // Most tasks of a plan run under the same options: share them.
     let mut shared: Option<Arc<TaskOptions>> = None;
+    let mut in_sets = vec![0u32; payload.tasks.len()];
+    for set in payload.sets.iter() {
+        let edges = set.upstream.len() as u32;
+        set.downstream.iter().for_each(|task| in_sets[task as usize] += edges);
+    }
+    run.sets = payload.sets.iter().map(|set| RunSet::new(Arc::new(set.clone()), at.id)).collect();
     let (mut tasks, mut edges) = (Vec::with_capacity(payload.tasks.len()), Vec::new());
     for (position, spec) in (0u32..).zip(payload.tasks.iter()) {
         let options = match &shared {
             Some(options) if **options == spec.options => options.clone(),
             _ => shared.insert(Arc::new(spec.options.clone())).clone(),
         };
-        let deps = spec.upstream.len() as u32;
+        let deps = spec.upstream.len() as u32 + in_sets[position as usize];
         tasks.push(Task::planned(spec.task_key.clone(), options, deps, at.time, at.id));
         edges.extend(spec.upstream.iter().map(|upstream| Edge {
             upstream: *upstream,
@@ -109,6 +116,9 @@ pub(super) fn planned(state: &mut State, at: At, payload: &PlanCreated) -> Appli
     }
     for edge in 0..run.edges.len() as u32 {
         state.changes.edge(run.id, edge);
+    }
+    if !run.sets.is_empty() {
+        state.changes.sets(run.id);
     }
     let queued = index::run_keys_of(run, &state.settings);
     state.index.replace_run(payload.run_id, index::NO_RUN_KEYS, queued);
@@ -131,6 +141,7 @@ pub(super) fn triggered(state: &mut State, at: At, payload: &RunTriggered) -> Ap
         run.started_at = Some(at.time);
         run.timeout = payload.timeout_ms;
     });
+    backfills::run_started(state, at, payload.run_id);
     for task in 0..count {
         state.change_task(payload.run_id, task, at.id, |task| {
             let next = if task.deps_total == 0 { Rest::Ready } else { Rest::Blocked };

@@ -140,7 +140,7 @@ pub(super) enum End {
     /// A worker lost it without blame; tried again at once, a bounded number of times (ADR-037).
     Lost(TransitionReason),
     /// No worker took it from the queue; dispatched again without counting a failure.
-    Untaken,
+    Untaken(TransitionReason),
 }
 
 /// Ends the open attempt of a task. In a run that is being cancelled every end is a cancellation.
@@ -160,12 +160,12 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
         let is_wasted = match &end {
             End::Succeeded(_) => cancel_reason.is_some(),
             End::Failed(..) | End::Lost(_) => true,
-            End::Untaken => false,
+            End::Untaken(_) => false,
         };
         wasted = task.attempt_id.filter(|_| is_wasted).map(|id| (task.attempt, id));
         if task.outbox_status().is_some_and(|s| s != OutboxStatus::Acked) {
             task.set_outbox(match &end {
-                End::Lost(_) | End::Untaken => OutboxStatus::Failed,
+                End::Lost(_) | End::Untaken(_) => OutboxStatus::Failed,
                 End::Succeeded(_) | End::Failed(..) => OutboxStatus::Acked,
             });
         }
@@ -201,7 +201,7 @@ pub(super) fn end_attempt(state: &mut State, at: At, run: RunId, position: u32, 
                     None => task.enter(Rest::Failed, reason, at.time),
                 }
             }
-            End::Untaken => task.enter(Rest::Ready, TransitionReason::DispatchAckTimeout, at.time),
+            End::Untaken(reason) => task.enter(Rest::Ready, reason, at.time),
             End::Lost(reason) => {
                 task.interruptions += 1;
                 if task.interruptions > max_interruptions {

@@ -120,7 +120,8 @@ fn task_timer(state: &mut State, at: At, payload: &TimerFired) -> Applied {
             tasks::end_attempt(state, at, payload.run_id, position, lost);
         }
         TimerKind::DispatchAck => {
-            tasks::end_attempt(state, at, payload.run_id, position, tasks::End::Untaken)
+            let end = tasks::End::Untaken(TransitionReason::DispatchAckTimeout);
+            tasks::end_attempt(state, at, payload.run_id, position, end)
         }
         TimerKind::RunTimeout => return Applied::No(Ignored::UnknownTask),
     }

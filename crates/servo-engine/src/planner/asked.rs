@@ -71,7 +71,7 @@ pub(super) fn asked(
             kind.add(&kind.partitions.latest(at));
         }
     }
-    if (choice.missing || is_check) && !asks {
+    if (choice.is_filtered() || is_check) && !asks {
         for kind in &mut kinds {
             kind.add(&kind.partitions.all(at));
         }
@@ -89,12 +89,9 @@ pub(super) fn asked(
         kind.assets.into_iter().map(move |asset| (asset, set.clone()))
     });
     let narrowed = |(asset, set): (u32, PartitionSet)| {
-        let set = match (choice.missing, is_check) {
-            (true, _) => outside.never_materialized(asset, &set),
-            (false, true) => outside.materialized(asset, &set),
-            (false, false) => set,
-        };
-        (asset, set)
+        let set = if choice.missing { outside.never_materialized(asset, &set) } else { set };
+        let set = if choice.failed { outside.failed(asset, &set) } else { set };
+        (asset, if is_check { outside.materialized(asset, &set) } else { set })
     };
     Ok(asked.map(narrowed).collect())
 }

@@ -8,7 +8,7 @@ use crate::definitions::{Definitions, Phase};
 
 /// Refuses what makes no sense for checks.
 pub(super) fn validate(request: &PlanRequest) -> Result<(), PlanningError> {
-    if request.partitions.missing {
+    if request.partitions.is_filtered() {
         return Err(PlanningError::ChecksOfMissing);
     }
     match request.config.keys().next() {

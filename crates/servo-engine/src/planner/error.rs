@@ -43,8 +43,16 @@ pub enum PlanningError {
         selection: String,
     },
     /// Checks of what was never made are asked for.
-    #[error("only what was made can be checked; leave out missing")]
+    #[error("only what was made can be checked; leave out missing and failed")]
     ChecksOfMissing,
+    /// Only what failed last is asked for, and nothing did.
+    #[error(
+        "the last attempt at nothing that {selection} selects has failed; leave out --failed to make it again"
+    )]
+    NothingFailed {
+        /// The selection.
+        selection: String,
+    },
     /// All selected assets are external.
     #[error("{asset} is external: something else makes it, so there is nothing to run")]
     OnlyExternal {

@@ -1,5 +1,6 @@
 //! Resolves the inputs of each task: upstream tasks of the same run, and materializations from outside it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use servo_core::partitions::{MappingAt, PartitionSet};
@@ -10,6 +11,7 @@ use super::lookup::Lookup;
 use super::outside::Outside;
 use super::{Draft, Group, PlanContext};
 use crate::definitions::{Definitions, Dep};
+use crate::dep_sets::{DepSet, Positions};
 
 /// How many missing partitions are reported one by one.
 const MAX_REPORTED: usize = 20;
@@ -39,6 +41,32 @@ pub(super) struct Wired {
     pub(super) inputs: Vec<PlannedInput>,
 }
 
+/// A set is worth its while from so many edges on.
+const SET_FROM: u64 = 16;
+/// Sets that a plan may have: each end of a task looks at all of them.
+const MAX_SETS: usize = 256;
+
+/// Tasks that some tasks in a row read, all the same ones.
+struct Shared {
+    partitions: PartitionSet,
+    input: PlannedInput,
+    /// Tasks that make them.
+    upstream: Vec<u32>,
+    /// Tasks that wait for these.
+    downstream: Vec<u32>,
+}
+
+impl Shared {
+    fn edges(&self) -> u64 {
+        self.upstream.len() as u64 * self.downstream.len() as u64
+    }
+
+    /// A set if that is worth its while; else there are edges between the pairs.
+    fn is_set(&self) -> bool {
+        self.upstream.len() > 1 && self.downstream.len() > 1 && self.edges() >= SET_FROM
+    }
+}
+
 /// Wires all tasks, or says which partitions do not exist.
 pub(super) fn wire(
     definitions: &Definitions,
@@ -48,7 +76,7 @@ pub(super) fn wire(
     lookups: &[Lookup<u32>],
     outside: &Outside<'_>,
     context: &PlanContext<'_>,
-) -> Result<Vec<Wired>, PlanningError> {
+) -> Result<(Vec<Wired>, Vec<DepSet>), PlanningError> {
     let deps: Vec<Vec<(&Dep, MappingAt<'_>)>> = groups
         .iter()
         .map(|group| {
@@ -67,18 +95,60 @@ pub(super) fn wire(
         outside: vec![None; definitions.assets().len()],
         missing: Vec::new(),
         more: 0,
+        shared: Vec::new(),
+        last: BTreeMap::new(),
     };
-    for (dep, _) in deps.iter().flatten() {
-        wiring.outside[dep.asset as usize].get_or_insert_with(|| outside.of(dep.asset));
+    let mut read: BTreeMap<u32, PartitionSet> = BTreeMap::new();
+    for (group, deps) in groups.iter().zip(&deps) {
+        for (dep, mapping) in deps {
+            let set = read.entry(dep.asset).or_default();
+            *set = set.union(&mapping.upstream(&group.partitions).set);
+        }
     }
-    let wired = (0u32..)
+    for (asset, set) in read {
+        wiring.outside[asset as usize] = Some(outside.within(asset, &set));
+    }
+    let mut wired: Vec<Wired> = (0u32..)
         .zip(drafts)
         .map(|(position, draft)| wiring.task(position, draft, &deps[draft.group]))
         .collect();
-    if wiring.missing.is_empty() {
-        return Ok(wired);
+    if !wiring.missing.is_empty() {
+        return Err(PlanningError::Missing { missing: wiring.missing, more: wiring.more });
     }
-    Err(PlanningError::Missing { missing: wiring.missing, more: wiring.more })
+    let sets = add_shared(wiring.shared, &mut wired);
+    for (position, task) in (0u32..).zip(&mut wired) {
+        task.upstream.sort_unstable();
+        task.upstream.dedup();
+        task.upstream.retain(|upstream| *upstream != position);
+    }
+    Ok((wired, sets))
+}
+
+/// Makes sets of what many tasks wait for together, and edges of the rest. The largest are sets, if not all can be.
+fn add_shared(mut shared: Vec<Shared>, wired: &mut [Wired]) -> Vec<DepSet> {
+    shared.sort_by_key(|it| {
+        (std::cmp::Reverse(it.is_set()), std::cmp::Reverse(it.edges()), it.downstream.first().copied())
+    });
+    let mut sets = Vec::new();
+    for (at, it) in shared.into_iter().enumerate() {
+        if it.is_set() && at < MAX_SETS {
+            sets.push(DepSet {
+                upstream: Positions::of(it.upstream),
+                downstream: Positions::of(it.downstream),
+            });
+        } else {
+            for task in it.downstream {
+                wired[task as usize].upstream.extend(&it.upstream);
+            }
+        }
+    }
+    // Two dependencies may be on the same tasks: an edge that a set stands for is none of its own.
+    for set in &sets {
+        for task in set.downstream.iter() {
+            wired[task as usize].upstream.retain(|upstream| !set.upstream.contains(*upstream));
+        }
+    }
+    sets
 }
 
 struct Wiring<'a> {
@@ -90,24 +160,52 @@ struct Wiring<'a> {
     outside: Vec<Option<Rc<Lookup<MaterializationId>>>>,
     missing: Vec<MissingUpstream>,
     more: u64,
+    /// What tasks wait for together.
+    shared: Vec<Shared>,
+    /// The last of these, by group and dependency.
+    last: BTreeMap<(usize, usize), usize>,
 }
 
 impl Wiring<'_> {
     fn task(&mut self, position: u32, draft: &Draft, deps: &[(&Dep, MappingAt<'_>)]) -> Wired {
         let mut wired = Wired { upstream: Vec::new(), inputs: Vec::with_capacity(deps.len()) };
-        for (dep, mapping) in deps {
+        for (at, (dep, mapping)) in deps.iter().enumerate() {
             let mapped = mapping.upstream_of(&draft.digits);
             for missing in mapped.missing {
                 self.report(draft, dep, missing);
             }
             self.more += mapped.more_missing;
-            let input = self.input(dep, mapped.set, &mut wired.upstream);
-            wired.inputs.push(input);
+            // Tasks of the same function wait for some of each other.
+            let owner = self.owners[dep.asset as usize];
+            if owner.is_none() || owner == Some(draft.group) {
+                let input = self.input(dep, mapped.set, &mut wired.upstream);
+                wired.inputs.push(input);
+                continue;
+            }
+            wired.inputs.push(self.shared_input(position, (draft.group, at), dep, mapped.set));
         }
-        wired.upstream.sort_unstable();
-        wired.upstream.dedup();
-        wired.upstream.retain(|upstream| *upstream != position);
         wired
+    }
+
+    /// The input of a task whose upstream tasks are perhaps those of the task before it.
+    fn shared_input(
+        &mut self,
+        position: u32,
+        by: (usize, usize),
+        dep: &Dep,
+        partitions: PartitionSet,
+    ) -> PlannedInput {
+        let last = self.last.get(&by).copied().filter(|last| self.shared[*last].partitions == partitions);
+        let found = last.unwrap_or_else(|| {
+            let mut upstream = Vec::new();
+            let input = self.input(dep, partitions.clone(), &mut upstream);
+            self.shared.push(Shared { partitions, input, upstream, downstream: Vec::new() });
+            self.last.insert(by, self.shared.len() - 1);
+            self.shared.len() - 1
+        });
+        let shared = &mut self.shared[found];
+        shared.downstream.push(position);
+        shared.input.clone()
     }
 
     fn input(&self, dep: &Dep, partitions: PartitionSet, upstream: &mut Vec<u32>) -> PlannedInput {

@@ -65,6 +65,13 @@ pub(super) fn select(
             |asset: u32| definitions.asset(asset).partitions.is_none() && outside.of(asset).contains(&[]);
         meaning.retain(|asset, _| !is_there(*asset));
     }
+    if request.partitions.failed {
+        let is_left_out = |asset: u32| {
+            definitions.asset(asset).partitions.is_none()
+                && outside.failed(asset, &PartitionSet::unpartitioned()).is_empty()
+        };
+        meaning.retain(|asset, _| !is_left_out(*asset));
+    }
     if is_check {
         checks::narrow(definitions, &mut meaning, outside, request)?;
     } else {
@@ -79,6 +86,9 @@ pub(super) fn select(
         false => Ok(Selected { assets, external }),
         true if request.partitions.missing => {
             Err(PlanningError::NothingMissing { selection: request.selection.to_string() })
+        }
+        true if request.partitions.failed => {
+            Err(PlanningError::NothingFailed { selection: request.selection.to_string() })
         }
         true => Err(nothing()),
     }

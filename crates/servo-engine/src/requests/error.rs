@@ -1,6 +1,6 @@
 //! Reasons why a request for a run makes no sense.
 
-use servo_core::RunId;
+use servo_core::{BackfillId, RunId};
 
 use crate::planner::PlanningError;
 use crate::refusal::RefusalKind;
@@ -19,15 +19,25 @@ pub enum RequestError {
     StillRunning { run_id: RunId },
     #[error("every task of run {run_id} has succeeded; there is nothing to try again")]
     NothingToRetry { run_id: RunId },
+    #[error("{0}")]
+    Backfill(String),
+    #[error("backfill {backfill_id} is still active; cancel it first, or wait until it has ended")]
+    BackfillActive { backfill_id: BackfillId },
+    #[error("backfill {backfill_id} has made everything that it came to; there is nothing to try again")]
+    NothingFailed { backfill_id: BackfillId },
 }
 
 impl RequestError {
     /// The kind of this refusal.
     pub fn kind(&self) -> RefusalKind {
         match self {
-            RequestError::Selection(_) | RequestError::Planning(_) => RefusalKind::Invalid,
+            RequestError::Selection(_) | RequestError::Planning(_) | RequestError::Backfill(_) => {
+                RefusalKind::Invalid
+            }
             RequestError::NothingDeployed
             | RequestError::StillRunning { .. }
+            | RequestError::BackfillActive { .. }
+            | RequestError::NothingFailed { .. }
             | RequestError::NothingToRetry { .. } => RefusalKind::Conflict,
         }
     }

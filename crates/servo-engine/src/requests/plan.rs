@@ -10,6 +10,7 @@ use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, Timestamp};
 use super::{RequestError, RunRequest};
 use crate::command::{RunPlan, TriggerRun};
 use crate::definitions::Definitions;
+use crate::lifecycle::AttemptOutcome;
 use crate::planner::{self, Materializations, PlanContext, PlanRequest, Planned};
 use crate::state::State;
 
@@ -81,6 +82,7 @@ pub fn plan_with(
         operation: request.operation,
         partitions: request.partitions.clone(),
         config: request.config.clone(),
+        no_retry: request.no_retry,
     };
     let context = PlanContext {
         tenant: state.tenant(),
@@ -90,7 +92,7 @@ pub fn plan_with(
         max_tasks: state.settings().max_tasks_per_run,
     };
     let planned = planner::plan(&definitions, &wanted, &context)?;
-    let dynamic = dynamic_partitions(&definitions, &planned, state);
+    let dynamic = dynamic_partitions(&definitions, planned.assets.iter().map(|asset| asset.asset), state);
     Ok(PlannedRun { planned, definitions, basis: PlanBasis { deployment: None, dynamic } })
 }
 
@@ -117,10 +119,12 @@ pub fn prepare(
 }
 
 /// Dynamic partitions of everything that is planned or read.
-fn dynamic_partitions(definitions: &Definitions, planned: &Planned, state: &State) -> BTreeMap<String, u64> {
-    let made = planned.assets.iter().map(|asset| asset.asset);
-    let read =
-        planned.assets.iter().flat_map(|asset| &definitions.asset(asset.asset).deps).map(|dep| dep.asset);
+pub(super) fn dynamic_partitions(
+    definitions: &Definitions,
+    made: impl Iterator<Item = u32> + Clone,
+    state: &State,
+) -> BTreeMap<String, u64> {
+    let read = made.clone().flat_map(|asset| &definitions.asset(asset).deps).map(|dep| dep.asset);
     let mut names = BTreeMap::new();
     for asset in made.chain(read) {
         if let Some(partitions) = &definitions.asset(asset).partitions {
@@ -158,5 +162,14 @@ impl Materializations for State {
             })
             .collect();
         Box::new(found.into_iter())
+    }
+
+    fn get(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<MaterializationId> {
+        Some(self.latest(asset, partition)?.id())
+    }
+
+    fn has_failed(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> bool {
+        let status = self.partition_status(asset, partition);
+        status.is_some_and(|status| status.last_attempt().outcome == AttemptOutcome::Failed)
     }
 }

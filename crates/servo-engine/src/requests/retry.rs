@@ -7,12 +7,13 @@ use servo_core::{RunId, TaskKey};
 
 use super::{PlanBasis, RequestError, RunRequest};
 use crate::command::{RunPlan, TriggerRun};
+use crate::dep_sets::{DepSet, Positions};
 use crate::event::RunSource;
 use crate::lifecycle::TaskState;
 use crate::plan::{Plan, TaskOptions, TaskRequest};
 use crate::planner::PlanningError;
 use crate::principal::Caller;
-use crate::rows::{EdgeRow, RunRow, TaskRow};
+use crate::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use crate::state::State;
 
 /// A request for another try of a run that has ended.
@@ -35,12 +36,13 @@ pub struct EndedRun<'a> {
     pub run: &'a RunRow,
     pub tasks: &'a [TaskRow],
     pub edges: &'a [EdgeRow],
+    pub sets: &'a [DepSetRow],
 }
 
 /// The command that tries a run again: its tasks under the options that they had, with the same priority, labels and
 /// timeout. A task waits for those that are tried again with it.
 pub fn retry(state: &State, ended: EndedRun<'_>, retry: Retry) -> Result<TriggerRun, RequestError> {
-    let EndedRun { run, tasks, edges } = ended;
+    let EndedRun { run, tasks, edges, sets } = ended;
     let run_id = run.run_id;
     let Retry { of, from_failure, run_key, caller } = retry;
     if !run.state.is_terminal() {
@@ -62,10 +64,11 @@ pub fn retry(state: &State, ended: EndedRun<'_>, retry: Retry) -> Result<Trigger
             request.upstream.push(edge.upstream_task_key.clone());
         }
     }
+    let sets = sets_again(tasks, sets, &requests);
     // The engine holds it to the limit of tasks when it decides about the command.
     let requests = requests.into_values().collect();
-    let plan =
-        Plan::build(state.tenant(), state.workspace(), requests, u32::MAX).map_err(PlanningError::from)?;
+    let plan = Plan::build_with_sets(state.tenant(), state.workspace(), requests, sets, u32::MAX)
+        .map_err(PlanningError::from)?;
     let request = RunRequest {
         priority: run.priority,
         labels: run.labels.0.clone(),
@@ -75,4 +78,25 @@ pub fn retry(state: &State, ended: EndedRun<'_>, retry: Retry) -> Result<Trigger
         ..RunRequest::default()
     };
     Ok(TriggerRun::planned(run_key, request, Some(RunPlan { plan, basis: PlanBasis::default() })))
+}
+
+/// The sets of a run among those of its tasks that are tried again.
+fn sets_again(
+    tasks: &[TaskRow],
+    sets: &[DepSetRow],
+    requests: &BTreeMap<&TaskKey, TaskRequest>,
+) -> Vec<DepSet> {
+    if sets.is_empty() {
+        return Vec::new();
+    }
+    let mut keys: Vec<&TaskKey> = tasks.iter().map(|task| &task.task_key).collect();
+    keys.sort();
+    let again: BTreeMap<&TaskKey, u32> = requests.keys().copied().zip(0u32..).collect();
+    let moved = |positions: &Positions| {
+        let now = |position: u32| again.get(*keys.get(position as usize)?).copied();
+        Positions::of(positions.iter().filter_map(now))
+    };
+    let sets =
+        sets.iter().map(|row| DepSet { upstream: moved(&row.upstream), downstream: moved(&row.downstream) });
+    sets.filter(|set| !set.upstream.is_empty() && !set.downstream.is_empty()).collect()
 }

@@ -15,6 +15,7 @@ table! {
         key (materialization_id: MaterializationId, asset_key: AssetKey, row_version: EventId),
         sorted by row_version,
         at |row| row.materialized_at,
+        lookup asset_key,
     }
     columns {
         materialization_id: MaterializationId, unique;

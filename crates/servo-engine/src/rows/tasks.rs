@@ -53,6 +53,8 @@ table! {
         started_at: Option<Timestamp>, unique;
         last_heartbeat_at: Option<Timestamp>, unique;
         finished_at: Option<Timestamp>, unique;
+        /// The event that ended it; if it was skipped, that of the failure.
+        finished_event_id: Option<EventId>, unique;
         retry_at: Option<Timestamp>, unique;
         worker_id: Option<String>;
         progress_ppm: Option<u32>;

@@ -130,6 +130,11 @@ macro_rules! settings {
 }
 
 impl Settings {
+    /// The push limit of a queue; 0 if workers ask for its tasks.
+    pub fn push_limit(&self, queue: &str) -> u32 {
+        self.push_limits.get(queue).copied().unwrap_or(self.push_limit)
+    }
+
     /// Runs that may be at work at once with this label; none if there is no limit.
     pub(crate) fn runs_limit(&self, name: &str, value: &str) -> Option<u32> {
         let per = self.runs_per.get(name).copied();
@@ -149,6 +154,12 @@ const LONGEST_KEPT: u64 = 36_600 * DAY;
 settings! {
     /// Tasks dispatched or running at once in the workspace.
     max_concurrent_tasks: u32 = 100, 1 => MAX_LIMIT;
+    /// Tasks dispatched or running at once for each slot of a worker: one runs, others are next or become durable.
+    tasks_per_slot: u32 = 3, 1 => 1_000;
+    /// Tasks dispatched or running at once in a queue that calls its workers. 0 where workers ask: their slots decide.
+    push_limit: u32 = MAX_LIMIT as u32, 0 => MAX_LIMIT;
+    /// How long a worker may be silent before it is lost.
+    worker_timeout: Millis = Millis::from_secs(90), SECOND => DAY;
     /// Runs at work at once in the workspace.
     max_concurrent_runs: u32 = 1_000, 1 => MAX_LIMIT;
     /// Runs that may wait for their turn when as many as may are at work; more are refused.
@@ -200,6 +211,8 @@ settings! {
     families {
         /// Tasks of a pool dispatched or running at once, by the name that assets give it with `pool=`.
         pools: "pool.";
+        /// The push limit of one queue, by its name.
+        push_limits: "push_limit.";
         /// Runs at work at once with the same value of a label, by the name of the label.
         runs_per: "runs_per.";
         /// Runs at work at once with one value of a label, by `label=value`.

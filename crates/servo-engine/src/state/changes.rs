@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id, timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, TaskKey, dispatch_id,
+    timer_id,
 };
 
 use super::Run;
@@ -13,7 +14,8 @@ use super::task::SideRows;
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow, ScheduleTickRow,
+    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
+    ScheduleTickRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -40,6 +42,8 @@ pub(crate) struct Changes {
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.
     pub(crate) pauses: BTreeSet<String>,
+    /// Workers that came, changed or went.
+    pub(crate) workers: BTreeSet<String>,
     /// Settings that changed.
     pub(crate) settings: BTreeSet<String>,
     /// Schedules whose state changed.
@@ -50,6 +54,12 @@ pub(crate) struct Changes {
     pub(crate) ticks: Vec<EventId>,
     /// Ticks that left memory.
     pub(crate) ended_ticks: SharedVec<Arc<ScheduleTickRow>>,
+    /// Backfills that changed.
+    pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Chunks of backfills that changed.
+    pub(crate) chunks: BTreeSet<(BackfillId, u32)>,
+    /// Chunks that left memory.
+    pub(crate) ended_chunks: SharedVec<Arc<BackfillChunkRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
     /// New conflicts of run keys.
@@ -72,6 +82,8 @@ pub(super) struct ChangedRun {
     pub(super) row: bool,
     pub(super) tasks: Vec<u32>,
     pub(super) edges: Vec<u32>,
+    /// Its sets of dependencies, which never change again.
+    pub(super) sets: bool,
 }
 
 impl Changes {
@@ -85,6 +97,10 @@ impl Changes {
 
     pub(crate) fn edge(&mut self, run: RunId, edge: u32) {
         self.runs.entry(run).or_default().edges.push(edge);
+    }
+
+    pub(crate) fn sets(&mut self, run: RunId) {
+        self.runs.entry(run).or_default().sets = true;
     }
 
     /// An ended run left memory: all its rows are final. What changed of it must not be looked for in a later run of its id.
@@ -101,12 +117,13 @@ impl Changes {
         std::mem::take(&mut self.just_ended)
     }
 
-    /// The part that readers need: ended runs and ticks that left memory, conflicts, acts and lineage that are not in the
+    /// The part that readers need: ended runs, ticks and chunks that left memory, conflicts, acts and lineage that are not in the
     /// tables yet.
     pub(crate) fn for_readers(&self) -> Self {
         Self {
             ended: self.ended.clone(),
             ended_ticks: self.ended_ticks.clone(),
+            ended_chunks: self.ended_chunks.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),

@@ -5,13 +5,13 @@
 
 mod lanes;
 
-pub(crate) use lanes::{Flow, ReadyKey, RunLane, TaskLane};
+pub(crate) use lanes::{Flow, ReadyKey, RunLane, TaskLane, queue_of};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
-use servo_core::{EventId, RunId, ScheduleId, Timestamp};
+use servo_core::{BackfillId, EventId, RunId, ScheduleId, Timestamp};
 
 use super::{Pauses, Run};
 use crate::lifecycle::{RunState, TaskState};
@@ -48,8 +48,19 @@ pub(crate) struct Keys {
     ready: Option<(TaskLane, ReadyKey)>,
     deadline: Option<Timestamp>,
     unarmed: bool,
-    /// The slot that it holds: by the flow of its run, and by its pool.
-    slot: Option<(Flow, Option<Arc<str>>)>,
+    /// The slot that it holds.
+    slot: Option<Slot>,
+}
+
+/// A slot that a task holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Slot {
+    /// The flow of its run.
+    flow: Flow,
+    pool: Option<Arc<str>>,
+    queue: Arc<str>,
+    /// The worker that has begun it.
+    worker: Option<Arc<str>>,
 }
 
 /// Where one run belongs.
@@ -80,6 +91,8 @@ pub(crate) struct Index {
     pub(crate) deadlines: BTreeSet<(Timestamp, Deadline)>,
     /// Schedules by the time of their next tick.
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
+    /// Backfills that a controller may have something to do for.
+    pub(crate) backfills: BTreeSet<BackfillId>,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.
@@ -88,6 +101,12 @@ pub(crate) struct Index {
     pub(crate) outstanding_of: BTreeMap<Flow, u32>,
     /// The same by pool.
     pub(crate) in_pool: BTreeMap<Arc<str>, u32>,
+    /// The same by queue.
+    pub(crate) open_in_queue: BTreeMap<Arc<str>, u32>,
+    /// Those that a worker has begun, by worker.
+    pub(crate) running_on: BTreeMap<Arc<str>, u32>,
+    /// Those that no worker has begun, by queue.
+    pub(crate) unstarted: BTreeMap<Arc<str>, BTreeSet<TaskRef>>,
     /// Runs at work.
     pub(crate) at_work: u32,
     /// The same by flow.
@@ -117,15 +136,25 @@ impl Index {
             (true, true) | (false, false) => {}
         }
         if before.slot != after.slot {
-            if let Some((flow, pool)) = before.slot {
+            if let Some(Slot { flow, pool, queue, worker }) = before.slot {
                 self.outstanding -= 1;
                 count_down(&mut self.outstanding_of, &flow);
                 pool.iter().for_each(|pool| count_down(&mut self.in_pool, pool));
+                count_down(&mut self.open_in_queue, &queue);
+                match worker {
+                    Some(worker) => count_down(&mut self.running_on, &worker),
+                    None => drop(take_out(&mut self.unstarted, &queue, &task)),
+                }
             }
-            if let Some((flow, pool)) = after.slot {
+            if let Some(Slot { flow, pool, queue, worker }) = after.slot {
                 self.outstanding += 1;
                 count_up(&mut self.outstanding_of, flow);
                 pool.into_iter().for_each(|pool| count_up(&mut self.in_pool, pool));
+                count_up(&mut self.open_in_queue, queue.clone());
+                match worker {
+                    Some(worker) => count_up(&mut self.running_on, worker),
+                    None => drop(self.unstarted.entry(queue).or_default().insert(task)),
+                }
             }
         }
     }
@@ -231,7 +260,12 @@ pub(crate) fn keys_of(run: &Run, position: u32, settings: &Settings, pauses: &Pa
             .then(|| (TaskLane::of(run, task, pauses), ReadyKey::of(run, task, at))),
         deadline: task.deadline(settings).map(|(due, _)| due),
         unarmed: task.state == TaskState::RetryWait && task.timer.is_none(),
-        slot: holds.then(|| (Flow::of(&run.source), task.options.pool.clone())),
+        slot: holds.then(|| Slot {
+            flow: Flow::of(&run.source),
+            pool: task.options.pool.clone(),
+            queue: queue_of(task),
+            worker: task.worker().cloned(),
+        }),
     }
 }
 

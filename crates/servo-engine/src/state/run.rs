@@ -7,6 +7,7 @@ use servo_core::{EventId, Fingerprint, Millis, Operation, PlanId, RunId, TaskKey
 
 use super::Task;
 use super::shared::{SharedItems, SharedVec};
+use crate::dep_sets::DepSet;
 use crate::event::RunSource;
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
 use crate::planner::PartitionChoice;
@@ -28,6 +29,53 @@ pub struct Edge {
     pub attempt: Option<u32>,
     /// Newest event that changed it.
     pub version: EventId,
+}
+
+/// A set of dependencies of a run, and what became of the tasks that must end first. It follows from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSet {
+    /// The tasks.
+    pub set: Arc<DepSet>,
+    /// How many of those that must end first did so well.
+    pub satisfied: u32,
+    /// When the newest of them did.
+    pub satisfied_at: Option<Timestamp>,
+    /// The newest event by which one did.
+    pub satisfied_by: EventId,
+    /// The first event by which one failed, or was skipped.
+    pub broken_by: Option<EventId>,
+    /// Whether one was cancelled.
+    pub is_cancelled: bool,
+    /// The event that planned it.
+    pub version: EventId,
+}
+
+impl RunSet {
+    /// A set of which nothing has ended.
+    pub(crate) fn new(set: Arc<DepSet>, version: EventId) -> Self {
+        Self {
+            set,
+            satisfied: 0,
+            satisfied_at: None,
+            satisfied_by: EventId::NIL,
+            broken_by: None,
+            is_cancelled: false,
+            version,
+        }
+    }
+
+    /// Whether all that must end first did so well.
+    pub fn is_complete(&self) -> bool {
+        self.satisfied as usize == self.set.upstream.len()
+    }
+
+    /// Counts one more that ended well, by this event; whether it was the last.
+    pub(crate) fn satisfy(&mut self, at: Option<Timestamp>, by: EventId) -> bool {
+        self.satisfied += 1;
+        self.satisfied_at = self.satisfied_at.max(at);
+        self.satisfied_by = self.satisfied_by.max(by);
+        self.is_complete()
+    }
 }
 
 /// The cancellation of a run: by whom, and why.
@@ -138,6 +186,8 @@ pub struct Run {
     pub tasks: SharedItems<Task>,
     /// Sorted by upstream, then downstream.
     pub edges: SharedVec<Edge>,
+    /// Tasks that all wait for the same tasks.
+    pub sets: Vec<RunSet>,
     /// `edges[out_start[i]..out_start[i + 1]]` leave task `i`.
     pub(crate) out_start: Arc<[u32]>,
 }
@@ -168,7 +218,33 @@ impl Run {
 
     /// Tasks that a task waits for. Linear in the edges of the run: for people, not for the fold.
     pub fn upstream_of(&self, task: u32) -> impl Iterator<Item = &Task> {
-        self.edges.iter().filter(move |e| e.downstream == task).map(|e| &self.tasks[e.upstream as usize])
+        let paired = self.edges.iter().filter(move |e| e.downstream == task).map(|e| e.upstream);
+        let waits_for = self.sets.iter().filter(move |set| set.set.downstream.contains(task));
+        let together = waits_for.flat_map(|set| set.set.upstream.iter());
+        paired.chain(together).map(|upstream| &self.tasks[upstream as usize])
+    }
+
+    /// What became of a set, from the tasks themselves: for a run that was just restored.
+    pub(crate) fn recount_sets(&mut self) {
+        for set in &mut self.sets {
+            let Some(waiting) = set.set.downstream.iter().next() else { continue };
+            let previous = &self.tasks[waiting as usize].options.previous;
+            let members = Arc::clone(&set.set);
+            for position in members.upstream.iter() {
+                let task = &self.tasks[position as usize];
+                let by = task.finished_event.unwrap_or(EventId::NIL);
+                match Resolution::of(task, previous) {
+                    Some(Resolution::Success | Resolution::Previous) => {
+                        set.satisfy(task.finished_at, by);
+                    }
+                    Some(Resolution::Failed | Resolution::Skipped) => {
+                        set.broken_by = Some(set.broken_by.map_or(by, |known| known.min(by)));
+                    }
+                    Some(Resolution::Cancelled) => set.is_cancelled = true,
+                    None => {}
+                }
+            }
+        }
     }
 
     /// Sets the edges between its tasks, in any order.

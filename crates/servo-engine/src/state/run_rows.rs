@@ -1,15 +1,18 @@
 //! A run as rows of `runs`, `tasks`, `dep_satisfaction`, `dispatch_outbox` and `timers`, and back.
 
+use std::sync::Arc;
+
 use servo_core::{Fingerprint, Operation, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
-use super::{Cancel, Counts, Execution, RestoreError, Run, Task};
+use super::{Cancel, Counts, Execution, RestoreError, Run, RunSet, Task};
+use crate::dep_sets::DepSet;
 use crate::event::{Progress, TimerKind};
 use crate::failure::ErrorCategory;
 use crate::lifecycle::{Resolution, RunTransitionReason, TaskState};
 use crate::provenance::Provenance;
-use crate::rows::{Delta, EdgeRow, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
+use crate::rows::{Delta, DepSetRow, EdgeRow, Json, Name, OutboxRow, RunRow, TaskRow, TimerRow};
 
 /// Name of the queue a task goes to unless it names another.
 pub(crate) const DEFAULT_QUEUE: &str = "default";
@@ -84,6 +87,7 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         started_at: task.started_at(),
         last_heartbeat_at: execution.map(|it| it.heartbeat_at),
         finished_at: task.finished_at,
+        finished_event_id: task.finished_event,
         retry_at: task.retry_at,
         worker_id: task.worker().map(ToString::to_string),
         progress_ppm: progress.map(|p| p.ppm),
@@ -98,7 +102,7 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         outputs: (!task.outputs.is_empty()).then(|| Json(task.outputs.clone())),
         usage: task.usage.map(Json),
         past_attempts: (!task.past_attempts.is_empty()).then(|| Json(task.past_attempts.clone())),
-        row_version: task.version,
+        row_version: task.finished_event.map_or(task.version, |ended| task.version.max(ended)),
     }
 }
 
@@ -115,6 +119,22 @@ pub(super) fn edge_row(run: &Run, position: usize) -> EdgeRow {
         satisfying_attempt: edge.attempt,
         row_version: edge.version,
     }
+}
+
+pub(super) fn set_rows(run: &Run) -> impl Iterator<Item = DepSetRow> + '_ {
+    (0u32..).zip(&run.sets).map(|(set_number, set)| DepSetRow {
+        run_id: run.id,
+        requested_event_id: run.requested,
+        set_number,
+        upstream: Json(set.set.upstream.clone()),
+        downstream: Json(set.set.downstream.clone()),
+        row_version: set.version,
+    })
+}
+
+pub(super) fn restore_set(row: DepSetRow) -> RunSet {
+    let DepSetRow { upstream: Json(upstream), downstream: Json(downstream), row_version, .. } = row;
+    RunSet::new(Arc::new(DepSet { upstream, downstream }), row_version)
 }
 
 pub(super) fn outbox_row(run: &Run, position: u32) -> Option<OutboxRow> {
@@ -175,6 +195,11 @@ impl Run {
     pub fn edge_rows(&self) -> Vec<EdgeRow> {
         (0..self.edges.len()).map(|position| edge_row(self, position)).collect()
     }
+
+    /// Its rows of `dep_sets`.
+    pub fn set_rows(&self) -> Vec<DepSetRow> {
+        set_rows(self).collect()
+    }
 }
 
 /// The rows of a run that changed.
@@ -188,6 +213,9 @@ pub(super) fn add_changed(delta: &mut Delta, run: &Run, mut changed: ChangedRun)
         delta.tasks.push(task_row(run, position));
         delta.outbox.extend(outbox_row(run, position));
         delta.timers.extend(timer_row(run, position));
+    }
+    if changed.sets {
+        delta.dep_sets.extend(set_rows(run));
     }
     changed.edges.sort_unstable();
     changed.edges.dedup();
@@ -206,6 +234,10 @@ pub(super) fn add_ended(delta: &mut Delta, run: &Run) {
         delta.gone.outbox.extend(outbox_row(run, position).map(|row| row.dispatch_id));
         delta.gone.timers.extend(timer_row(run, position).map(|row| row.timer_id));
         delta.ended.tasks.push(task_row(run, position));
+    }
+    for row in set_rows(run) {
+        delta.gone.dep_sets.push((run.id, row.set_number));
+        delta.ended.dep_sets.push(row);
     }
     for position in 0..run.edges.len() {
         let row = edge_row(run, position);
@@ -263,6 +295,7 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         version: row.row_version,
         tasks: SharedItems::default(),
         edges: SharedVec::default(),
+        sets: Vec::new(),
         out_start: [0].into(),
     })
 }
@@ -304,6 +337,7 @@ pub(super) fn restore_task(row: TaskRow) -> Result<Task, RestoreError> {
         dispatched_at: row.dispatched_at,
         execution,
         finished_at: row.finished_at,
+        finished_event: row.finished_event_id,
         retry_at: row.retry_at,
         caused_by: None,
         error: row.error.map(|error| error.0),

@@ -9,14 +9,18 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 
-use super::run_rows::{edge_row, outbox_row, restore_run, restore_task, run_row, task_row, timer_row};
+use super::run_rows::{
+    edge_row, outbox_row, restore_run, restore_set, restore_task, run_row, set_rows, task_row, timer_row,
+};
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, ChangedSettings, Deployed, DynamicPartitions, Edge, IdempotencyIndex, Pauses,
-    Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, State, Statuses, Task,
+    Workers, run_rows,
 };
+use crate::dep_sets::DepSet;
 use crate::event::RunSource;
-use crate::rows::{AppendedRows, Delta, EndedRows, HotRows, KeyRetention, RemovedKeys};
+use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys};
 
 /// Why rows are not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +42,7 @@ impl State {
             runs: Vec::with_capacity(self.runs.len()),
             tasks: Vec::new(),
             edges: Vec::new(),
+            dep_sets: Vec::new(),
             timers: Vec::new(),
             outbox: Vec::new(),
             asset_definitions: self.definitions.rows(),
@@ -52,6 +57,9 @@ impl State {
             schedule_definitions: self.schedules.definition_rows(),
             schedule_state: self.schedules.state_rows(),
             schedule_ticks: self.schedules.tick_rows(),
+            backfills: self.backfills.rows(),
+            backfill_chunks: self.backfills.chunk_rows(),
+            workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -64,6 +72,7 @@ impl State {
                 rows.outbox.extend(outbox_row(run, position));
                 rows.timers.extend(timer_row(run, position));
             }
+            rows.dep_sets.extend(set_rows(run));
             rows.edges.extend((0..run.edges.len()).map(|position| edge_row(run, position)));
         }
         rows.outbox.sort_by(|a, b| a.dispatch_id.cmp(&b.dispatch_id));
@@ -78,6 +87,7 @@ impl State {
             runs: run_rows,
             tasks,
             edges,
+            dep_sets,
             deployments,
             timers,
             outbox,
@@ -92,6 +102,9 @@ impl State {
             schedule_definitions,
             schedule_state,
             schedule_ticks,
+            backfills,
+            backfill_chunks,
+            workers,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -101,6 +114,7 @@ impl State {
         state.changed_settings = Arc::new(ChangedSettings::restore(settings));
         state.settings = Arc::new(state.changed_settings.settings());
         state.pauses = Arc::new(Pauses::restore(pauses));
+        state.workers = Arc::new(Workers::restore(workers));
         state.head = head;
         state.definitions = Arc::new(Deployed::restore(deployments, asset_definitions));
         state.dynamic = Arc::new(DynamicPartitions::restore(partition_sets, dynamic_partitions)?);
@@ -113,6 +127,7 @@ impl State {
         state.statuses = Statuses::restore(partition_status)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
+        state.backfills = Backfills::restore(backfills, backfill_chunks)?;
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -159,7 +174,21 @@ impl State {
             };
             run_edges.entry(run.id).or_default().push(edge);
         }
+        let mut run_sets: BTreeMap<RunId, Vec<DepSetRow>> = BTreeMap::new();
+        for row in dep_sets {
+            let run = owner(&mut runs, "dep_sets", row.run_id, &row.set_number.to_string())?;
+            let set = DepSet { upstream: row.upstream.0.clone(), downstream: row.downstream.0.clone() };
+            if let Some(problem) = set.problem(run.tasks.len()) {
+                let key = format!("{}, {}", row.run_id, row.set_number);
+                return Err(RestoreError { table: "dep_sets", key, problem: problem.to_owned() });
+            }
+            run_sets.entry(row.run_id).or_default().push(row);
+        }
         for (id, mut run) in runs {
+            let mut sets = run_sets.remove(&id).unwrap_or_default();
+            sets.sort_by_key(|row| row.set_number);
+            run.sets = sets.into_iter().map(restore_set).collect();
+            run.recount_sets();
             run.set_edges(run_edges.remove(&id).unwrap_or_default());
             if let Some(ended) = run.finished_event {
                 state.recent.insert((ended, id), ());
@@ -194,12 +223,15 @@ pub(super) fn take(state: &mut State) -> Delta {
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
     let ticks = ticks.map(|row| row.as_ref().clone());
+    let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
+    let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
         runs: Vec::new(),
         tasks: Vec::new(),
         edges: Vec::new(),
+        dep_sets: Vec::new(),
         deployments: deployments.into_iter().collect(),
         timers: Vec::new(),
         outbox: Vec::new(),
@@ -215,8 +247,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         schedule_definitions: defined.map(|schedule| schedule.definition_row()).collect(),
         schedule_state: schedules.map(|schedule| schedule.state_row()).collect(),
         schedule_ticks: ticks.collect(),
+        backfills: backfills.map(|backfill| backfill.row()).collect(),
+        backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        workers: Vec::new(),
         gone: RemovedKeys {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -225,6 +261,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         ended: EndedRows {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
+            backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
@@ -238,6 +275,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for worker in changes.workers {
+        match state.workers.get(&worker) {
+            Some(row) => delta.workers.push(row.clone()),
+            None => delta.gone.workers.push(worker),
         }
     }
     for key in changes.quarantine {

@@ -13,6 +13,7 @@ use crate::outputs::{OutputReport, Usage};
 use crate::plan::TaskOptions;
 use crate::provenance::Provenance;
 use crate::settings::Settings;
+use crate::state::DEFAULT_QUEUE;
 
 /// Past attempts that are remembered; a task that no worker takes may have many.
 const MAX_PAST_ATTEMPTS: usize = 50;
@@ -110,6 +111,8 @@ pub struct Task {
     pub execution: Option<Execution>,
     /// When it ended for good.
     pub finished_at: Option<Timestamp>,
+    /// The event that ended it; if it was skipped, that of the failure.
+    pub finished_event: Option<EventId>,
     /// Start time of the next attempt.
     pub retry_at: Option<Timestamp>,
     /// Position of the task whose failure this one was skipped for.
@@ -160,6 +163,7 @@ impl Task {
             dispatched_at: None,
             execution: None,
             finished_at: None,
+            finished_event: None,
             retry_at: None,
             caused_by: None,
             error: None,
@@ -203,6 +207,11 @@ impl Task {
     /// The assets that it makes, that of its key first.
     pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
         std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
+    /// The queue that its attempts are handed to.
+    pub fn queue(&self) -> &str {
+        self.options.worker_queue.as_deref().unwrap_or(DEFAULT_QUEUE)
     }
 
     /// Where the newest attempt is on its way to the queue.

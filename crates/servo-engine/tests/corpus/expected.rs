@@ -4,25 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, Operation, PartitionKey,
-    PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, Operation,
+    PartitionKey, PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
-    AssetsDeployed, ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested,
-    DynamicPartitionsChanged, ExpiredData, MaterializationApproved, MaterializationRejected,
-    MaterializationReleased, NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused,
-    RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered,
-    ScheduleDefined, ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
-    TimerKind, TimerRequested, manual_tick_id, tick_id,
+    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
+    ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
+    FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
+    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
+    ScheduleEvaluationFailed, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    DataFormat, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin, Outcome, OutputState,
-    PieceRead, PiecesRead, Progress, Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError,
-    TaskOptions, TickStatus,
+    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin,
+    Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
+    SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -150,6 +151,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 fingerprint: fingerprint("b"),
                 deployment: 0,
                 tasks: plan.tasks().clone(),
+                sets: Arc::default(),
             })]
         }
         EventKind::RunTriggered => vec![
@@ -508,7 +510,106 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 retry_at: due.saturating_add(Millis::from_secs(2)),
             })]
         }
+        EventKind::BackfillCreated => {
+            let plain = BackfillCreated {
+                backfill_id: backfill_id(),
+                client_request_id: None,
+                request_fingerprint: fingerprint("8"),
+                asset_selection: "raw.events".to_owned(),
+                partition_selector: PartitionChoice::default(),
+                as_of: AT,
+                targets: vec![BackfillTarget { asset: asset(), partitions: days() }],
+                total_partitions: 30,
+                total_chunks: 3,
+                chunk_size: 10,
+                max_concurrent_runs: 2,
+                parent_backfill_id: None,
+                stop_on_failure: false,
+                failure_threshold: None,
+                config: BTreeMap::new(),
+                priority: 0,
+                labels: BTreeMap::new(),
+            };
+            let full = BackfillCreated {
+                client_request_id: Some("größe".into()),
+                partition_selector: PartitionChoice { failed: true, ..PartitionChoice::default() },
+                parent_backfill_id: Some(BackfillId::from_parts(1_736_899_200_000, 8)),
+                stop_on_failure: true,
+                failure_threshold: Some(FailureThreshold::Percent(10)),
+                config: [("limit".to_owned(), "1.50".to_owned())].into(),
+                priority: -1,
+                labels: [("team".to_owned(), "zoë".to_owned())].into(),
+                ..plain.clone()
+            };
+            vec![EventData::BackfillCreated(plain), EventData::BackfillCreated(full)]
+        }
+        EventKind::BackfillChunkPlanned => {
+            let days = days();
+            vec![EventData::BackfillChunkPlanned(BackfillChunkPlanned {
+                backfill_id: backfill_id(),
+                chunk_index: 2,
+                asset: asset(),
+                through: Some(days[0].last().clone()),
+                partition_keys: days,
+                partitions: 20,
+                run_key: format!("backfill:{}:chunk:2", backfill_id()).into(),
+                run_id,
+                request_fingerprint: fingerprint("9"),
+            })]
+        }
+        EventKind::BackfillStateChanged => {
+            vec![EventData::BackfillStateChanged(BackfillStateChanged {
+                backfill_id: backfill_id(),
+                from_state: BackfillState::Running,
+                to_state: BackfillState::Failed,
+                state_version: 3,
+                reason: "1 partition was not made".to_owned(),
+            })]
+        }
+        EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
+            worker_id: "größe-5f3a9c01".into(),
+            number: 1,
+            name: "größe".to_owned(),
+            queues: vec!["default".into(), "gpu".into()],
+            slots: 4,
+            deployment: 7,
+            digest: "sha256:1234".into(),
+            storage: "s3://bucket/path".to_owned(),
+            host: "vm-1".to_owned(),
+            version: "0.1.0".to_owned(),
+        })],
+        EventKind::WorkerChanged => {
+            let changed = |number, draining| {
+                EventData::WorkerChanged(WorkerChanged {
+                    worker_id: "w-5f3a9c01".into(),
+                    number,
+                    deployment: 8,
+                    digest: "sha256:5678".into(),
+                    draining,
+                })
+            };
+            vec![changed(2, false), changed(3, true)]
+        }
+        EventKind::WorkerLeft => {
+            vec![EventData::WorkerLeft(WorkerLeft { worker_id: "w-5f3a9c01".into(), number: 4 })]
+        }
+        EventKind::WorkerLost => {
+            let lost = |number, heard_at| {
+                EventData::WorkerLost(WorkerLost { worker_id: "w-5f3a9c01".into(), number, heard_at })
+            };
+            vec![lost(2, None), lost(3, Some(AT))]
+        }
     }
+}
+
+fn backfill_id() -> BackfillId {
+    BackfillId::from_parts(1_736_899_200_000, 9)
+}
+
+fn days() -> Vec<KeyRange> {
+    let day = |text: &str| PartitionKey::parse(text).expect("a key");
+    let (from, to) = (day("date=d:2025-01-01"), day("date=d:2025-01-10"));
+    vec![KeyRange { from, to: Some(to) }, KeyRange { from: day("date=d:2025-01-15"), to: None }]
 }
 
 fn schedule_id() -> ScheduleId {
@@ -567,6 +668,17 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         fingerprint: fingerprint("d"),
         deployment: 7,
         tasks: plan_of(vec![task("a", &[], configured)]).tasks().clone(),
+        sets: Arc::default(),
+    });
+    let tasks = ["a", "b", "c", "d"].map(|name| task(name, &[], TaskOptions::default()));
+    let set = DepSet { upstream: Positions::of([0, 2]), downstream: Positions::of([1, 3]) };
+    let with_sets = EventData::PlanCreated(PlanCreated {
+        run_id,
+        plan_id: plan_id(),
+        fingerprint: fingerprint("e"),
+        deployment: 7,
+        tasks: plan_of(tasks.into()).tasks().clone(),
+        sets: [set].into(),
     });
     let forced = EventData::RunCancelRequested(RunCancelRequested {
         run_id,
@@ -584,6 +696,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
     });
     vec![
         ("PlanCreated_config.json", vec![plan]),
+        ("PlanCreated_sets.json", vec![with_sets]),
         ("RunCancelRequested_silent_since.json", vec![forced]),
         ("RunRequested_check.json", vec![checked]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),

@@ -2,23 +2,25 @@
 
 #![allow(dead_code)] // every test binary uses a part of it
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey, TenantId,
-    Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId, TaskKey,
+    TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef};
 use servo_engine::event::{
-    AssetsDeployed, DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
+    DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
     RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
     SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input, Origin, Outcome,
-    Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step, Task, TaskError,
-    TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
+    Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
+    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, Settings, State, Step,
+    Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -288,6 +290,39 @@ pub(crate) fn pause_changed(number: u64) -> EventData {
     })
 }
 
+/// Events of a worker that is not there: it registers, changes, leaves, is lost.
+pub(crate) fn worker_events() -> [(&'static str, EventData); 4] {
+    use servo_engine::event::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};
+    let registered = WorkerRegistered {
+        worker_id: "w-1".into(),
+        number: 1,
+        name: "w".to_owned(),
+        queues: vec!["default".into()],
+        slots: 2,
+        deployment: 1,
+        digest: "sha256:1".into(),
+        storage: String::new(),
+        host: String::new(),
+        version: String::new(),
+    };
+    let changed = WorkerChanged {
+        worker_id: "w-2".into(),
+        number: 2,
+        deployment: 1,
+        digest: "sha256:1".into(),
+        draining: false,
+    };
+    [
+        ("WorkerRegistered", EventData::WorkerRegistered(registered)),
+        ("WorkerChanged, unknown", EventData::WorkerChanged(changed)),
+        ("WorkerLeft, unknown", EventData::WorkerLeft(WorkerLeft { worker_id: "w-2".into(), number: 2 })),
+        (
+            "WorkerLost, unknown",
+            EventData::WorkerLost(WorkerLost { worker_id: "w-2".into(), number: 2, heard_at: None }),
+        ),
+    ]
+}
+
 /// The review of a materialization that is not in quarantine.
 pub(crate) fn reviewed(verdict: Verdict) -> EventData {
     let asset_key = AssetKey::new("t", "a").expect("an asset");
@@ -414,5 +449,54 @@ pub(crate) fn schedule_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         ("ScheduleRemoved", EventData::ScheduleRemoved(ScheduleRemoved { schedule_id, state_version })),
         ("ScheduleTicked", EventData::ScheduleTicked(ticked)),
         ("ScheduleEvaluationFailed", EventData::ScheduleEvaluationFailed(failed)),
+    ]
+}
+
+/// Every event about a backfill, of which only its creation finds one.
+pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
+    let backfill_id = BackfillId::from_parts(1, 1);
+    let asset = AssetKey::new("t", "a").expect("an asset");
+    let fingerprint = Fingerprint::from_digest([7; 32]);
+    let created = BackfillCreated {
+        backfill_id,
+        client_request_id: None,
+        request_fingerprint: fingerprint.clone(),
+        asset_selection: "t.a".to_owned(),
+        partition_selector: PartitionChoice::default(),
+        as_of: now,
+        targets: vec![BackfillTarget { asset: asset.clone(), partitions: Vec::new() }],
+        total_partitions: 1,
+        total_chunks: 1,
+        chunk_size: 10,
+        max_concurrent_runs: 2,
+        parent_backfill_id: None,
+        stop_on_failure: false,
+        failure_threshold: None,
+        config: BTreeMap::new(),
+        priority: 0,
+        labels: BTreeMap::new(),
+    };
+    let planned = BackfillChunkPlanned {
+        backfill_id,
+        chunk_index: 0,
+        asset,
+        partition_keys: Vec::new(),
+        through: None,
+        partitions: 1,
+        run_key: "backfill:x:chunk:0".into(),
+        run_id: RunId::from_u128(99),
+        request_fingerprint: fingerprint,
+    };
+    let changed = BackfillStateChanged {
+        backfill_id,
+        from_state: BackfillState::Pending,
+        to_state: BackfillState::Paused,
+        state_version: 2,
+        reason: String::new(),
+    };
+    vec![
+        ("BackfillCreated", EventData::BackfillCreated(created)),
+        ("BackfillChunkPlanned", EventData::BackfillChunkPlanned(planned)),
+        ("BackfillStateChanged", EventData::BackfillStateChanged(changed)),
     ]
 }

@@ -13,9 +13,9 @@ use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
     Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSettings, DataFormat, Deploy, Effect, Engine,
-    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, Reply, Report, RetryPolicy,
-    Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith, State,
-    TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
+    ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report,
+    RetryPolicy, Review, RunReply, RunRequest, RunSource, SettingOrigin, SettingValue, Settings, StartWith,
+    State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WorkerLeaves,
 };
 
 use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
@@ -213,6 +213,11 @@ impl Sim {
             }
             31 if how % 32 == 2 => Some(Input::ChangeSettings(new_settings(whom))),
             31 if how % 32 == 3 => Some(Input::Pause(new_pause(whom))),
+            31 if how % 32 == 4 || how % 32 == 5 => Some(self.worker(whom)),
+            31 if how % 32 == 6 => {
+                let worker_id = format!("w{}/x", whom % 3).into();
+                Some(Input::WorkerLeaves(WorkerLeaves { worker_id, draining: whom & 4 == 0 }))
+            }
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -228,6 +233,23 @@ impl Sim {
         if !whom.is_multiple_of(3) {
             self.flush();
         }
+    }
+
+    /// A worker that registers with the code that is deployed; now and then with other code.
+    fn worker(&self, whom: u16) -> Input {
+        let deployed = self.engine.state().deployment().map(|deployment| deployment.digest.clone());
+        let digest = deployed.filter(|_| whom & 8 == 0).unwrap_or_else(|| "other".into());
+        let id = format!("w{}/x", whom % 3);
+        Input::RegisterWorker(RegisterWorker {
+            worker_id: id.as_str().into(),
+            name: id,
+            queues: vec!["default".into()],
+            slots: 1,
+            digest,
+            storage: String::new(),
+            host: String::new(),
+            version: String::new(),
+        })
     }
 
     fn request(&self, i: usize, how: u8) -> Input {

@@ -33,6 +33,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::UnknownRun => "no run",
                 Ignored::UnknownTask => "no task",
                 Ignored::UnknownSchedule => "no schedule",
+                Ignored::UnknownBackfill => "no backfill",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",
             };
@@ -50,6 +51,13 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
         Ok(Reply::Run(RunReply { accepted: None, .. })) => "same run".to_owned(),
         Ok(Reply::Change(Change::Accepted { .. }) | Reply::Finish(Finish::Accepted { .. })) => {
             "accepted".to_owned()
+        }
+        Ok(Reply::Backfill(reply)) => {
+            if reply.accepted.is_some() {
+                "new backfill".to_owned()
+            } else {
+                "same backfill".to_owned()
+            }
         }
         Ok(Reply::Partitions(reply)) => reply_word(&Ok(Reply::Change(reply.change))),
         Ok(Reply::Change(Change::Duplicate) | Reply::Finish(Finish::Duplicate)) => "duplicate".to_owned(),
@@ -81,12 +89,17 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::BadSetting(_) => "bad setting",
                 Refusal::LongReason { .. } => "long reason",
                 Refusal::UnknownSchedule { .. } => "no schedule",
+                Refusal::UnknownBackfill { .. } => "no backfill",
+                Refusal::BackfillEnded { .. } => "backfill ended",
                 Refusal::BadDefinition { .. } => "bad definition",
                 Refusal::NameTaken { .. } => "name taken",
                 Refusal::DefinedByCode { .. } => "defined by code",
                 Refusal::StateVersion { .. } => "version conflict",
                 Refusal::NothingToTrigger { .. } => "nothing to trigger",
                 Refusal::CannotTrigger { .. } => "cannot trigger",
+                Refusal::UnknownWorker { .. } => "unknown worker",
+                Refusal::NothingDeployed { .. } => "nothing deployed",
+                Refusal::OtherCode { .. } => "other code",
                 Refusal::Quota { .. } => "quota",
             };
             format!("{:?}: {what}", refusal.kind())

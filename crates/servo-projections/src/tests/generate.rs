@@ -7,19 +7,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey, PlanId,
-    RunId, ScheduleId, TaskKey, Timestamp,
+    AssetId, AssetKey, AttemptId, BackfillId, EventId, Fingerprint, MaterializationId, Millis, PartitionKey,
+    PlanId, RunId, ScheduleId, TaskKey, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
-use servo_engine::event::{RequestedRun, TimerKind};
+use servo_engine::event::{
+    BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, TimerKind,
+};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
 use servo_engine::{
-    AttemptOutcome, AuditOutcome, AutomationStatus, DataFormat, DataStatus, ErrorCategory, ErrorCode,
-    ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, Principal,
-    Provenance, Resolution, RetryPolicy, RunSource, RunState, RunTransitionReason, SettingOrigin, TaskError,
-    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason,
+    AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
+    ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
+    PastAttempt, Positions, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
+    RunTransitionReason, SettingOrigin, TaskError, TaskOptions, TaskState, TickStatus, TimerState,
+    TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -147,7 +150,10 @@ picked!(
     AuditOutcome,
     AutomationStatus,
     Origin,
-    TickStatus
+    TickStatus,
+    BackfillState,
+    ChunkState,
+    WorkerState
 );
 
 made! {
@@ -164,6 +170,7 @@ made! {
         (None, _) => from.number(),
     };
     u128: |from| from.wide();
+    Positions: |from| Positions::of((0..from.below(5)).map(|_| from.below(10_000) as u32));
     String: |from| match (from.batch.get(), from.below(10)) {
         (Some(_), few) => from.pick(&TEXTS)[..].repeat(1 + few as usize % 2),
         (None, 0) => "long ".repeat(2_000),
@@ -185,6 +192,7 @@ made! {
     AttemptId: |from| AttemptId::from_u128(from.wide());
     MaterializationId: |from| MaterializationId::from_u128(from.wide());
     ScheduleId: |from| ScheduleId::from_u128(from.wide());
+    BackfillId: |from| BackfillId::from_u128(from.wide());
     AssetId: |from| AssetId::from_parts(from.below(1 << 48), from.wide());
     TaskKey: |from| {
         let partition = match from.below(4) {
@@ -232,6 +240,7 @@ made! {
         ranges: from.make(),
         latest: from.make(),
         missing: from.make(),
+        failed: from.make(),
     };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
@@ -304,6 +313,31 @@ made! {
         run_key: String::make(from).into(),
         run_id: from.make(),
         request_fingerprint: from.make(),
+    };
+    KeyRange: |from| KeyRange { from: from.make(), to: from.make() };
+    BackfillTarget: |from| BackfillTarget { asset: from.make(), partitions: from.make() };
+    FailureThreshold: |from| match from.below(2) {
+        0 => FailureThreshold::Percent(10),
+        _ => FailureThreshold::Count(from.make()),
+    };
+    BackfillCreated: |from| BackfillCreated {
+        backfill_id: from.make(),
+        client_request_id: Option::<String>::make(from).map(Arc::from),
+        request_fingerprint: from.make(),
+        asset_selection: from.make(),
+        partition_selector: from.make(),
+        as_of: from.make(),
+        targets: from.make(),
+        total_partitions: from.make(),
+        total_chunks: from.make(),
+        chunk_size: from.make(),
+        max_concurrent_runs: from.make(),
+        parent_backfill_id: from.make(),
+        stop_on_failure: from.make(),
+        failure_threshold: from.make(),
+        config: from.make(),
+        priority: from.make(),
+        labels: from.make(),
     };
     ScheduleDef: |from| ScheduleDef {
         name: from.make(),

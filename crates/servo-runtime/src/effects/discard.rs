@@ -9,14 +9,26 @@ use crate::data::Data;
 
 /// Removes what an attempt has stored, wherever that is.
 pub(super) async fn discard(data: &Data, discard: &Discard) -> Result<(), DataError> {
-    let Data { root, layout } = data;
+    for dir in directories(data, discard) {
+        data.root.remove(&dir).await?;
+    }
+    Ok(())
+}
+
+/// Where an attempt may have stored something.
+pub(super) fn directories(data: &Data, discard: &Discard) -> Vec<String> {
+    let layout = &data.layout;
     let partition = discard.task_key.partition();
     let id = materialization_of(discard.attempt_id);
-    for asset in &discard.assets {
-        root.remove(&layout.materialization(asset, partition.as_ref(), id)).await?;
-        root.remove(&layout.quarantine(asset, partition.as_ref(), id)).await?;
-    }
-    root.remove(&layout.staging(discard.run_id, &discard.task_key, discard.attempt)).await
+    let of = |asset| {
+        [
+            layout.materialization(asset, partition.as_ref(), id),
+            layout.quarantine(asset, partition.as_ref(), id),
+        ]
+    };
+    let mut all: Vec<String> = discard.assets.iter().flat_map(of).collect();
+    all.push(layout.staging(discard.run_id, &discard.task_key, discard.attempt));
+    all
 }
 
 /// Removes what a run has staged.

@@ -9,8 +9,13 @@ use crate::data::Data;
 
 /// Removes the data of a superseded materialization. What its function has stored elsewhere is not Servo's to remove.
 pub(super) async fn expire(data: &Data, expired: &Expired) -> Result<(), DataError> {
+    data.root.remove(&directory(data, expired)).await
+}
+
+/// The directory of its data.
+pub(super) fn directory(data: &Data, expired: &Expired) -> String {
     let Expired { asset, partition, materialization_id } = expired;
-    data.root.remove(&data.layout.materialization(asset, partition.as_ref(), *materialization_id)).await
+    data.layout.materialization(asset, partition.as_ref(), *materialization_id)
 }
 
 /// Removes logs that nobody has written to since a time.

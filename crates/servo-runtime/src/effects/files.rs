@@ -1,21 +1,23 @@
 //! Effects on files of assets, on a thread of their own: whatever a disk or a bucket does, decisions and commits go on.
 //!
 //! Effects gather for a moment, so that a thousand promotions cost one sync of the disk, and of those of one partition
-//! only the newest is carried out. One that fails is tried again and holds up no other. None that tables must not be
-//! ahead of is lost: a [`Barrier`] opens when all before it are done, and never if the process ends first (ADR-074).
+//! only the newest is carried out. One that fails is tried again and holds up no other; one that fails for long is
+//! [set aside](super::set_aside). None that tables must not be ahead of is lost: a [`Barrier`] opens when all before it
+//! are done or set aside, and never if the process ends first (ADR-074).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use servo_core::{AssetKey, Backoff, MaterializationId, PartitionKey, RunId, Timestamp};
+use servo_core::{AssetKey, Backoff, Clock, MaterializationId, RunId, Timestamp};
 use servo_engine::{Discard, Effect, Expired, Input, Promotion, Release};
 use servo_store::DataError;
 use tokio::sync::oneshot;
 
-use super::release::Released;
+use super::release::{self, Released};
+use super::set_aside::{Partition, SetAside, StuckPath, StuckPaths};
 use super::{discard, expire, promote};
 use crate::attempt_logs::AttemptLogs;
 use crate::data::Data;
@@ -24,6 +26,10 @@ use crate::spawner::{Spawner, within};
 
 const INITIAL_DELAY: Duration = Duration::from_millis(100);
 const MAX_DELAY: Duration = Duration::from_secs(5);
+
+/// An effect that has failed so often is set aside, and tried again this often.
+const TRIES: u32 = 4;
+const RETRY_EVERY: Duration = Duration::from_secs(5);
 
 /// Never sleeps longer than this.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
@@ -79,6 +85,10 @@ pub(crate) struct FileEffects {
     pub(crate) engine: flume::WeakSender<EngineMessage>,
     /// Chance for delays.
     pub(crate) seed: u64,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) set_aside: SetAside,
+    /// What is shown of it.
+    pub(crate) stuck: StuckPaths,
 }
 
 impl FileEffects {
@@ -88,14 +98,16 @@ impl FileEffects {
         (FileEffectsHandle(sender), self.run(requests))
     }
 
-    async fn run(self, requests: flume::Receiver<Request>) {
+    async fn run(mut self, requests: flume::Receiver<Request>) {
         let mut pending = Pending::default();
         let mut backoff = Backoff::new(INITIAL_DELAY, MAX_DELAY, self.seed);
-        // When to carry out what is pending, by the timers of the spawner.
+        // When to carry out what is pending, and to try what was set aside, by the timers of the spawner.
         let mut due: Option<Duration> = None;
+        let mut retry_due = (!self.set_aside.is_empty()).then(|| self.spawner.elapsed());
         loop {
             let now = self.spawner.elapsed();
-            let wait = due.map_or(MAX_WAIT, |due| due.saturating_sub(now));
+            let next = due.into_iter().chain(retry_due).min();
+            let wait = next.map_or(MAX_WAIT, |due| due.saturating_sub(now));
             let hung_up = match within(self.spawner.as_ref(), wait, requests.recv_async()).await {
                 Some(Ok(request)) => {
                     let now = self.spawner.elapsed();
@@ -107,14 +119,27 @@ impl FileEffects {
                 Some(Err(_disconnected)) => true,
                 None => false,
             };
-            due = match self.carry_out(&mut pending).await {
-                Ok(()) => {
-                    backoff.reset();
-                    None
-                }
-                Err(error) => {
-                    tracing::error!(%error, "data could not be updated from the log, it will be tried again");
-                    Some(self.spawner.elapsed() + backoff.next_delay())
+            let now = self.spawner.elapsed();
+            if retry_due.is_some_and(|due| due <= now) {
+                self.retry_set_aside().await;
+            }
+            if hung_up || due.is_some_and(|due| due <= now) {
+                let outcome = self.carry_out(&mut pending).await;
+                due = match outcome {
+                    Ok(()) => {
+                        backoff.reset();
+                        None
+                    }
+                    Err(error) => {
+                        tracing::error!(%error, "data could not be updated from the log, it will be tried again");
+                        Some(self.spawner.elapsed() + backoff.next_delay())
+                    }
+                };
+            }
+            retry_due = match self.set_aside.is_empty() {
+                true => None,
+                false => {
+                    Some(retry_due.filter(|due| *due > now).unwrap_or(self.spawner.elapsed() + RETRY_EVERY))
                 }
             };
             // What is left is found again by the next start: tables wait for it, or rows say so.
@@ -124,24 +149,63 @@ impl FileEffects {
         }
     }
 
-    /// Carries out what is pending. What failed stays; says why the last did.
-    async fn carry_out(&self, pending: &mut Pending) -> Result<(), DataError> {
+    /// Carries out what is pending. What failed stays, or is set aside if it has failed too often; says why the last
+    /// did that stays.
+    async fn carry_out(&mut self, pending: &mut Pending) -> Result<(), DataError> {
         let mut outcome = Ok(());
         for (key, release) in std::mem::take(&mut pending.releases) {
+            let path = self.data.as_ref().map(|data| data.root.uri(&release::location(data, &release)));
             match self.release(&release).await {
-                Ok(()) => {}
+                Ok(()) => {
+                    if let Some(path) = path {
+                        self.stuck.healed(&path);
+                    }
+                }
                 Err(error) => {
+                    if let Some(path) = path {
+                        self.stuck.failed(path, &error, self.clock.as_ref());
+                    }
                     pending.releases.insert(key, release);
                     outcome = Err(error);
                 }
             }
         }
-        pending.carry_out(self.data.as_ref(), self.logs.as_deref()).await.and(outcome)
+        if let Some((logs, before)) = self.logs.as_deref().zip(pending.logs_before.take())
+            && let Err(error) = expire::expire_logs(logs, before).await
+        {
+            tracing::warn!(%error, "old logs could not be removed, they are found again in an hour");
+        }
+        let Some(data) = &self.data else {
+            pending.forget();
+            return outcome;
+        };
+        match pending.carry_out(data, &mut self.set_aside, TRIES).await {
+            Ok(failed) => {
+                for (path, error) in failed {
+                    if self.stuck.failed(path.clone(), &error, self.clock.as_ref()) {
+                        tracing::error!(
+                            path, %error, "this cannot be written; everything else goes on, and it is tried again"
+                        );
+                    }
+                }
+                outcome
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tries again what was set aside.
+    async fn retry_set_aside(&mut self) {
+        let Some(data) = &self.data else { return };
+        self.set_aside.retry(data, &self.stuck, self.clock.as_ref()).await;
+        if let Err(error) = self.set_aside.store().await {
+            tracing::warn!(%error, "what was set aside could not be noted");
+        }
     }
 
     async fn release(&self, release: &Release) -> Result<(), DataError> {
         let released = match &self.data {
-            Some(data) => super::release::release(data, release).await?,
+            Some(data) => release::release(data, release).await?,
             None => Released::Done,
         };
         match released {
@@ -171,14 +235,14 @@ impl Request {
     }
 }
 
-/// Effects that were begun and are not carried out.
+/// Effects that were begun and are not carried out, and how often each that tables wait for has failed.
 #[derive(Default)]
 struct Pending {
     releases: BTreeMap<(AssetKey, MaterializationId), Release>,
-    promotions: BTreeMap<(AssetKey, Option<PartitionKey>), Promotion>,
-    discards: BTreeSet<Discard>,
-    staging: BTreeSet<RunId>,
-    expired: BTreeSet<Expired>,
+    promotions: BTreeMap<Partition, (Promotion, u32)>,
+    discards: BTreeMap<Discard, u32>,
+    staging: BTreeMap<RunId, u32>,
+    expired: BTreeMap<Expired, u32>,
     logs_before: Option<Timestamp>,
     barriers: Vec<oneshot::Sender<()>>,
 }
@@ -199,18 +263,18 @@ impl Pending {
             Effect::Promote(promotion) => {
                 let partition = (promotion.asset.clone(), promotion.partition.clone());
                 let event = promotion.event_id;
-                if self.promotions.get(&partition).is_none_or(|known| known.event_id < event) {
-                    self.promotions.insert(partition, promotion);
+                if self.promotions.get(&partition).is_none_or(|(known, _)| known.event_id < event) {
+                    self.promotions.insert(partition, (promotion, 0));
                 }
             }
             Effect::Discard(discard) => {
-                self.discards.insert(discard);
+                self.discards.entry(discard).or_default();
             }
             Effect::ClearStaging(run) => {
-                self.staging.insert(run);
+                self.staging.entry(run).or_default();
             }
             Effect::Expire(expired) => {
-                self.expired.insert(expired);
+                self.expired.entry(expired).or_default();
             }
             Effect::ExpireLogs(before) => self.logs_before = self.logs_before.max(Some(before)),
             // Goes to a queue, not to files.
@@ -218,84 +282,155 @@ impl Pending {
         }
     }
 
-    /// Carries out what tables must not be ahead of, and opens barriers if nothing of it is left.
+    /// Nothing that runs here stores anything: there is nothing to do.
+    fn forget(&mut self) {
+        self.promotions.clear();
+        self.discards.clear();
+        self.staging.clear();
+        self.expired.clear();
+        self.open_barriers();
+    }
+
+    fn open_barriers(&mut self) {
+        for open in self.barriers.drain(..) {
+            let _gone = open.send(());
+        }
+    }
+
+    /// Carries out what tables must not be ahead of, and opens barriers if nothing of it is left. What has failed so
+    /// often is set aside; gives the paths of that, with the reasons.
     async fn carry_out(
         &mut self,
-        data: Option<&Data>,
-        logs: Option<&dyn AttemptLogs>,
-    ) -> Result<(), DataError> {
-        let followed = match data {
-            Some(data) => self.follow(data).await,
-            None => Ok(()),
-        };
-        let outcome = followed.and(self.expire_logs(logs).await);
+        data: &Data,
+        set_aside: &mut SetAside,
+        tries: u32,
+    ) -> Result<Vec<(String, DataError)>, DataError> {
+        let failed = self.follow(data, set_aside).await;
+        let worn_out = failed.iter().filter(|failure| failure.count >= tries).count();
+        let has_room = set_aside.has_room_for(worn_out);
+        let (mut given_up, mut outcome) = (Vec::new(), Ok(()));
+        for Failure { path, error, count, undone } in failed {
+            if count < tries || !has_room {
+                outcome = Err(error);
+                continue;
+            }
+            match undone {
+                Undone::Promotion(partition) => {
+                    if let Some((promotion, _)) = self.promotions.get(&partition) {
+                        set_aside.add_promotion(partition, promotion.clone());
+                    }
+                }
+                Undone::Discard(discard) => {
+                    discard::directories(data, &discard)
+                        .into_iter()
+                        .for_each(|dir| set_aside.add_removal(dir));
+                }
+                Undone::Staging(run) => set_aside.add_removal(data.layout.staging_of(run)),
+                Undone::Expired(expired) => set_aside.add_removal(expire::directory(data, &expired)),
+            }
+            given_up.push((path, error));
+        }
+        // Durable before the tables go on.
+        set_aside.store().await?;
+        if !given_up.is_empty() {
+            self.promotions.retain(|_, (_, count)| *count < tries);
+            self.discards.retain(|_, count| *count < tries);
+            self.staging.retain(|_, count| *count < tries);
+            self.expired.retain(|_, count| *count < tries);
+        }
         if outcome.is_ok() {
-            self.promotions.clear();
-            self.discards.clear();
-            self.staging.clear();
-            self.expired.clear();
-            self.logs_before = None;
-            for open in self.barriers.drain(..) {
-                let _gone = open.send(());
-            }
+            self.open_barriers();
         }
-        outcome
+        outcome.map(|()| given_up)
     }
 
-    async fn follow(&mut self, data: &Data) -> Result<(), DataError> {
-        let mut outcome = self.promote(data).await;
-        for discard in std::mem::take(&mut self.discards) {
+    /// Tries everything; what fails stays.
+    async fn follow(&mut self, data: &Data, set_aside: &mut SetAside) -> Vec<Failure> {
+        let mut failed = self.promote(data, set_aside).await;
+        for (discard, count) in std::mem::take(&mut self.discards) {
             if let Err(error) = discard::discard(data, &discard).await {
-                self.discards.insert(discard);
-                outcome = Err(error);
+                let path = data.root.uri(&discard::directories(data, &discard).join(", "));
+                failed.push(Failure {
+                    path,
+                    error,
+                    count: count + 1,
+                    undone: Undone::Discard(discard.clone()),
+                });
+                self.discards.insert(discard, count + 1);
             }
         }
-        for expired in std::mem::take(&mut self.expired) {
+        for (expired, count) in std::mem::take(&mut self.expired) {
             if let Err(error) = expire::expire(data, &expired).await {
-                self.expired.insert(expired);
-                outcome = Err(error);
+                let path = data.root.uri(&expire::directory(data, &expired));
+                let undone = Undone::Expired(expired.clone());
+                failed.push(Failure { path, error, count: count + 1, undone });
+                self.expired.insert(expired, count + 1);
             }
         }
-        for run in std::mem::take(&mut self.staging) {
+        for (run, count) in std::mem::take(&mut self.staging) {
             if let Err(error) = discard::clear_staging(data, run).await {
-                self.staging.insert(run);
-                outcome = Err(error);
+                let path = data.root.uri(&data.layout.staging_of(run));
+                failed.push(Failure { path, error, count: count + 1, undone: Undone::Staging(run) });
+                self.staging.insert(run, count + 1);
             }
         }
-        outcome
-    }
-
-    async fn expire_logs(&mut self, logs: Option<&dyn AttemptLogs>) -> Result<(), DataError> {
-        match logs.zip(self.logs_before) {
-            Some((logs, before)) => expire::expire_logs(logs, before).await,
-            None => Ok(()),
-        }
+        failed
     }
 
     /// All at once, which costs one sync; if that fails, one by one.
-    async fn promote(&mut self, data: &Data) -> Result<(), DataError> {
+    async fn promote(&mut self, data: &Data, set_aside: &mut SetAside) -> Vec<Failure> {
         let promotions = std::mem::take(&mut self.promotions);
-        if promote::promote(data, &promotions.values().collect::<Vec<_>>()).await.is_ok() {
-            return Ok(());
+        let all: Vec<&Promotion> = promotions.values().map(|(promotion, _)| promotion).collect();
+        if promote::promote(data, &all).await.is_ok() {
+            promotions.keys().for_each(|partition| set_aside.promoted(partition));
+            return Vec::new();
         }
-        let mut outcome = Ok(());
-        for (partition, promotion) in promotions {
-            if let Err(error) = promote::promote(data, &[&promotion]).await {
-                self.promotions.insert(partition, promotion);
-                outcome = Err(error);
+        let mut failed = Vec::new();
+        for (partition, (promotion, count)) in promotions {
+            match promote::promote(data, &[&promotion]).await {
+                Ok(()) => set_aside.promoted(&partition),
+                Err(error) => {
+                    let path = data.root.uri(&data.layout.latest(&partition.0, partition.1.as_ref()));
+                    let undone = Undone::Promotion(partition.clone());
+                    failed.push(Failure { path, error, count: count + 1, undone });
+                    self.promotions.insert(partition, (promotion, count + 1));
+                }
             }
         }
-        outcome
+        failed
     }
 }
 
-/// Carries out, once and now, what tables must not be ahead of: for processes that run no workspace.
+/// An effect that failed.
+struct Failure {
+    path: String,
+    error: DataError,
+    /// How often.
+    count: u32,
+    undone: Undone,
+}
+
+/// Which effect.
+enum Undone {
+    Promotion(Partition),
+    Discard(Discard),
+    Staging(RunId),
+    Expired(Expired),
+}
+
+/// Carries out, once and now, what tables must not be ahead of, and what was set aside before: for processes that run no
+/// workspace. What fails is set aside, or an error if that is a lot.
 pub(crate) async fn follow(
-    data: Option<&Data>,
-    logs: Option<&dyn AttemptLogs>,
+    data: &Data,
+    mut set_aside: SetAside,
+    clock: &dyn Clock,
     effects: Vec<Effect>,
-) -> Result<(), DataError> {
-    let mut pending = Pending::default();
+) -> Result<Vec<StuckPath>, DataError> {
+    let (mut pending, stuck) = (Pending::default(), StuckPaths::default());
     effects.into_iter().for_each(|effect| pending.begin(effect));
-    pending.carry_out(data, logs).await
+    set_aside.retry(data, &stuck, clock).await;
+    for (path, error) in pending.carry_out(data, &mut set_aside, 1).await? {
+        stuck.failed(path, &error, clock);
+    }
+    Ok(stuck.list())
 }

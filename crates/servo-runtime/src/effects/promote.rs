@@ -10,7 +10,7 @@ use servo_store::DataError;
 use crate::data::{Data, MARKER};
 
 /// Points at each of these, unless something newer is pointed at already.
-pub(super) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<(), DataError> {
+pub(crate) async fn promote(data: &Data, promotions: &[&Promotion]) -> Result<(), DataError> {
     let mut pointers = Vec::new();
     for promotion in promotions {
         let Promotion { asset, partition, materialization_id, event_id, .. } = promotion;

@@ -14,6 +14,12 @@ pub(super) enum Released {
     Missing,
 }
 
+/// Where it lies before.
+pub(super) fn location(data: &Data, release: &Release) -> String {
+    let Release { asset, partition, materialization_id: id } = release;
+    data.layout.quarantine(asset, partition.as_ref(), *id)
+}
+
 /// Whether there is something to release.
 pub(crate) async fn is_there(data: &Data, release: &Release) -> Result<bool, DataError> {
     let Release { asset, partition, materialization_id: id } = release;

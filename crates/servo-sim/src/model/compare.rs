@@ -115,6 +115,16 @@ impl Model {
         let known = rows.pauses.iter();
         let known = known.map(|row| (row.scope.clone(), (row.change_number, row.paused))).collect();
         found.compare(&|| "the pauses".to_owned(), "their numbers", known, self.pauses.clone());
+        let known = rows.workers.iter().map(|row| {
+            let worker = super::Worker {
+                number: row.change_number,
+                is: row.state.name(),
+                slots: u64::from(row.slots),
+                digest: row.digest.clone(),
+            };
+            (row.worker_id.clone(), worker)
+        });
+        found.compare(&|| "the workers".to_owned(), "who is there", known.collect(), self.workers.clone());
         let known = rows.run_keys.iter().map(|row| format!("{:032x}", row.run_id.to_u128()));
         let expected = self.memory.order.iter().rev().take(self.rules.recent_run_keys).cloned();
         found.same_keys("known runs", &known.collect(), &expected.collect());
@@ -240,7 +250,11 @@ impl Model {
 fn compare_task(found: &mut Differences, run: &Run, task: &Task, row: &TaskRow) {
     let about = || format!("{} {}", run.id, task.key);
     let cause = task.caused_by.map(|position| run.tasks[position].key.as_str());
-    let satisfied = task.upstream.iter().filter(|up| run.tasks[**up].is == TaskIs::Succeeded).count();
+    let has_succeeded = |up: &usize| run.tasks[*up].is == TaskIs::Succeeded;
+    let paired = task.upstream[..task.paired].iter().filter(|up| has_succeeded(up)).count();
+    // Edges of a set count when all of them are satisfied.
+    let sets = task.sets.iter().filter(|set| task.upstream[(*set).clone()].iter().all(has_succeeded));
+    let satisfied = paired + sets.map(|set| set.len()).sum::<usize>();
     found.compare(&about, "its state", row.state.name(), task.is.name());
     found.compare(&about, "its attempt", u64::from(row.attempt), task.attempt);
     let token = Some(task.attempt_id.clone()).filter(|id| !id.is_empty());

@@ -130,6 +130,9 @@ impl<'a> Checks<'a> {
 
     /// Checks the preconditions of an event.
     fn before(&mut self, event: &Event) {
+        if event.kind == "DispatchRequested" && self.model.room() == Some(0) {
+            self.report(event, "it is dispatched, and no worker has room for it");
+        }
         if !matches!(event.kind.as_str(), "DispatchRequested" | "TaskStarted") {
             return;
         }

@@ -97,18 +97,18 @@ impl Memory {
         self.answers.evict(elapsed, DAY, rules.dedup_entries);
     }
 
-    /// A run has ended; gives those that leave memory for it. The newest always stays.
+    /// A run has ended; gives those that leave memory for it.
     pub(super) fn run_ended(&mut self, index: usize, tasks: usize, rules: &Rules) -> Vec<usize> {
         self.ended.push_back((index, tasks));
         self.forget(rules)
     }
 
-    /// Ended runs that are too many leave memory; the newest always stays.
+    /// Ended runs that are too many leave memory; the newest stays, unless it is too large by itself.
     pub(super) fn forget(&mut self, rules: &Rules) -> Vec<usize> {
         let mut gone = Vec::new();
-        while self.ended.len() > 1 {
+        while !self.ended.is_empty() {
             let tasks: usize = self.ended.iter().map(|(_, tasks)| tasks).sum();
-            if self.ended.len() <= rules.recent_runs && tasks <= rules.recent_tasks {
+            if self.ended.len() <= rules.recent_runs.max(1) && tasks <= rules.recent_tasks {
                 break;
             }
             gone.extend(self.ended.pop_front().map(|(index, _)| index));

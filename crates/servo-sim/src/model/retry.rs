@@ -54,8 +54,10 @@ pub(super) fn wait(
     failures: u64,
     attempt: &str,
 ) -> Option<Millis> {
-    let setting = |name: &str, default: u64| {
-        policy.and_then(|policy| policy.get(name)).and_then(Value::as_u64).unwrap_or(default)
+    // Failures of the infrastructure without a policy come again soon.
+    let setting = |name: &str, default: u64, soon: u64| match policy {
+        Some(policy) => policy.get(name).and_then(Value::as_u64).unwrap_or(default),
+        None => soon,
     };
     let is_soft = SOFT.contains(&failure.code);
     let is_named = |name: &str| {
@@ -66,18 +68,18 @@ pub(super) fn wait(
         None => is_soft,
         Some(_) => (is_soft || !is_narrowed || is_named("retry_on")) && !is_named("no_retry_on"),
     };
-    if failure.code == "CANCELLED" || !is_wanted || failures >= setting("max_attempts", 3) {
+    if failure.code == "CANCELLED" || !is_wanted || failures >= setting("max_attempts", 3, 3) {
         return None;
     }
-    let (million, longest) = (1_000_000_u128, u128::from(setting("max_delay_ms", 3_600_000)));
-    let multiplier = u128::from(setting("multiplier_ppm", 2_000_000));
-    let mut delay = u128::from(setting("initial_delay_ms", 60_000));
+    let (million, longest) = (1_000_000_u128, u128::from(setting("max_delay_ms", 3_600_000, 60_000)));
+    let multiplier = u128::from(setting("multiplier_ppm", 2_000_000, 4_000_000));
+    let mut delay = u128::from(setting("initial_delay_ms", 60_000, 2_000));
     for _ in 1..failures {
         delay = (delay * multiplier / million).min(u128::from(u64::MAX));
     }
     let delay = delay.min(longest);
     let chance = attempt.parse::<AttemptId>().map_or(0, AttemptId::to_u128) % million;
-    let jitter = u128::from(setting("jitter_ppm", 100_000).min(1_000_000));
+    let jitter = u128::from(setting("jitter_ppm", 100_000, 500_000).min(1_000_000));
     let taken = delay * jitter * chance / (million * million);
     Some(Millis::new(u64::try_from(delay - taken).unwrap_or(u64::MAX)))
 }

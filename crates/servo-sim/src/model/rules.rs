@@ -9,6 +9,8 @@ use servo_engine::Settings;
 pub struct Rules {
     pub max_concurrent_tasks: usize,
     pub max_concurrent_runs: usize,
+    pub tasks_per_slot: u64,
+    pub push_limit: u64,
     pub dispatch_ack_timeout: Millis,
     pub heartbeat_timeout: Millis,
     pub heartbeat_grace: Millis,
@@ -29,6 +31,8 @@ impl Rules {
         Self {
             max_concurrent_tasks: settings.max_concurrent_tasks as usize,
             max_concurrent_runs: settings.max_concurrent_runs as usize,
+            tasks_per_slot: u64::from(settings.tasks_per_slot),
+            push_limit: u64::from(settings.push_limit),
             dispatch_ack_timeout: settings.dispatch_ack_timeout,
             heartbeat_timeout: settings.heartbeat_timeout,
             heartbeat_grace: settings.heartbeat_grace,
@@ -52,6 +56,8 @@ impl Rules {
         match name {
             "max_concurrent_tasks" => self.max_concurrent_tasks = count(defaults.max_concurrent_tasks),
             "max_concurrent_runs" => self.max_concurrent_runs = count(defaults.max_concurrent_runs),
+            "tasks_per_slot" => self.tasks_per_slot = value.unwrap_or(defaults.tasks_per_slot),
+            "push_limit" => self.push_limit = value.unwrap_or(defaults.push_limit),
             "dispatch_ack_timeout" => self.dispatch_ack_timeout = length(defaults.dispatch_ack_timeout),
             "heartbeat_timeout" => self.heartbeat_timeout = length(defaults.heartbeat_timeout),
             "heartbeat_grace" => self.heartbeat_grace = length(defaults.heartbeat_grace),

@@ -104,6 +104,9 @@ pub struct Task {
     pub key: TaskKey,
     /// Positions of the tasks it waits for.
     pub upstream: Vec<usize>,
+    /// How many of these, from the front, are edges of its own; the others come from sets, in this many pieces.
+    pub paired: usize,
+    pub sets: Vec<std::ops::Range<usize>>,
     pub retry: Option<Value>,
     pub heartbeat_timeout: Option<Millis>,
     /// The assets it makes, that of its key first.
@@ -120,6 +123,8 @@ pub struct Task {
     pub dispatched_at: Option<Timestamp>,
     pub started_at: Option<Timestamp>,
     pub heard_at: Option<Timestamp>,
+    /// The worker that began the newest attempt.
+    pub worker: Option<String>,
     pub retry_at: Option<Timestamp>,
     /// Whether the wait has a timer, and whether a queue has it.
     pub timer: Option<bool>,
@@ -150,8 +155,11 @@ impl Task {
         let key = TaskKey::parse(text(spec, "task_key")?).map_err(|error| error.to_string())?;
         let upstream = super::log::list(spec, "upstream").iter().filter_map(Value::as_u64);
         let others = texts(spec, "outputs").map(str::to_owned);
+        let upstream: Vec<usize> = upstream.filter_map(|position| usize::try_from(position).ok()).collect();
         Ok(Self {
-            upstream: upstream.filter_map(|position| usize::try_from(position).ok()).collect(),
+            paired: upstream.len(),
+            sets: Vec::new(),
+            upstream,
             retry: spec.get("retry").cloned(),
             heartbeat_timeout: spec.get("heartbeat_timeout_ms").and_then(Value::as_u64).map(Millis::new),
             assets: std::iter::once(key.asset_str().to_owned()).chain(others).collect(),
@@ -166,6 +174,7 @@ impl Task {
             dispatched_at: None,
             started_at: None,
             heard_at: None,
+            worker: None,
             retry_at: None,
             timer: None,
             caused_by: None,

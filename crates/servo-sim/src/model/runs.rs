@@ -66,6 +66,15 @@ impl Model {
         only_if(run.plan.is_none() && run.is == RunIs::Pending, "not in that state")?;
         let tasks = list(&event.payload, "tasks").iter().map(|spec| Task::planned(spec, event.at));
         run.tasks = tasks.collect::<Result<_, String>>()?;
+        for set in list(&event.payload, "sets") {
+            let upstream = positions(&set["upstream"]);
+            for position in positions(&set["downstream"]) {
+                let task = &mut run.tasks[position];
+                let from = task.upstream.len();
+                task.upstream.extend(&upstream);
+                task.sets.push(from..task.upstream.len());
+            }
+        }
         run.plan = Some(plan.to_owned());
         run.is = RunIs::Queued;
         Ok(())
@@ -175,20 +184,13 @@ impl Run {
                     };
                     self.tasks[position].becomes(next, at);
                     changed = true;
-                } else if task.is == TaskIs::Skipped {
-                    // Its cause is the smallest failure before it, its time the earliest.
-                    let failed = task
-                        .upstream
-                        .iter()
-                        .filter(|up| self.tasks[**up].is == TaskIs::Failed)
-                        .min()
-                        .copied();
-                    let cause = before().filter_map(|task| task.caused_by).chain(failed).min();
-                    let bad = before().filter(|task| matches!(task.is, TaskIs::Failed | TaskIs::Skipped));
-                    let finished_at = bad.filter_map(|task| task.finished_at).chain(task.finished_at).min();
-                    changed |= (cause, finished_at) != (task.caused_by, task.finished_at);
-                    let task = &mut self.tasks[position];
-                    (task.caused_by, task.finished_at) = (cause, finished_at);
+                } else if task.is == TaskIs::Skipped && task.caused_by.is_none() {
+                    // Its cause is the first failure before it: what fails later changes nothing.
+                    let failed =
+                        task.upstream.iter().copied().find(|up| self.tasks[*up].is == TaskIs::Failed);
+                    let cause = failed.or_else(|| before().find_map(|task| task.caused_by));
+                    changed |= cause.is_some();
+                    self.tasks[position].caused_by = cause;
                 }
             }
             if !changed {
@@ -196,4 +198,12 @@ impl Run {
             }
         }
     }
+}
+
+/// Positions that are written as ranges.
+fn positions(ranges: &Value) -> Vec<usize> {
+    let number =
+        |value: &Value| value.as_u64().and_then(|number| usize::try_from(number).ok()).unwrap_or_default();
+    let ranges = ranges.as_array().into_iter().flatten();
+    ranges.flat_map(|range| number(&range[0])..number(&range[1])).collect()
 }

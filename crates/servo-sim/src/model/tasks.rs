@@ -59,6 +59,7 @@ impl Model {
         id.clone_into(&mut task.attempt_id);
         task.pending_since = Some(event.at);
         (task.dispatched_at, task.started_at, task.heard_at, task.timer) = (None, None, None, None);
+        task.worker = None;
         Ok(())
     }
 
@@ -76,11 +77,13 @@ impl Model {
 
     pub(super) fn task_started(&mut self, event: &Event) -> Judged {
         let (subject, (number, id)) = (self.subject(&event.payload)?, attempt(&event.payload)?);
+        let worker = text(&event.payload, "worker_id")?;
         let task = self.task(subject);
         only_if(task.is_newest(number, id), "stale attempt")?;
         only_if(task.started_at.is_none(), "duplicate")?;
         only_if(task.is_open(), "not in that state")?;
         (task.started_at, task.heard_at) = (Some(event.at), Some(event.at));
+        task.worker = Some(worker.to_owned());
         task.becomes(TaskIs::Running, event.at);
         Ok(())
     }
@@ -183,6 +186,19 @@ impl Model {
             self.memory.remember(&event.key, self.elapsed, &self.rules);
         }
         Ok(())
+    }
+
+    /// Attempts that nobody began end: their tasks wait for a worker again.
+    pub(super) fn withdraw(&mut self, event: &Event) {
+        let unstarted = |task: &Task| task.is_open() && task.is != TaskIs::Running;
+        let subjects: Vec<(usize, usize)> = (0..self.runs.len())
+            .filter(|run| !self.runs[*run].is.has_ended())
+            .flat_map(|run| (0..self.runs[run].tasks.len()).map(move |task| (run, task)))
+            .filter(|(run, task)| unstarted(&self.runs[*run].tasks[*task]))
+            .collect();
+        for subject in subjects {
+            self.end(subject, event, End::Untaken);
+        }
     }
 
     /// Ends an open attempt. In a run that was stopped every end is a cancellation.

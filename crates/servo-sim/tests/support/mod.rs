@@ -9,8 +9,9 @@ use servo_engine::event::encode_batch;
 use servo_engine::outputs::OutputReport;
 use servo_engine::{
     Attempt, Caller, CancelRun, ChangePartitions, Delta, Deploy, Effect, Engine, ErrorCode, Event, Input,
-    Outcome, OutputState, Pause, Plan, Reply, Report, RetryPolicy, Review, RunReply, RunRequest,
-    SettingOrigin, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict,
+    Outcome, OutputState, Pause, Plan, RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply,
+    RunRequest, SettingOrigin, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun,
+    Verdict, WorkerLeaves,
 };
 use servo_sim::model::Log;
 
@@ -170,6 +171,11 @@ impl World {
                 Some(Input::ClockStepped { expected, by_ms })
             }
             16 if how % 8 == 2 => Some(pause(whom)),
+            16 if how % 8 == 3 => Some(self.worker(whom)),
+            16 if how % 8 == 4 => {
+                let worker_id = format!("w{}/x", whom % 3).into();
+                Some(Input::WorkerLeaves(WorkerLeaves { worker_id, draining: whom & 4 == 0 }))
+            }
             16 => self.wait(u64::from(how % 64)),
             17 => Some(deploy(whom)),
             18 if how.is_multiple_of(2) => Some(partitions(whom)),
@@ -180,6 +186,22 @@ impl World {
                 None
             }
         }
+    }
+
+    /// A worker that registers with the code that is deployed.
+    fn worker(&self, whom: u16) -> Input {
+        let deployed = self.engine.state().deployment().map(|deployment| deployment.digest.clone());
+        let id = format!("w{}/x", whom % 3);
+        Input::RegisterWorker(RegisterWorker {
+            worker_id: id.as_str().into(),
+            name: id,
+            queues: vec!["default".into()],
+            slots: 1 + u32::from(whom & 1),
+            digest: deployed.unwrap_or_default(),
+            storage: String::new(),
+            host: String::new(),
+            version: String::new(),
+        })
     }
 
     fn wait(&mut self, seconds: u64) -> Option<Input> {

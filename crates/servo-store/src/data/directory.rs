@@ -79,6 +79,10 @@ impl Directory {
         self.files.remove_dir_all(&self.path(dir))
     }
 
+    pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
+        if_found(self.files.remove(&self.path(name))).map(|_| ())
+    }
+
     /// Writes small files, replacing what was there.
     pub(super) fn put_all(&self, files: &[(String, Bytes)]) -> io::Result<()> {
         let whole = self.whole()?;

@@ -1,10 +1,12 @@
 //! The log of one machine: append-only segment files of JSON lines, one line per batch.
 //!
-//! `append` is one write and one fdatasync. One process writes (an OS file lock sees to it), any number may
+//! `append` is one write and one fdatasync. One process writes (locks of the OS see to it), any number may
 //! read. Only the last segment is ever written; opening scans only that one, so start-up does not depend on
 //! history. Sealed segments are verified when they are read.
 
 mod boundary;
+mod lock;
+mod repair;
 mod reserve;
 mod segment;
 mod writer;
@@ -16,10 +18,12 @@ use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt};
 
 pub(crate) use self::boundary::parse as parse_boundary;
+use self::lock::WriterLock;
+pub use self::repair::{DamagedLog, DroppedBatch};
 use self::reserve::Reserve;
 use self::segment::{Lines, Records, Snapshot, Tail};
 use self::writer::Writer;
-use crate::files::{FileLock, FileSystem, LockOutcome, OsFiles, create_dirs};
+use crate::files::{FileSystem, OsFiles, create_dirs};
 use crate::layout::batch_name;
 use crate::log::resolve_append;
 use crate::{AppendError, Damage, Layout, Log, OpenError, ReadError, Record, Seq, line};
@@ -53,7 +57,7 @@ pub struct FileLog {
     /// The part that readers may see. Never locked during I/O, so that reading does not wait for an fsync.
     visible: Mutex<Visible>,
     reserve: Reserve,
-    _lock: Option<Box<dyn FileLock>>,
+    lock: Option<WriterLock>,
 }
 
 #[derive(Debug, Clone)]
@@ -84,7 +88,7 @@ impl FileLog {
         let boundary_file = home.join(layout.ledger_boundary());
         create_dirs(files.as_ref(), root, &dir)
             .map_err(|error| AppendError::io("creating the ledger", dir.display().to_string(), error))?;
-        let lock = take_lock(files.as_ref(), &home.join(layout.ledger_lock()))?;
+        let lock = WriterLock::take(files.as_ref(), &home.join(layout.ledger_lock()))?;
 
         let boundary = boundary::load(files.as_ref(), &boundary_file)?;
         let mut segments = segment::list(files.as_ref(), &dir)?;
@@ -113,7 +117,7 @@ impl FileLog {
             writer: Some(Mutex::new(writer)),
             visible: Mutex::new(visible),
             reserve,
-            _lock: Some(lock),
+            lock: Some(lock),
         };
         log.delete_below_boundary()?;
         Ok(log)
@@ -143,7 +147,7 @@ impl FileLog {
             writer: None,
             visible: Mutex::new(Visible { segments: Vec::new(), last_end: 0, next: 1, boundary: 1 }),
             reserve: Reserve::new(home.join(layout.ledger_reserve()), 0),
-            _lock: None,
+            lock: None,
         };
         let segments = segment::list(log.files.as_ref(), &log.dir)?;
         refuse_missing(&log.dir, &segments, boundary::load(log.files.as_ref(), &log.boundary_file)?)?;
@@ -251,6 +255,7 @@ impl FileLog {
             let reason = format!("the next batch is {next}");
             return Err(AppendError::Conflict { seq, location: location(), reason });
         }
+        self.check_lock(seq)?;
         writer.clean_up()?;
         if writer.len() >= self.options.segment_bytes {
             *writer = Writer::create(Arc::clone(&self.files), &self.dir, next)?;
@@ -263,6 +268,14 @@ impl FileLog {
         visible.last_end = writer.len();
         visible.next = writer.next();
         Ok(())
+    }
+
+    /// Refuses to write what another process may be writing as well.
+    fn check_lock(&self, seq: Seq) -> Result<(), AppendError> {
+        match self.lock.as_ref().map(WriterLock::check) {
+            Some(Err(reason)) => Err(AppendError::Fenced { seq, location: self.location(), reason }),
+            Some(Ok(())) | None => Ok(()),
+        }
     }
 
     fn writer(&self) -> Result<MutexGuard<'_, Writer>, AppendError> {
@@ -343,20 +356,12 @@ impl Log for FileLog {
         self.truncate_blocking(seq)
     }
 
+    fn is_lost(&self) -> bool {
+        self.lock.as_ref().is_some_and(WriterLock::is_lost)
+    }
+
     fn describe(&self) -> String {
         format!("files in {}", self.dir.display())
-    }
-}
-
-fn take_lock(files: &dyn FileSystem, path: &Path) -> Result<Box<dyn FileLock>, OpenError> {
-    let holder = format!("process {}", std::process::id());
-    match files.try_lock(path, &holder) {
-        Ok(LockOutcome::Acquired(lock)) => Ok(lock),
-        Ok(LockOutcome::HeldBy(holder)) => {
-            let holder = if holder.is_empty() { "another process".to_owned() } else { holder };
-            Err(OpenError::Locked { path: path.display().to_string(), holder })
-        }
-        Err(error) => Err(AppendError::io("locking the ledger", path.display().to_string(), error).into()),
     }
 }
 

@@ -221,6 +221,10 @@ impl FileSystem for FaultyFiles {
         self.inner.try_lock(path, holder)
     }
 
+    fn try_lock_dir(&self, dir: &Path) -> io::Result<LockOutcome> {
+        self.inner.try_lock_dir(dir)
+    }
+
     fn reserve(&self, path: &Path, bytes: u64) -> io::Result<()> {
         self.inner.reserve(path, bytes)
     }

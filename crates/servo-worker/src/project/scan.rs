@@ -11,6 +11,7 @@ use servo_engine::definitions::Manifest;
 
 use super::Project;
 use super::interpreter::CREDENTIALS;
+use super::scan_cache::{Record, ScanCache};
 use super::start::StartError;
 
 /// The declarations of a project.
@@ -117,20 +118,46 @@ pub(crate) struct Answer {
     manifest: Option<Box<RawValue>>,
     #[serde(default)]
     errors: Vec<BrokenModule>,
+    #[serde(default)]
+    record: Option<Record>,
 }
 
 impl Project {
+    /// The declarations of the project: those of the scan before, if a scan would give the same, or else of a new one.
+    pub fn scan_cached(&self) -> Result<Scanned, ScanError> {
+        let interpreter = self.interpreter().map_err(StartError::from)?;
+        let cache = ScanCache::open(self, &interpreter);
+        let kept = cache.as_ref().and_then(ScanCache::get);
+        if let Some(Ok(scanned)) = kept.map(|answer| Answer::read(answer.get().as_bytes())?.understand()) {
+            return Ok(scanned);
+        }
+        let mut answer = self.ask(&interpreter)?;
+        let record = answer.record.take();
+        let (digest, manifest) = (answer.digest.clone(), answer.manifest.clone());
+        let scanned = answer.understand()?;
+        if let (Some(cache), Some(record)) = (cache, record) {
+            let kept = serde_json::json!({ "digest": digest, "manifest": manifest });
+            if let Ok(kept) = serde_json::value::to_raw_value(&kept) {
+                cache.put(kept, record);
+            }
+        }
+        Ok(scanned)
+    }
+
     /// Imports the project in an interpreter of its own and reads what it declares. What the modules print goes to
     /// stderr.
     pub fn scan(&self) -> Result<Scanned, ScanError> {
-        let interpreter = self.interpreter().map_err(StartError::from)?;
+        self.ask(&self.interpreter().map_err(StartError::from)?)?.understand()
+    }
+
+    fn ask(&self, interpreter: &Path) -> Result<Answer, ScanError> {
         let python = interpreter.display().to_string();
-        let mut command = Command::new(&interpreter);
+        let mut command = Command::new(interpreter);
         for name in CREDENTIALS {
             command.env_remove(name);
         }
         let output = command
-            .args(["-m", "servo.scan", "--no-report", "--project"])
+            .args(["-m", "servo.scan", "--no-report", "--record", "--project"])
             .arg(self.root())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -139,13 +166,13 @@ impl Project {
             .and_then(std::process::Child::wait_with_output)
             .map_err(|source| StartError::Spawn { python: python.clone(), source })?;
         if output.stdout.is_empty() {
-            return Err(if has_sdk(&interpreter, self.root()) {
+            return Err(if has_sdk(interpreter, self.root()) {
                 ScanError::Failed { message: format!("it ended with {} and said nothing", output.status) }
             } else {
                 StartError::NoSdk { python }.into()
             });
         }
-        Answer::read(&output.stdout)?.understand()
+        Answer::read(&output.stdout)
     }
 }
 

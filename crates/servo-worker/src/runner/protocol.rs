@@ -190,6 +190,9 @@ pub(crate) struct Finished {
     pub(crate) outputs: Vec<FinishedOutput>,
     #[serde(default)]
     pub(crate) usage: Option<Usage>,
+    /// Keys that it adds to dynamic partitions, by name.
+    #[serde(default)]
+    pub(crate) added_partitions: BTreeMap<String, Vec<String>>,
 }
 
 /// One output, as a runner hands it over.

@@ -5,21 +5,23 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from servo.arguments import text, wrong
+from servo.arguments import text, texts, wrong
 from servo.metadata import Plot
 from servo.runner.json_values import json_value
 
 if TYPE_CHECKING:
     import logging
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from servo.keys import AssetKey
     from servo.partition import Partition, PartitionRange, Window
+    from servo.partitions import DynamicPartitions
     from servo.runner.secrets import Secrets
 
     Log = Callable[[str, str, dict[str, object]], None]
 
 _SECONDS_BETWEEN: Final = 0.1
+_LONGEST_KEY: Final = 256
 
 
 class TaskContext:
@@ -61,6 +63,8 @@ class TaskContext:
         self.secrets = secrets
         self.metadata_values: dict[str, object] = {}
         """The values given to `metadata`, as JSON values."""
+        self.added_partitions: dict[str, dict[str, None]] = {}
+        """The keys given to `add_partitions`, by the name of the partitions, in the order of the calls."""
         self._progress = progress
         self._tell_log = log
         self._logger: logging.Logger | None = None
@@ -104,6 +108,22 @@ class TaskContext:
         """Say something of what is made: JSON values by name, `servo.md`, `servo.table`, `servo.plot`."""
         for name, value in values.items():
             self.metadata_values[name] = value if isinstance(value, Plot) else json_value(value)
+
+    def add_partitions(self, partitions: str | DynamicPartitions, keys: Iterable[str]) -> None:
+        """Add keys to dynamic partitions, together with what is made: if the attempt fails, none is added."""
+        from servo.partitions import DynamicPartitions  # noqa: PLC0415 - imported by whoever has any
+
+        example = 'the name of dynamic partitions, such as "customers"'
+        name = partitions.name if isinstance(partitions, DynamicPartitions) else partitions
+        if not isinstance(name, str):
+            raise wrong("ctx.add_partitions(partitions)", partitions, example)
+        given = keys if isinstance(keys, str) else list(keys)
+        added = self.added_partitions.setdefault(name, {})
+        for key in texts("ctx.add_partitions(keys)", given, "acme"):
+            if not key or len(key) > _LONGEST_KEY or not key.isprintable():
+                limits = f"is 1 to {_LONGEST_KEY} characters that can be printed"
+                raise ValueError(f"ctx.add_partitions(keys): a key {limits}, and {key[:40]!r} is not")
+            added[key] = None
 
     def progress(self, fraction: float, message: str = "") -> None:
         """Say how much is done, from 0 to 1. It may be called as often as one likes."""

@@ -80,7 +80,12 @@ class Task:
         outputs = [output for each in publications if (output := each.to_wire()) is not None]
         self._name_code(outputs)
         written = sum(each.byte_size for each in publications)
-        return _finished(entry, outputs, usage.taken(bytes_read=self._bytes_read, bytes_written=written))
+        frame = _finished(entry, outputs, usage.taken(bytes_read=self._bytes_read, bytes_written=written))
+        if entry is None and self._ctx is not None and self._ctx.added_partitions:
+            frame["added_partitions"] = {
+                name: list(keys) for name, keys in self._ctx.added_partitions.items()
+            }
+        return frame
 
     def _name_code(self, outputs: list[dict[str, Any]]) -> None:
         """Say which code made each output."""

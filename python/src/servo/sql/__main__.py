@@ -37,9 +37,23 @@ def main(arguments: list[str]) -> int:
                 opening.forbid_writes(but_in=directory)
             _answer(workspace, query, directory, options)
     except (QueryError, StateError) as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(_problem(str(error)) if options.json else f"error: {error}\n")
         return 1
     return 0
+
+
+def _problem(text: str) -> str:
+    """Write why a query cannot be run as programs read it, like every other command."""
+    import json  # noqa: PLC0415 - rarely needed
+
+    document = {
+        "type": "urn:servo:problem:invalid_request",
+        "title": "Invalid request",
+        "status": 400,
+        "detail": text,
+        "code": "invalid_request",
+    }
+    return json.dumps(document, ensure_ascii=False) + "\n"
 
 
 def _parser() -> argparse.ArgumentParser:

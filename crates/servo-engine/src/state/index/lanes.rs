@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use servo_core::EventId;
 
@@ -52,11 +52,17 @@ impl TaskLane {
     pub(crate) fn of(run: &Run, task: &Task, pauses: &Pauses) -> Self {
         Self {
             is_paused: pauses.has_assets() && task.assets().any(|asset| pauses.asset(&asset).is_some()),
-            queue: task.options.worker_queue.clone().unwrap_or_else(|| DEFAULT_QUEUE.into()),
+            queue: queue_of(task),
             pool: task.options.pool.clone(),
             flow: Flow::of(&run.source),
         }
     }
+}
+
+/// The queue that the attempts of a task are handed to.
+pub(crate) fn queue_of(task: &Task) -> Arc<str> {
+    static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| DEFAULT_QUEUE.into());
+    task.options.worker_queue.as_ref().unwrap_or(&DEFAULT).clone()
 }
 
 /// Order of ready tasks in a lane: priority of the run, its age, then priority of the task.

@@ -71,7 +71,7 @@ fn task_absorbs(run: &Run, before: &Task, after: &Task) -> Result<(), Violation>
 fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
     let oldest = after.recent.keys().next().map(|(ended, _)| *ended);
     ensure(
-        oldest.is_some() && run.finished_event.is_none_or(|ended| Some(ended) < oldest),
+        oldest.is_none() || run.finished_event.is_none_or(|ended| Some(ended) < oldest),
         "only the oldest ended runs leave memory",
         || format!("{} ({}) is gone", run.id, run.state),
     )

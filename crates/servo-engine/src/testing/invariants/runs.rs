@@ -3,7 +3,7 @@
 use super::{Violation, ensure, same};
 use crate::fold::is_blocked;
 use crate::lifecycle::{Resolution, TaskState};
-use crate::state::{Counts, Run, Task};
+use crate::state::{Counts, Run, RunSet, Task};
 
 pub(super) fn check(run: &Run) -> Result<(), Violation> {
     let about = || run.id.to_string();
@@ -29,6 +29,14 @@ pub(super) fn check(run: &Run) -> Result<(), Violation> {
         let is_satisfied = matches!(edge.resolution, Some(Resolution::Success | Resolution::Previous));
         satisfied[edge.downstream as usize] += u32::from(is_satisfied);
     }
+    for set in &run.sets {
+        check_set(run, set)?;
+        let edges = set.set.upstream.len() as u32;
+        for downstream in set.set.downstream.iter() {
+            edges_in[downstream as usize] += edges;
+            satisfied[downstream as usize] += if set.is_complete() { edges } else { 0 };
+        }
+    }
     let causes = causes(run);
     for (position, task) in run.tasks.iter().enumerate() {
         let about = || format!("{} {}", run.id, task.key);
@@ -38,6 +46,19 @@ pub(super) fn check(run: &Run) -> Result<(), Violation> {
         check_task(task, &about)?;
     }
     Ok(())
+}
+
+/// A set is what its tasks say.
+fn check_set(run: &Run, set: &RunSet) -> Result<(), Violation> {
+    let about = || format!("{} {:?}", run.id, set.set);
+    let mut alone = run.clone();
+    alone.sets = vec![RunSet::new(set.set.clone(), set.version)];
+    alone.recount_sets();
+    same("a set follows from its tasks", about, set, &alone.sets[0])?;
+    let Some(first) = set.set.downstream.iter().next() else { return Ok(()) };
+    let previous = |task: u32| &run.tasks[task as usize].options.previous;
+    let is_alike = set.set.downstream.iter().all(|task| previous(task) == previous(first));
+    ensure(is_alike, "tasks of a set read what was there before a block all alike", about)
 }
 
 fn check_task(task: &Task, about: &impl Fn() -> String) -> Result<(), Violation> {
@@ -84,19 +105,39 @@ fn resolution(upstream: &Task, downstream: &Task) -> Option<Resolution> {
     }
 }
 
-/// For each task the smallest position of a failed task before it, near or far.
+/// For each task the failed task before it, near or far, whose event was the first.
 fn causes(run: &Run) -> Vec<Option<u32>> {
     let mut causes = vec![None; run.tasks.len()];
-    let mut todo = Vec::new();
-    for (failed, _) in (0u32..).zip(&run.tasks).filter(|(_, task)| task.state == TaskState::Failed) {
-        todo.push(failed);
+    let mut done = vec![false; run.sets.len()];
+    let mut failures: Vec<u32> = (0u32..)
+        .zip(&run.tasks)
+        .filter(|(_, task)| task.state == TaskState::Failed)
+        .map(|(at, _)| at)
+        .collect();
+    failures.sort_by_key(|failed| run.tasks[*failed as usize].finished_event);
+    for failed in failures {
+        let mut todo = vec![failed];
         while let Some(next) = todo.pop() {
-            for edge in run.edges_out(next).map(|position| &run.edges[position]) {
-                // Failures come in order, so that whoever has a cause has the smallest.
-                let cause = &mut causes[edge.downstream as usize];
-                if cause.is_none() && edge.resolution != Some(Resolution::Previous) {
+            let paired = run.edges_out(next).map(|position| &run.edges[position]);
+            let mut behind: Vec<u32> = paired
+                .filter(|edge| edge.resolution != Some(Resolution::Previous))
+                .map(|edge| edge.downstream)
+                .collect();
+            for (number, set) in run.sets.iter().enumerate() {
+                let Some(first) = set.set.downstream.iter().next() else { continue };
+                let previous = &run.tasks[first as usize].options.previous;
+                let passes =
+                    Resolution::of(&run.tasks[next as usize], previous) == Some(Resolution::Previous);
+                if set.set.upstream.contains(next) && !passes && !std::mem::replace(&mut done[number], true) {
+                    behind.extend(set.set.downstream.iter());
+                }
+            }
+            for downstream in behind {
+                // Failures come in order, so that whoever has a cause has the first.
+                let cause = &mut causes[downstream as usize];
+                if cause.is_none() {
                     *cause = Some(failed);
-                    todo.push(edge.downstream);
+                    todo.push(downstream);
                 }
             }
         }

@@ -82,11 +82,18 @@ impl OpenFile for MemoryFile {
 #[derive(Debug)]
 struct MemoryLock {
     disk: MemoryDisk,
+    path: PathBuf,
     inode: u64,
     lock: u64,
 }
 
-impl FileLock for MemoryLock {}
+impl FileLock for MemoryLock {
+    fn check(&self) -> io::Result<()> {
+        let state = self.disk.state();
+        let is_named = state.names.file(&self.path)?.number == self.inode;
+        if is_named { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+}
 
 impl Drop for MemoryLock {
     fn drop(&mut self) {
@@ -275,7 +282,8 @@ impl FileSystem for MemoryFiles {
             state.taken += 1;
             let (inode, lock) = (inode.number, state.taken);
             state.locks.insert(inode, Holder { process: self.process, lock });
-            Ok(LockOutcome::Acquired(Box::new(MemoryLock { disk: self.disk.clone(), inode, lock })))
+            let (disk, path) = (self.disk.clone(), path.to_owned());
+            Ok(LockOutcome::Acquired(Box::new(MemoryLock { disk, path, inode, lock })))
         })
     }
 

@@ -1,4 +1,4 @@
-//! The oracle as a process.
+//! Oracles in Python, each a process.
 
 use std::env;
 use std::io::{BufRead, BufReader, Write};
@@ -28,28 +28,21 @@ impl Drop for Oracle {
     }
 }
 
-/// Gives each line that the oracle prints.
-pub(crate) fn ask(arguments: &[&str], line: impl FnMut(&str)) {
-    read(start(arguments, Stdio::null()), line);
+/// Gives each line that an oracle prints when it is given this on its input.
+pub(crate) fn ask(module: &str, arguments: &[&str], input: &str, line: impl FnMut(&str)) {
+    let mut oracle = start(module, arguments);
+    oracle.0.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    read(oracle, line);
 }
 
-/// The lines that the digest of a case is of.
-pub(crate) fn lines_of(case: &str) -> Vec<String> {
-    let mut oracle = start(&["lines"], Stdio::piped());
-    oracle.0.stdin.take().unwrap().write_all(case.as_bytes()).unwrap();
-    let mut lines = Vec::new();
-    read(oracle, |line| lines.push(line.to_owned()));
-    lines
-}
-
-fn start(arguments: &[&str], stdin: Stdio) -> Oracle {
+fn start(module: &str, arguments: &[&str]) -> Oracle {
     let python = interpreter();
     let started = Command::new(&python)
-        .args(["-m", "oracle.partitions_oracle"])
+        .args(["-m", &format!("oracle.{module}")])
         .args(arguments)
         .current_dir(repository().join("python/tests"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .stdin(stdin)
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn();
     Oracle(

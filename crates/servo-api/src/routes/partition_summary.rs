@@ -1,0 +1,218 @@
+//! Partitions of an asset by the bucket: what a heat map shows before somebody zooms in.
+
+use axum::extract::State;
+use serde::Deserialize;
+use servo_core::partitions::{PartitionContext, Partitions};
+use servo_core::{AssetKey, PartitionKey};
+use servo_engine::{PartitionStatus, State as EngineState};
+use utoipa::IntoParams;
+
+use super::assets::{key, unknown};
+use crate::answer::{Answer, Problems, Wait};
+use crate::app::Shared;
+use crate::extract::{Path, Query};
+use crate::problem::Problem;
+use crate::views::{PartitionBucket, PartitionSummary};
+
+const DEFAULT_BUCKETS: u64 = 200;
+const MAX_BUCKETS: u64 = 1_000;
+/// The most values of a dimension that is laid out as rows.
+const MAX_ROWS: u64 = 40;
+
+/// Query of the summary.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SummaryQuery {
+    /// Most ranges, at most 1,000; 200 by default.
+    buckets: Option<u64>,
+    /// The first position; 0 by default.
+    #[serde(default)]
+    from: u64,
+    /// Number of positions; all that follow by default.
+    count: Option<u64>,
+}
+
+/// Counts of the partitions of an asset by status, in equal ranges of their order.
+#[utoipa::path(
+    get, path = "/assets/{namespace}/{name}/partitions/summary", operation_id = "summarize_partitions", tag = "assets",
+    params(("namespace" = String, Path), ("name" = String, Path), SummaryQuery, Wait),
+    responses((status = 200, body = PartitionSummary), Problems)
+)]
+pub(super) async fn show(
+    State(app): State<Shared>,
+    Path((namespace, name)): Path<(String, String)>,
+    Query(query): Query<SummaryQuery>,
+) -> Result<Answer<PartitionSummary>, Problem> {
+    let asset = key(&namespace, &name)?;
+    let most = query.buckets.unwrap_or(DEFAULT_BUCKETS);
+    if !(1..=MAX_BUCKETS).contains(&most) {
+        return Err(Problem::invalid("buckets", format!("{most} is not between 1 and {MAX_BUCKETS}")));
+    }
+    let now = app.workspace().now();
+    let found = app.workspace().read(move |state| {
+        let definitions = state.checked_definitions();
+        let position = definitions.as_ref().and_then(|definitions| definitions.position(&asset));
+        let Some((definitions, position)) = definitions.as_ref().zip(position) else {
+            return Err(unknown(&asset, definitions.as_deref()));
+        };
+        let at = PartitionContext::new(now, state.dynamic_partitions());
+        Ok(match &definitions.asset(position).partitions {
+            None => of_one(state.partition_status(&asset, None)),
+            Some(partitions) => summary(state, &asset, partitions, at, &query, most),
+        })
+    });
+    found.await?.map(Answer)
+}
+
+/// An asset without partitions counts as one.
+fn of_one(status: Option<&PartitionStatus>) -> PartitionSummary {
+    let mut bucket = PartitionBucket { partitions: 1, ..PartitionBucket::default() };
+    count(&mut bucket, status);
+    PartitionSummary {
+        total: 1,
+        count: 1,
+        step: 1,
+        rows: vec![String::new()],
+        buckets: vec![bucket],
+        ..PartitionSummary::default()
+    }
+}
+
+/// How indexes of partitions are laid out: positions along the ranges, and rows.
+struct Grid {
+    /// Number of positions.
+    total: u64,
+    /// Number of rows.
+    rows: u64,
+    /// Whether the dimension of the rows is the one that changes fastest.
+    rows_are_inner: bool,
+    dimension: String,
+    row_dimension: Option<String>,
+}
+
+impl Grid {
+    fn of(partitions: &Partitions, at: PartitionContext<'_>) -> Self {
+        let count = u64::try_from(partitions.count(at)).unwrap_or(u64::MAX);
+        let names: Vec<&str> = partitions.dimensions().collect();
+        let last = count.checked_sub(1).and_then(|last| partitions.digits(last.into(), at));
+        let sizes: Vec<u64> = last.unwrap_or_default().into_iter().map(|digit| digit + 1).collect();
+        let (rows, rows_are_inner) = match sizes[..] {
+            [outer, inner] if inner <= MAX_ROWS && inner <= outer => (inner, true),
+            [outer, _] if outer <= MAX_ROWS => (outer, false),
+            [_, inner] if inner <= MAX_ROWS => (inner, true),
+            _ => (1, true),
+        };
+        let (dimension, row_dimension) = match (names.as_slice(), rows_are_inner) {
+            ([outer, inner], true) if sizes.len() == 2 && rows == sizes[1] => {
+                ((*outer).to_owned(), Some(*inner))
+            }
+            ([outer, inner], false) => ((*inner).to_owned(), Some(*outer)),
+            (names, _) => (names.join(", "), None),
+        };
+        let (total, row_dimension) = (count / rows.max(1), row_dimension.map(str::to_owned));
+        Self { total, rows, rows_are_inner, dimension, row_dimension }
+    }
+
+    fn index(&self, position: u64, row: u64) -> u128 {
+        let index =
+            if self.rows_are_inner { position * self.rows + row } else { row * self.total + position };
+        index.into()
+    }
+
+    /// Position and row of an index.
+    fn place(&self, index: u64) -> (u64, u64) {
+        if self.rows_are_inner {
+            (index / self.rows, index % self.rows)
+        } else {
+            (index % self.total, index / self.total)
+        }
+    }
+}
+
+fn summary(
+    state: &EngineState,
+    asset: &AssetKey,
+    partitions: &Partitions,
+    at: PartitionContext<'_>,
+    query: &SummaryQuery,
+    most: u64,
+) -> PartitionSummary {
+    let grid = Grid::of(partitions, at);
+    let from = query.from.min(grid.total);
+    let counted = query.count.unwrap_or(u64::MAX).min(grid.total - from);
+    let step = counted.div_ceil((most / grid.rows).max(1)).max(1);
+    let text = |position: u64, row: u64| {
+        partitions.key(grid.index(position, row), at).map(|key| key.to_string()).unwrap_or_default()
+    };
+    let mut buckets = Vec::new();
+    for first in (from..from + counted).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
+        let positions = step.min(from + counted - first);
+        for row in 0..grid.rows {
+            let last = (positions > 1).then(|| text(first + positions - 1, row));
+            let first = text(first, row);
+            buckets.push(PartitionBucket {
+                first,
+                last,
+                partitions: positions,
+                ..PartitionBucket::default()
+            });
+        }
+    }
+    let mut add = |index: u64, status: Option<&PartitionStatus>| {
+        let (position, row) = grid.place(index);
+        if position < from || position >= from + counted {
+            return;
+        }
+        let place = (position - from) / step * grid.rows + row;
+        if let Some(bucket) = usize::try_from(place).ok().and_then(|place| buckets.get_mut(place)) {
+            count(bucket, status);
+        }
+    };
+    let counts = state.partition_counts(asset);
+    let known = counts.never + counts.materialized + counts.failing;
+    if known <= counted.saturating_mul(grid.rows) {
+        for (key, status) in state.partition_statuses(asset) {
+            let key = key.and_then(|key| PartitionKey::parse(key).ok());
+            let index = key.and_then(|key| partitions.index_of(&key, at).ok());
+            if let Some(index) = index.and_then(|index| u64::try_from(index).ok()) {
+                add(index, Some(status));
+            }
+        }
+    } else {
+        for position in from..from + counted {
+            for row in 0..grid.rows {
+                let index = grid.index(position, row);
+                let Some(key) = partitions.key(index, at) else { continue };
+                add(index as u64, state.partition_status(asset, Some(&key)));
+            }
+        }
+    }
+    let label = |row: u64| {
+        let dimension = grid.row_dimension.as_deref()?;
+        let key = partitions.key(grid.index(0, row), at)?;
+        Some(key.get(dimension)?.to_string())
+    };
+    PartitionSummary {
+        total: grid.total,
+        from,
+        count: counted,
+        step,
+        rows: (0..grid.rows).map(|row| label(row).unwrap_or_default()).collect(),
+        dimension: grid.dimension.clone(),
+        row_dimension: grid.row_dimension.clone(),
+        buckets,
+    }
+}
+
+fn count(bucket: &mut PartitionBucket, status: Option<&PartitionStatus>) {
+    use servo_engine::{AttemptOutcome, DataStatus};
+    match status.map(|status| (status.status(), status.last_attempt().outcome)) {
+        Some((DataStatus::Materialized, _)) => bucket.materialized += 1,
+        Some((DataStatus::LastAttemptFailed, _)) => bucket.last_attempt_failed += 1,
+        Some((DataStatus::NeverMaterialized, AttemptOutcome::Succeeded | AttemptOutcome::Failed)) => {
+            bucket.never_succeeded += 1;
+        }
+        None => {}
+    }
+}

@@ -1,0 +1,167 @@
+//! Routes that the web UI is made of, and the web UI itself.
+
+use crate::support::{Behaviour, Harness};
+use axum::body::Bytes;
+use serde_json::{Value, json};
+use servo_api::views::RunBody;
+use servo_engine::RunState;
+
+async fn days(harness: &Harness, range: &str) -> String {
+    let body: RunBody =
+        serde_json::from_value(json!({ "selection": "raw.days", "partitions": { "ranges": [range] } }))
+            .unwrap();
+    let run = harness.client.trigger(&body).await.unwrap().run_id;
+    harness.workspace.wait(run).await.unwrap();
+    run.to_string()
+}
+
+#[tokio::test]
+async fn partitions_are_counted_by_the_bucket() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let path = "assets/raw/days/partitions/summary";
+    let whole = harness.get(&format!("{path}?buckets=4")).await.ok();
+    assert_eq!(
+        (&whole["total"], &whole["step"], &whole["dimension"]),
+        (&json!(31), &json!(8), &json!("date"))
+    );
+    let first = json!({ "first": "2013-01-01", "last": "2013-01-08", "partitions": 8 });
+    assert_eq!(whole["buckets"][0], first, "nothing was made");
+    assert_eq!(whole["buckets"][3]["partitions"], 7, "the last one has the rest");
+
+    days(&harness, "2013-01-01..2013-01-10").await;
+    let whole = harness.get(&format!("{path}?buckets=4")).await.ok();
+    let counts = |bucket: &Value| (bucket["materialized"].as_u64(), bucket["never_succeeded"].as_u64());
+    assert_eq!(counts(&whole["buckets"][0]), (Some(8), None));
+    assert_eq!(counts(&whole["buckets"][1]), (Some(2), None));
+    let near = harness.get(&format!("{path}?from=8&count=3")).await.ok();
+    let shown: Vec<(&str, Option<u64>)> = near["buckets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bucket| (bucket["first"].as_str().unwrap(), bucket["materialized"].as_u64()))
+        .collect();
+    assert_eq!(shown, [("2013-01-09", Some(1)), ("2013-01-10", Some(1)), ("2013-01-11", None)]);
+    assert_eq!(harness.get(&format!("{path}?buckets=0")).await.problem().status, 400);
+    assert_eq!(harness.get(&format!("{path}?from=99")).await.ok()["buckets"], json!([]));
+    let one = harness.get("assets/raw/orders/partitions/summary").await.ok();
+    assert_eq!(
+        one["buckets"],
+        json!([{ "first": "", "partitions": 1 }]),
+        "an asset without partitions is one"
+    );
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn materializations_are_listed_newest_first_page_by_page() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let path = "assets/raw/days/materializations";
+    assert_eq!(harness.get(path).await.ok(), json!({ "items": [] }));
+    let first = days(&harness, "2013-01-01..2013-01-03").await;
+    let second = days(&harness, "2013-01-02..2013-01-02").await;
+    let newest = harness.get(&format!("{path}?limit=1")).await.ok();
+    let item = &newest["items"][0];
+    assert_eq!((&item["partition"], &item["run_id"]), (&json!("2013-01-02"), &json!(second)));
+    let cursor = newest["next_cursor"].as_str().unwrap();
+    let rest = harness.get(&format!("{path}?limit=10&cursor={cursor}")).await.ok();
+    let runs: Vec<&Value> = rest["items"].as_array().unwrap().iter().map(|item| &item["run_id"]).collect();
+    assert_eq!(runs, [&json!(first), &json!(first), &json!(first)]);
+    assert_eq!(harness.get("assets/raw/orders/materializations").await.ok(), json!({ "items": [] }));
+    assert_eq!(harness.get("assets/raw/nothing/materializations").await.problem().status, 404);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn the_graph_has_assets_edges_and_states() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    days(&harness, "2013-01-01..2013-01-02").await;
+    let graph = harness.get("graph?selection=raw.days%2B").await.ok();
+    assert_eq!(graph["nodes"][0]["asset_key"], "raw/days");
+    assert_eq!(graph["nodes"][0]["partitions"]["materialized"], 2);
+    assert_eq!((&graph["edges"], &graph["has_more"]), (&json!([[0, 1]]), &json!(false)));
+    assert_eq!(harness.get("graph").await.ok()["nodes"].as_array().unwrap().len(), 7);
+    assert_eq!(harness.get("graph?selection=raw.%2A%20and").await.problem().status, 400);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn assets_are_found_by_a_part_of_their_name_and_by_what_is_wrong_with_them() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let keys = async |query: &str| {
+        let page = harness.get(&format!("assets?{query}")).await.ok();
+        let keys = page["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["asset_key"].as_str().unwrap().to_owned());
+        keys.collect::<Vec<_>>()
+    };
+    assert_eq!(keys("contains=P.Cl").await, ["shop/clean"]);
+    assert_eq!(keys("contains=nobody").await, [""; 0]);
+    assert_eq!(keys("needs_attention=true").await, [""; 0]);
+    harness.script.let_asset("shop/stubborn", Behaviour::Fail(9));
+    let body: RunBody = serde_json::from_value(json!({ "selection": "shop.stubborn" })).unwrap();
+    let run = harness.client.trigger(&body).await.unwrap().run_id;
+    harness.workspace.wait(run).await.unwrap();
+    assert_eq!(harness.client.run(run).await.unwrap().state, RunState::Failed);
+    assert_eq!(keys("needs_attention=true").await, ["shop/stubborn"]);
+    let summary = harness.get("assets/shop/stubborn/partitions/summary").await.ok();
+    assert_eq!(summary["buckets"][0]["never_succeeded"], 1);
+    let shown = harness.get("assets?needs_attention=true").await.ok();
+    assert_eq!(shown["items"][0]["health"]["consecutive_failures"], 1);
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn changes_are_told_as_they_happen() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let mut stream = harness.http.get(harness.url("changes")).send().await.unwrap();
+    let mut text = String::new();
+    let mut read_until = async |text: &mut String, wanted: &str| {
+        while !text.contains(wanted) {
+            let chunk: Option<Bytes> =
+                tokio::time::timeout(crate::support::PATIENCE, stream.chunk()).await.unwrap().unwrap();
+            text.push_str(std::str::from_utf8(&chunk.expect("the stream goes on")).unwrap());
+        }
+    };
+    read_until(&mut text, "event: changed").await;
+    let run = days(&harness, "2013-01-01..2013-01-01").await;
+    read_until(&mut text, &run).await;
+    read_until(&mut text, "\"assets\":true").await;
+    harness.post("pauses", &json!({ "scope": "all" })).await.accepted();
+    read_until(&mut text, "\"settings\":true").await;
+    harness.close().await;
+}
+
+#[tokio::test]
+async fn pages_are_served_to_browsers_and_problems_to_programs() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let get = async |path: &str| {
+        harness.http.get(format!("http://{}{path}", harness.address)).send().await.unwrap()
+    };
+    for path in ["/", "/runs", "/assets/raw/orders", "/settings/audit"] {
+        let page = get(path).await;
+        assert_eq!(page.status(), 200, "{path}");
+        assert_eq!(page.headers()["content-type"], "text/html; charset=utf-8", "{path}");
+        let policy = page.headers()["content-security-policy"].to_str().unwrap().to_owned();
+        assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+        assert_eq!(page.headers()["x-frame-options"], "DENY");
+        let text = page.text().await.unwrap();
+        // With the pages built it is they, and without them how to build them.
+        assert!(text.contains("id=\"root\"") || text.contains("make ui"), "{text}");
+    }
+    for path in ["/api/v1/nothing", "/api", "/static/nothing.js", "/nothing.js"] {
+        let nothing = get(path).await;
+        assert_eq!(nothing.status(), 404, "{path}");
+        assert_eq!(nothing.headers()["content-type"], "application/problem+json", "{path}");
+    }
+    let posted = harness.http.post(format!("http://{}/runs", harness.address)).send().await.unwrap();
+    assert_eq!(posted.status(), 405);
+    harness.close().await;
+}

@@ -1,0 +1,332 @@
+//! Chunks of a backfill: which partitions of which assets the next run makes.
+//!
+//! The partitions that nothing else of the backfill leads to drive it: those of its first assets, and of others what
+//! mappings do not reach from there. Chunks go over them in order, asset by asset. Every other partition is made in the
+//! chunk that has the last of what it is made from, so that whatever it reads is made in the same run or in an earlier
+//! one. What has no partitions and reads nothing of the backfill comes first, in a chunk of its own.
+//!
+//! Everything here works on sets, never on single partitions, except for those of the chunk itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use servo_core::partitions::{PartitionContext, PartitionSet};
+use servo_core::{AssetKey, PartitionKey, Partitions};
+
+use crate::definitions::{Definitions, Dep};
+use crate::event::{BackfillTarget, KeyRange};
+use crate::state::Cursor;
+
+/// Partitions of assets, by position.
+pub(crate) type Sets = BTreeMap<u32, PartitionSet>;
+
+/// What a backfill makes, with the definitions that are deployed.
+pub(crate) struct Chunks<'a> {
+    definitions: &'a Definitions,
+    at: PartitionContext<'a>,
+    targets: Sets,
+    /// The targets, each after those that it reads.
+    order: Vec<u32>,
+    /// Targets that are made only when partitions before them were: all that have partitions, and what reads them.
+    led: BTreeSet<u32>,
+    drivers: Vec<Driver>,
+}
+
+/// Assets with the same partitions, and which of those drive a backfill.
+struct Driver {
+    /// The first of them names the chunks.
+    assets: Vec<u32>,
+    partitions: Option<Arc<Partitions>>,
+    /// For each asset the partitions that nothing leads to.
+    own: Sets,
+    all: PartitionSet,
+}
+
+/// The next chunk.
+pub(crate) struct Chunk {
+    /// The asset that names it.
+    pub(crate) asset: AssetKey,
+    pub(crate) partition_keys: Vec<KeyRange>,
+    /// The last of its driving partitions.
+    pub(crate) through: Option<PartitionKey>,
+    /// What its run makes.
+    pub(crate) sets: Sets,
+}
+
+/// Targets as they are written down.
+pub(crate) fn written(
+    definitions: &Definitions,
+    targets: &Sets,
+    at: PartitionContext<'_>,
+) -> Vec<BackfillTarget> {
+    let target = |(asset, set): (&u32, &PartitionSet)| {
+        let asset = definitions.asset(*asset);
+        let partitions = asset.partitions.as_ref().map(|partitions| ranges(partitions, set, at));
+        BackfillTarget { asset: asset.key.clone(), partitions: partitions.unwrap_or_default() }
+    };
+    targets.iter().map(target).collect()
+}
+
+fn ranges(partitions: &Partitions, set: &PartitionSet, at: PartitionContext<'_>) -> Vec<KeyRange> {
+    let corners = set.blocks().iter().filter_map(|block| partitions.corners(block, at));
+    corners.map(|(from, to)| KeyRange { to: Some(to).filter(|to| *to != from), from }).collect()
+}
+
+/// Reads targets that were written down, or says what is not there any more.
+pub(crate) fn read(
+    definitions: &Definitions,
+    targets: &[BackfillTarget],
+    at: PartitionContext<'_>,
+) -> Result<Sets, String> {
+    let mut sets = Sets::new();
+    for target in targets {
+        let key = &target.asset;
+        let position = definitions.position(key).filter(|it| !definitions.asset(*it).def.external);
+        let position = position.ok_or_else(|| format!("{key} is not deployed any more"))?;
+        let set = match (&definitions.asset(position).partitions, target.partitions.is_empty()) {
+            (None, true) => PartitionSet::unpartitioned(),
+            (Some(partitions), false) => read_ranges(partitions, &target.partitions, at)
+                .map_err(|problem| format!("the partitions of {key} have changed: {problem}"))?,
+            (None, false) => return Err(format!("{key} has no partitions any more")),
+            (Some(_), true) => return Err(format!("{key} has partitions now, and had none")),
+        };
+        sets.insert(position, set);
+    }
+    Ok(sets)
+}
+
+fn read_ranges(
+    partitions: &Partitions,
+    ranges: &[KeyRange],
+    at: PartitionContext<'_>,
+) -> Result<PartitionSet, String> {
+    let block = |range: &KeyRange| partitions.between(&range.from, range.last(), at);
+    ranges.iter().map(block).collect::<Result<_, _>>().map_err(|error| error.to_string())
+}
+
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(definitions: &'a Definitions, targets: Sets, at: PartitionContext<'a>) -> Self {
+        let order = order(definitions, &targets);
+        let mut chunks = Self { definitions, at, targets, order, led: BTreeSet::new(), drivers: Vec::new() };
+        let mut own = Sets::new();
+        for asset in chunks.order.clone() {
+            let has_partitions = definitions.asset(asset).partitions.is_some();
+            let leads = |chunks: &Self, of: u32| chunks.led.contains(&of);
+            let led = has_partitions || chunks.read_by(asset).iter().any(|dep| leads(&chunks, dep.asset));
+            if led {
+                chunks.led.insert(asset);
+            }
+            let target = chunks.targets[&asset].clone();
+            let driven = chunks.led_to(asset, &chunks.targets);
+            own.insert(asset, target.difference(&driven));
+        }
+        // What leads nowhere and has no partitions comes first.
+        let first = chunks.order.iter().filter(|asset| !chunks.led.contains(*asset));
+        let rest = chunks.order.iter().filter(|asset| chunks.led.contains(*asset));
+        let mut drivers: Vec<Driver> = Vec::new();
+        for &asset in first.chain(rest).filter(|asset| !own[*asset].is_empty()) {
+            let partitions = definitions.asset(asset).partitions.clone();
+            let is_same = |driver: &&mut Driver| match (&driver.partitions, &partitions) {
+                (None, None) => true,
+                (Some(a), Some(b)) => Arc::ptr_eq(a, b) || a.def() == b.def(),
+                (None, Some(_)) | (Some(_), None) => false,
+            };
+            let set = own[&asset].clone();
+            match drivers.iter_mut().find(is_same) {
+                Some(driver) => {
+                    driver.all = driver.all.union(&set);
+                    driver.assets.push(asset);
+                    driver.own.insert(asset, set);
+                }
+                None => drivers.push(Driver {
+                    assets: vec![asset],
+                    partitions,
+                    all: set.clone(),
+                    own: Sets::from([(asset, set)]),
+                }),
+            }
+        }
+        chunks.drivers = drivers;
+        chunks
+    }
+
+    /// How many partitions there are, of all assets together.
+    pub(crate) fn partitions(&self) -> u128 {
+        self.targets.values().fold(0, |sum, set| sum.saturating_add(set.len()))
+    }
+
+    /// How many chunks of a size they make.
+    pub(crate) fn count(&self, size: u32) -> u128 {
+        let of = |driver: &Driver| match driver.partitions {
+            Some(_) => driver.all.len().div_ceil(u128::from(size.max(1))),
+            None => 1,
+        };
+        self.drivers.iter().map(of).fold(0, u128::saturating_add)
+    }
+
+    /// The chunk after the cursor; none if there is nothing left, and why if the cursor leads nowhere.
+    pub(crate) fn next(&self, cursor: Option<&Cursor>, size: u32) -> Result<Option<Chunk>, String> {
+        for (driver, rest) in self.rest(cursor)? {
+            let (set, last) = rest.first(size.max(1) as usize);
+            let Some(last) = last else { continue };
+            let chunk = self.chunk(driver, set, &last);
+            return Ok(Some(chunk));
+        }
+        Ok(None)
+    }
+
+    /// What is left after the cursor, of all assets.
+    pub(crate) fn remaining(&self, cursor: Option<&Cursor>) -> Result<Sets, String> {
+        let rest: BTreeMap<usize, PartitionSet> = self.rest(cursor)?.into_iter().collect();
+        Ok(self.spread(&rest))
+    }
+
+    /// What the run of a chunk that was planned makes.
+    pub(crate) fn sets_of(&self, asset: &AssetKey, ranges: &[KeyRange]) -> Result<Sets, String> {
+        let driver = self.driver_of(asset)?;
+        let (set, last) = match &self.drivers[driver].partitions {
+            None => (PartitionSet::unpartitioned(), Some(Vec::new())),
+            Some(partitions) => {
+                let set = read_ranges(partitions, ranges, self.at)?;
+                let last = set.iter().max();
+                (set, last)
+            }
+        };
+        Ok(last.map(|last| self.chunk(driver, set, &last).sets).unwrap_or_default())
+    }
+
+    /// What the tasks of some sets read of the backfill and do not make themselves.
+    pub(crate) fn read_from_others(&self, sets: &Sets) -> Sets {
+        let mut read = Sets::new();
+        for (asset, set) in sets {
+            for dep in self.read_by(*asset) {
+                let Some(target) = self.targets.get(&dep.asset) else { continue };
+                let upstream = dep.mapping.upstream(set, self.at).set.intersection(target);
+                let own = sets.get(&dep.asset).cloned().unwrap_or_default();
+                let others = upstream.difference(&own);
+                if !others.is_empty() {
+                    let known: &mut PartitionSet = read.entry(dep.asset).or_default();
+                    *known = known.union(&others);
+                }
+            }
+        }
+        read
+    }
+
+    fn driver_of(&self, asset: &AssetKey) -> Result<usize, String> {
+        let position = self.definitions.position(asset);
+        let is_driver = |driver: &Driver| position.is_some_and(|it| driver.assets.contains(&it));
+        let found = self.drivers.iter().position(is_driver);
+        found.ok_or_else(|| {
+            format!("{asset} is deployed with other dependencies than when the backfill began")
+        })
+    }
+
+    /// The driving partitions after the cursor.
+    fn rest(&self, cursor: Option<&Cursor>) -> Result<Vec<(usize, PartitionSet)>, String> {
+        let all = |(position, driver): (usize, &Driver)| (position, driver.all.clone());
+        let Some(cursor) = cursor else { return Ok(self.drivers.iter().enumerate().map(all).collect()) };
+        let at = self.driver_of(&cursor.asset)?;
+        let mut rest = Vec::new();
+        if let (Some(partitions), Some(key)) = (&self.drivers[at].partitions, &cursor.partition) {
+            let from = partitions.after(key, self.at).map_err(|error| error.to_string())?;
+            rest.push((at, self.drivers[at].all.starting_at(&from)));
+        }
+        rest.extend(self.drivers.iter().enumerate().skip(at + 1).map(all));
+        Ok(rest)
+    }
+
+    fn chunk(&self, driver: usize, set: PartitionSet, last: &[u64]) -> Chunk {
+        let of = &self.drivers[driver];
+        let mut after = last.to_vec();
+        if let Some(digit) = after.last_mut() {
+            *digit = digit.saturating_add(1);
+        }
+        let mut rest: BTreeMap<usize, PartitionSet> =
+            self.drivers.iter().enumerate().skip(driver + 1).map(|(at, it)| (at, it.all.clone())).collect();
+        rest.insert(driver, of.all.starting_at(&after));
+        let later = self.spread(&rest);
+        let mut sets = self.spread(&BTreeMap::from([(driver, set.clone())]));
+        for (asset, set) in &mut sets {
+            if let Some(later) = later.get(asset) {
+                *set = set.difference(later);
+            }
+        }
+        sets.retain(|_, set| !set.is_empty());
+        let partitions = of.partitions.as_ref();
+        let key =
+            |digits: &[u64]| partitions.and_then(|it| it.keys_in(&PartitionSet::one(digits), self.at).next());
+        Chunk {
+            asset: self.definitions.asset(of.assets[0]).key.clone(),
+            partition_keys: partitions.map(|it| ranges(it, &set, self.at)).unwrap_or_default(),
+            through: key(last),
+            sets,
+        }
+    }
+
+    /// The partitions of all assets that driving partitions lead to, themselves included.
+    fn spread(&self, from: &BTreeMap<usize, PartitionSet>) -> Sets {
+        let mut sets = Sets::new();
+        for &asset in &self.order {
+            let own = from.iter().filter_map(|(driver, set)| {
+                self.drivers[*driver].own.get(&asset).map(|own| own.intersection(set))
+            });
+            let own = own.fold(PartitionSet::EMPTY, |all, set| all.union(&set));
+            let set = own.union(&self.led_to(asset, &sets));
+            if !set.is_empty() {
+                sets.insert(asset, set);
+            }
+        }
+        sets
+    }
+
+    /// The target partitions of an asset that some partitions before it lead to.
+    fn led_to(&self, asset: u32, from: &Sets) -> PartitionSet {
+        let mut all = PartitionSet::EMPTY;
+        for dep in self.read_by(asset) {
+            let leads = dep.asset != asset && self.led.contains(&dep.asset);
+            if let Some(set) = from.get(&dep.asset).filter(|set| leads && !set.is_empty()) {
+                let readers = dep.mapping.downstream(set, self.at).set;
+                all = all.union(&readers.intersection(&self.targets[&asset]));
+            }
+        }
+        all
+    }
+
+    /// The dependencies of the function that makes an asset.
+    fn read_by(&self, asset: u32) -> Vec<&'a Dep> {
+        let together: Vec<u32> =
+            self.definitions.made_with(asset).filter(|other| self.targets.contains_key(other)).collect();
+        self.definitions.deps_together(&together)
+    }
+}
+
+/// The assets of some targets, each after those that it reads.
+fn order(definitions: &Definitions, targets: &Sets) -> Vec<u32> {
+    let mut order = Vec::with_capacity(targets.len());
+    let mut seen = BTreeSet::new();
+    let reads = |asset: u32| -> Vec<u32> {
+        let together: Vec<u32> = definitions.made_with(asset).collect();
+        definitions.deps_together(&together).iter().map(|dep| dep.asset).collect()
+    };
+    for &root in targets.keys() {
+        // Without recursion: a chain may have thousands of links.
+        let mut path = vec![(root, reads(root))];
+        while let Some((asset, upstream)) = path.last_mut() {
+            let asset = *asset;
+            match upstream.pop().filter(|_| !seen.contains(&asset)) {
+                Some(read) if targets.contains_key(&read) && !seen.contains(&read) && read != asset => {
+                    path.push((read, reads(read)));
+                }
+                Some(_) => {}
+                None => {
+                    if seen.insert(asset) {
+                        order.push(asset);
+                    }
+                    path.pop();
+                }
+            }
+        }
+    }
+    order
+}

@@ -1,0 +1,266 @@
+//! Backfills: what each makes, how far it is, and its newest chunks.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use servo_core::{AssetKey, BackfillId, EventId, PartitionKey, RunId, Timestamp};
+
+use super::{RestoreError, SharedMap};
+use crate::event::BackfillCreated;
+use crate::lifecycle::BackfillState;
+use crate::principal::Principal;
+use crate::rows::{BackfillChunkRow, BackfillRow, Json};
+
+/// A backfill that was accepted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Backfill {
+    pub id: BackfillId,
+    /// The request as it was accepted.
+    pub definition: Arc<BackfillCreated>,
+    /// The event that accepted it.
+    pub created: EventId,
+    pub created_at: Timestamp,
+    pub created_by: Principal,
+    pub state: BackfillState,
+    /// Counts changes of the state.
+    pub state_version: u64,
+    /// Why it has this state.
+    pub reason: Option<String>,
+    pub started_at: Option<Timestamp>,
+    pub completed_at: Option<Timestamp>,
+    pub planned_chunks: u32,
+    pub completed_chunks: u32,
+    pub failed_chunks: u32,
+    /// Partitions of the chunks that were planned.
+    pub planned: u64,
+    /// How those of the chunks that have ended fared.
+    pub fared: Fared,
+    /// The end of the last chunk.
+    pub cursor: Option<Cursor>,
+    /// Runs of its chunks that have not ended, with the numbers of the chunks.
+    pub active: BTreeMap<RunId, u32>,
+    /// The event that last changed it.
+    pub version: EventId,
+}
+
+/// Where the next chunk of a backfill begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// The asset of the last chunk.
+    pub asset: AssetKey,
+    /// Its last partition; none if it has no partitions.
+    pub partition: Option<PartitionKey>,
+}
+
+/// How many partitions fared how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Fared {
+    pub completed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    pub cancelled: u64,
+}
+
+impl Fared {
+    /// Partitions that were to be made and were not.
+    pub fn not_made(self) -> u64 {
+        self.failed + self.skipped + self.cancelled
+    }
+}
+
+impl Backfill {
+    /// The state as people are shown it.
+    pub fn display_state(&self) -> &'static str {
+        match self.state {
+            BackfillState::Paused if self.failed_chunks > 0 => "PAUSED_WITH_FAILURES",
+            state => state.name(),
+        }
+    }
+
+    /// Why no more chunks are planned although it runs; none if they are.
+    pub(crate) fn stopped_by(&self) -> Option<String> {
+        let definition = &self.definition;
+        if definition.stop_on_failure && self.failed_chunks > 0 {
+            return Some("a chunk failed, and it was to stop then".to_owned());
+        }
+        let (failed, total) = (self.fared.failed, definition.total_partitions);
+        let threshold = definition.failure_threshold.filter(|it| it.is_exceeded(failed, total))?;
+        Some(format!("{failed} of {total} partitions failed, which is more than {threshold}"))
+    }
+
+    /// Whether a controller may have something to do for it.
+    pub(crate) fn is_open(&self) -> bool {
+        match self.state {
+            BackfillState::Pending => true,
+            BackfillState::Running => self.active.len() < self.definition.max_concurrent_runs as usize,
+            BackfillState::Paused
+            | BackfillState::Succeeded
+            | BackfillState::Failed
+            | BackfillState::Cancelled => false,
+        }
+    }
+
+    /// The backfill as a row of its table.
+    pub fn row(&self) -> BackfillRow {
+        let definition = &self.definition;
+        let cursor = self.cursor.as_ref();
+        BackfillRow {
+            backfill_id: self.id,
+            client_request_id: definition.client_request_id.as_deref().map(str::to_owned),
+            asset_selection: definition.asset_selection.clone(),
+            partition_selector: Json(definition.partition_selector.clone()),
+            chunk_size: definition.chunk_size,
+            max_concurrent_runs: definition.max_concurrent_runs,
+            state: self.state,
+            state_version: self.state_version,
+            reason: self.reason.clone(),
+            total_partitions: definition.total_partitions,
+            total_chunks: definition.total_chunks,
+            planned_chunks: self.planned_chunks,
+            completed_chunks: self.completed_chunks,
+            failed_chunks: self.failed_chunks,
+            planned_partitions: self.planned,
+            completed_partitions: self.fared.completed,
+            failed_partitions: self.fared.failed,
+            skipped_partitions: self.fared.skipped,
+            cancelled_partitions: self.fared.cancelled,
+            parent_backfill_id: definition.parent_backfill_id,
+            created_by: self.created_by.clone(),
+            created_at: self.created_at,
+            started_at: self.started_at,
+            completed_at: self.completed_at,
+            definition: Json(definition.clone()),
+            cursor_asset: cursor.map(|cursor| cursor.asset.clone()),
+            cursor_partition: cursor.and_then(|cursor| cursor.partition.clone()),
+            created_event_id: self.created,
+            row_version: self.version,
+        }
+    }
+
+    fn restore(row: BackfillRow) -> Self {
+        let partition = row.cursor_partition;
+        Self {
+            id: row.backfill_id,
+            definition: row.definition.0,
+            created: row.created_event_id,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            state: row.state,
+            state_version: row.state_version,
+            reason: row.reason,
+            started_at: row.started_at,
+            completed_at: row.completed_at,
+            planned_chunks: row.planned_chunks,
+            completed_chunks: row.completed_chunks,
+            failed_chunks: row.failed_chunks,
+            planned: row.planned_partitions,
+            fared: Fared {
+                completed: row.completed_partitions,
+                failed: row.failed_partitions,
+                skipped: row.skipped_partitions,
+                cancelled: row.cancelled_partitions,
+            },
+            cursor: row.cursor_asset.map(|asset| Cursor { asset, partition }),
+            active: BTreeMap::new(),
+            version: row.row_version,
+        }
+    }
+}
+
+/// The backfills of a workspace, and the chunks that are at work or ended recently.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Backfills {
+    by_id: SharedMap<BackfillId, Arc<Backfill>>,
+    /// By the id that their caller gave the request.
+    requests: SharedMap<String, BackfillId>,
+    chunks: SharedMap<(BackfillId, u32), Arc<BackfillChunkRow>>,
+    /// Chunks whose run has ended, by the event that ended it.
+    ended: SharedMap<(EventId, BackfillId, u32), ()>,
+}
+
+impl Backfills {
+    pub(crate) fn get(&self, id: BackfillId) -> Option<&Arc<Backfill>> {
+        self.by_id.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: BackfillId) -> Option<&mut Backfill> {
+        self.by_id.get_mut(&id).map(Arc::make_mut)
+    }
+
+    /// All of them, by id.
+    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = &Arc<Backfill>> {
+        self.by_id.values()
+    }
+
+    /// The backfill that a request was answered with.
+    pub(crate) fn requested(&self, key: &str) -> Option<&Arc<Backfill>> {
+        self.by_id.get(self.requests.get(key)?)
+    }
+
+    pub(crate) fn insert(&mut self, backfill: Backfill) {
+        use crate::event::Payload as _;
+        self.requests.insert(backfill.definition.idempotency_key(), backfill.id);
+        self.by_id.insert(backfill.id, Arc::new(backfill));
+    }
+
+    pub(crate) fn chunk(&self, id: BackfillId, index: u32) -> Option<&Arc<BackfillChunkRow>> {
+        self.chunks.get(&(id, index))
+    }
+
+    /// Chunks in memory, by backfill and number.
+    pub(crate) fn chunks(&self) -> impl DoubleEndedIterator<Item = &Arc<BackfillChunkRow>> {
+        self.chunks.values()
+    }
+
+    pub(crate) fn put_chunk(&mut self, row: BackfillChunkRow) {
+        let key = (row.backfill_id, row.chunk_index);
+        if row.state.is_terminal() {
+            self.ended.insert((row.row_version, key.0, key.1), ());
+        }
+        self.chunks.insert(key, Arc::new(row));
+    }
+
+    /// Takes out the chunk that ended first, if more than so many have.
+    pub(crate) fn take_oldest(&mut self, limit: usize) -> Option<Arc<BackfillChunkRow>> {
+        if self.ended.len() <= limit.max(1) {
+            return None;
+        }
+        let (event, id, index) = *self.ended.keys().next()?;
+        self.ended.remove(&(event, id, index));
+        self.chunks.remove(&(id, index))
+    }
+
+    pub(super) fn rows(&self) -> Vec<BackfillRow> {
+        self.by_id.values().map(|backfill| backfill.row()).collect()
+    }
+
+    pub(super) fn chunk_rows(&self) -> Vec<BackfillChunkRow> {
+        let mut rows: Vec<_> = self.chunks.values().map(|row| BackfillChunkRow::clone(row)).collect();
+        rows.sort_by(|a, b| a.chunk_id.cmp(&b.chunk_id));
+        rows
+    }
+
+    pub(super) fn restore(
+        rows: Vec<BackfillRow>,
+        chunks: Vec<BackfillChunkRow>,
+    ) -> Result<Self, RestoreError> {
+        let mut backfills = Self::default();
+        for row in rows {
+            backfills.insert(Backfill::restore(row));
+        }
+        for row in chunks {
+            let backfill = backfills.get_mut(row.backfill_id).ok_or_else(|| RestoreError {
+                table: "backfill_chunks",
+                key: row.chunk_id.clone(),
+                problem: "its backfill is not in table backfills".to_owned(),
+            })?;
+            if !row.state.is_terminal() {
+                backfill.active.insert(row.run_id, row.chunk_index);
+            }
+            backfills.put_chunk(row);
+        }
+        Ok(backfills)
+    }
+}

@@ -1,0 +1,79 @@
+// The interface of the server, typed by its description. Every request goes through here.
+import createClient from "openapi-fetch";
+import { useSyncExternalStore } from "react";
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+export type Problem = Schemas["Problem"];
+
+/** Why a request was not answered: the problem document of the server, or that it could not be reached. */
+export class RequestFailed extends Error {
+  readonly status: number;
+  readonly problem: Problem | undefined;
+
+  constructor(status: number, problem: Problem | undefined) {
+    super(problem?.detail ?? (status === 0 ? "The server cannot be reached." : `The server answered ${String(status)}.`));
+    this.status = status;
+    this.problem = problem;
+  }
+
+  /** Whether asking again may help. */
+  get isTemporary(): boolean {
+    return this.status === 0 || this.status === 503;
+  }
+}
+
+export const api = createClient<paths>({
+  baseUrl: "/",
+  credentials: "same-origin",
+  fetch: async (request) => {
+    try {
+      return await fetch(request);
+    } catch (error) {
+      if (request.signal.aborted) throw error;
+      throw new RequestFailed(0, undefined);
+    }
+  },
+});
+
+interface Answered<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
+}
+
+let isSignedOut = false;
+const listeners = new Set<() => void>();
+
+function setSignedOut(value: boolean): void {
+  if (isSignedOut === value) return;
+  isSignedOut = value;
+  for (const listener of listeners) listener();
+}
+
+/** Whether the server does not know this browser, or no longer. */
+export const useSignedOut = () =>
+  useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => isSignedOut,
+  );
+
+/** What was asked for, or an error that says why there is none. */
+export async function answer<T>(asked: Promise<Answered<T>>): Promise<T> {
+  const { data, error, response } = await asked;
+  setSignedOut(response.status === 401);
+  if (data !== undefined) return data;
+  throw new RequestFailed(response.status, typeof error === "object" && error !== null ? (error as Problem) : undefined);
+}
+
+/** A fresh name for a change, so that asking again does it once. */
+export const once = () => ({ "Idempotency-Key": crypto.randomUUID() });
+
+/** The two parts of `namespace/name`, as paths of requests take them. */
+export function assetPath(key: string): { namespace: string; name: string } {
+  const at = key.indexOf("/");
+  return { namespace: key.slice(0, at), name: key.slice(at + 1) };
+}

@@ -1,0 +1,201 @@
+// Questions that pages ask, with the names that their answers are kept by: the first word is the family that changes
+// of the workspace touch.
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { answer, api, assetPath } from "./client";
+
+export const PAGE = 50;
+
+export interface RunFilters {
+  state?: string;
+  source?: string;
+  asset?: string;
+  partition?: string;
+  created_after?: string;
+  created_before?: string;
+}
+
+const given = <T extends object>(filters: T): Partial<T> =>
+  Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== undefined && value !== "")) as Partial<T>;
+
+export const runsQuery = (filters: RunFilters, limit = PAGE) =>
+  infiniteQueryOptions({
+    queryKey: ["runs", "pages", filters, limit],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/runs", { params: { query: { ...given(filters), limit, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+
+export const someRunsQuery = (filters: RunFilters, limit: number) =>
+  queryOptions({
+    queryKey: ["runs", "some", filters, limit],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/runs", { params: { query: { ...given(filters), limit } }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
+export const whyQuery = (run: string, enabled: boolean) =>
+  queryOptions({
+    queryKey: ["run", run, "why"],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/runs/{run_id}/why", { params: { path: { run_id: run } }, signal })),
+    enabled,
+  });
+
+export const taskQuery = (run: string, task: string) =>
+  queryOptions({
+    queryKey: ["run", run, "task", task],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/runs/{run_id}/tasks/{task_id}", { params: { path: { run_id: run, task_id: task } }, signal })),
+  });
+
+export const graphQuery = (selection: string) =>
+  queryOptions({
+    queryKey: ["graph", selection],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/graph", { params: { query: selection === "" ? {} : { selection } }, signal })),
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+
+export const assetsQuery = (selection: string, needs_attention = false, limit = 100) =>
+  infiniteQueryOptions({
+    queryKey: ["assets", selection, needs_attention, limit],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/assets", {
+          params: { query: { ...(selection === "" ? {} : { selection }), ...(needs_attention ? { needs_attention } : {}), limit, ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+    retry: false,
+  });
+
+export const assetQuery = (key: string) =>
+  queryOptions({
+    queryKey: ["asset", key],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/assets/{namespace}/{name}", { params: { path: assetPath(key) }, signal })),
+    retry: false,
+  });
+
+export const summaryQuery = (key: string, buckets: number, from: number, count: number | undefined) =>
+  queryOptions({
+    queryKey: ["partitions", key, "summary", buckets, from, count],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/assets/{namespace}/{name}/partitions/summary", {
+          params: { path: assetPath(key), query: { buckets, from, ...(count === undefined ? {} : { count }) } },
+          signal,
+        }),
+      ),
+    placeholderData: keepPreviousData,
+  });
+
+export const partitionsQuery = (key: string, status: string) =>
+  infiniteQueryOptions({
+    queryKey: ["partitions", key, "list", status],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/assets/{namespace}/{name}/partitions", {
+          params: { path: assetPath(key), query: { limit: 100, newest_first: true, ...(status === "" ? {} : { status }), ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+  });
+
+export const historyQuery = (key: string) =>
+  infiniteQueryOptions({
+    queryKey: ["history", key],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/assets/{namespace}/{name}/materializations", {
+          params: { path: assetPath(key), query: { limit: 100, ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+  });
+
+export const lineageQuery = (key: string, direction: "up" | "down", partition: string) =>
+  queryOptions({
+    queryKey: ["asset", key, "lineage", direction, partition],
+    queryFn: ({ signal }) =>
+      answer(
+        api.GET("/api/v1/assets/{namespace}/{name}/lineage", {
+          params: { path: assetPath(key), query: { direction, depth: 5, ...(partition === "" ? {} : { partition }) } },
+          signal,
+        }),
+      ),
+    retry: false,
+  });
+
+export const quarantineQuery = queryOptions({
+  queryKey: ["quarantine"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/quarantine", { params: { query: { limit: 100 } }, signal })),
+});
+
+export const schedulesQuery = queryOptions({
+  queryKey: ["schedules"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/schedules", { params: { query: { limit: 100 } }, signal })),
+});
+
+export const ticksQuery = (schedule: string, limit: number) =>
+  queryOptions({
+    queryKey: ["schedules", schedule, "ticks", limit],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/orchestration/schedules/{schedule}/ticks", { params: { path: { schedule }, query: { limit } }, signal })),
+  });
+
+export const previewQuery = (schedule: string) =>
+  queryOptions({
+    queryKey: ["schedules", schedule, "preview"],
+    queryFn: ({ signal }) =>
+      answer(api.GET("/api/v1/orchestration/schedules/{schedule}/preview", { params: { path: { schedule }, query: { n: 5 } }, signal })),
+  });
+
+export const admissionQuery = queryOptions({
+  queryKey: ["admission"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/admission", { signal })),
+});
+
+export const settingsQuery = queryOptions({
+  queryKey: ["settings"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/settings", { signal })),
+});
+
+export const workersQuery = queryOptions({
+  queryKey: ["admission", "workers"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/workers", { signal })),
+});
+
+export const readinessQuery = queryOptions({
+  queryKey: ["admission", "readiness"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/readyz", { signal })),
+  retry: false,
+});
+
+export const deploymentQuery = queryOptions({
+  queryKey: ["deployment"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/deployments/current", { signal })),
+  retry: false,
+});
+
+export const versionQuery = queryOptions({
+  queryKey: ["version"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/version", { signal })),
+  staleTime: Infinity,
+});
+
+export const auditQuery = (filters: { action?: string; outcome?: string }) =>
+  infiniteQueryOptions({
+    queryKey: ["audit", filters],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/audit", { params: { query: { ...given(filters), limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });

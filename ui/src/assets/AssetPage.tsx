@@ -1,0 +1,381 @@
+// One asset: can I trust it?
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useCallback, useMemo } from "react";
+import { Link } from "wouter";
+import type { Schemas } from "../api/client";
+import { assetQuery, historyQuery, schedulesQuery } from "../api/queries";
+import { materializeStore } from "../materialize/open";
+import { assetHref, bytes, count, dotted, duration, plural, runHref, shortRun } from "../parts/format";
+import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
+import { useParam } from "../parts/params";
+import { State, Tones } from "../parts/State";
+import { Ago } from "../parts/Time";
+import { VirtualList } from "../parts/VirtualList";
+import { useQuarantined } from "./AssetsPage";
+import { Lineage } from "./Lineage";
+import { Partitions } from "./Partitions";
+import { Plots } from "./Plots";
+import { StateBar } from "./StateBar";
+import { knownOf, statusOf } from "./status";
+
+type Detail = Schemas["AssetDetail"];
+
+export default function AssetPage({ asset }: { asset: string }) {
+  const query = useQuery(assetQuery(asset));
+  if (query.data === undefined)
+    return (
+      <div className="page">
+        {query.error === null ? <Skeleton rows={10} /> : <ProblemBox error={query.error} again={() => void query.refetch()} />}
+      </div>
+    );
+  return <Shape detail={query.data} />;
+}
+
+function Shape({ detail }: { detail: Detail }) {
+  const first = detail.partitioned ? "partitions" : "history";
+  const [tab, setTab] = useParam("tab", first);
+  const quarantined = useQuarantined();
+  const status = statusOf(knownOf(detail), quarantined);
+  const health = detail.health ?? undefined;
+  const key = detail.asset_key;
+  const tabs: [string, string][] = [
+    ...(detail.partitioned ? [["partitions", `Partitions ${count(detail.partitions.total)}`] as [string, string]] : []),
+    ["history", "History"],
+    ["checks", detail.checks === 0 ? "Checks" : `Checks ${count(detail.checks)}`],
+    ["lineage", "Lineage"],
+    ["definition", "Definition"],
+    ["automation", "Automation"],
+  ];
+  return (
+    <div className="page stack">
+      <div className="page-head" style={{ margin: 0 }}>
+        <h1>
+          <Link href="/assets" className="crumb" style={{ fontWeight: 400 }}>
+            Assets /{" "}
+          </Link>
+          {dotted(key)}
+        </h1>
+        <div className="actions">
+          <Link className="button" href={`/assets?selection=${encodeURIComponent(`+${dotted(key)}+`)}&asset=${encodeURIComponent(key)}`}>
+            In the graph
+          </Link>
+          <Link className="button" href={`/runs?asset=${encodeURIComponent(dotted(key))}`}>
+            Runs
+          </Link>
+          <button
+            type="button"
+            className="button primary"
+            disabled={detail.external}
+            title={detail.external ? "It is made outside of Servo" : undefined}
+            onClick={() => {
+              materializeStore.open({ selection: dotted(key) });
+            }}
+          >
+            Materialize…
+          </button>
+        </div>
+      </div>
+      <div className="row wrap" style={{ gap: "6px 18px", fontSize: 13 }}>
+        <Tones tone={status.tone} title={status.why}>
+          {status.word}
+        </Tones>
+        <span className="muted">{status.why}</span>
+        {status.tone === "failed" && health?.last_failure_run_id != null ? (
+          <Link href={runHref(health.last_failure_run_id)} className="button small">
+            See why
+          </Link>
+        ) : null}
+        {detail.active == null ? null : (
+          <Link href={runHref(detail.active.run_id)} className="button small">
+            Watch run
+          </Link>
+        )}
+        {quarantined.has(key) ? (
+          <Link href="/quarantine" className="button small">
+            Review…
+          </Link>
+        ) : null}
+      </div>
+      {detail.description == null ? null : <p style={{ maxWidth: "80ch" }}>{detail.description}</p>}
+      <div className="figures">
+        <div className="figure">
+          <b>
+            <Ago at={health?.last_success_at ?? undefined} />
+          </b>
+          <span>last made</span>
+        </div>
+        {detail.partitioned ? (
+          <div className="figure" style={{ minWidth: 160 }}>
+            <b>
+              {count(detail.partitions.materialized)} of {count(detail.partitions.total)}
+            </b>
+            <StateBar totals={detail.partitions} />
+          </div>
+        ) : null}
+        <div className="figure">
+          <b>{detail.checks === 0 ? "none" : health?.last_check_passed == null ? count(detail.checks) : health.last_check_passed ? "passed" : "failed"}</b>
+          <span>checks</span>
+        </div>
+        <div className="figure">
+          <b>{detail.late_since == null ? (freshnessOf(detail) ?? "–") : <Ago at={detail.late_since} />}</b>
+          <span>{detail.late_since == null ? "may be older by" : "late since"}</span>
+        </div>
+        <div className="figure">
+          <b>{(detail.owners ?? []).join(", ") || "–"}</b>
+          <span>owner</span>
+        </div>
+      </div>
+      <nav className="tabs" aria-label="About the asset">
+        {tabs.map(([name, title]) => (
+          <a
+            key={name}
+            href={`?tab=${name}`}
+            aria-current={tab === name ? "page" : undefined}
+            onClick={(event) => {
+              event.preventDefault();
+              setTab(name);
+            }}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {tab === "partitions" ? <Partitions asset={key} /> : null}
+      {tab === "history" ? <History asset={key} /> : null}
+      {tab === "checks" ? <Checks detail={detail} /> : null}
+      {tab === "lineage" ? <Lineage asset={key} detail={detail} /> : null}
+      {tab === "definition" ? <Definition detail={detail} /> : null}
+      {tab === "automation" ? <Automation asset={key} /> : null}
+    </div>
+  );
+}
+
+function freshnessOf(detail: Detail): string | undefined {
+  const { freshness } = detail.definition as { freshness?: { max_lag_ms?: number } };
+  return freshness?.max_lag_ms === undefined ? undefined : duration(freshness.max_lag_ms);
+}
+
+const COLUMNS = "90px minmax(110px, 1fr) 120px 90px 84px minmax(110px, 1fr) minmax(120px, 2fr)";
+
+function History({ asset }: { asset: string }) {
+  const query = useInfiniteQuery(historyQuery(asset));
+  const items = useMemo(() => query.data?.pages.flatMap((page) => page.items) ?? [], [query.data]);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
+  const more = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  if (query.error !== null) return <ProblemBox error={query.error} again={() => void query.refetch()} />;
+  if (query.isPending) return <Skeleton rows={6} />;
+  if (items.length === 0)
+    return (
+      <Empty title="Never made">
+        <p>Every materialization is listed here, with what was measured and attached to it.</p>
+        <pre>{`servo materialize ${dotted(asset)}`}</pre>
+      </Empty>
+    );
+  return (
+    <div className="stack">
+      <Plots items={items} />
+      <section className="panel">
+        <VirtualList
+          label="Materializations"
+          items={items}
+          columns={COLUMNS}
+          height="480px"
+          id={(item) => item.materialization_id + item.row_version}
+          href={(item) => `${runHref(item.run_id)}?task=${item.task_id}&tab=task`}
+          more={more}
+          head={
+            <>
+              <span>Made</span>
+              <span>Partition</span>
+              <span>Run</span>
+              <span className="right">Rows</span>
+              <span className="right">Size</span>
+              <span>Checks</span>
+              <span>Metadata</span>
+            </>
+          }
+          row={(item) => (
+            <>
+              <Ago at={item.materialized_at} />
+              <span className="mono">{item.partition ?? "–"}</span>
+              <Link href={`${runHref(item.run_id)}?task=${item.task_id}`} className="mono">
+                {shortRun(item.run_id)}
+              </Link>
+              <span className="right">{item.row_count == null ? "–" : count(item.row_count)}</span>
+              <span className="right">{item.byte_size == null ? "–" : bytes(item.byte_size)}</span>
+              <span>{item.checks_failed > 0 ? <State state="FAILED" word={`${String(item.checks_failed)} failed`} /> : item.checks_passed > 0 ? `${String(item.checks_passed)} passed` : <span className="muted">–</span>}</span>
+              <span className="muted mono">
+                {Object.entries(item.metadata ?? {})
+                  .map(([name, value]) => `${name} ${JSON.stringify(value)}`)
+                  .join("  ")}
+              </span>
+            </>
+          )}
+        />
+      </section>
+    </div>
+  );
+}
+
+interface CheckDef {
+  name: string;
+  type: string;
+  severity?: string;
+  phase?: string;
+  blocking?: boolean;
+  description?: string;
+  spec?: Record<string, unknown>;
+}
+
+function Checks({ detail }: { detail: Detail }) {
+  const checks = (detail.definition as { checks?: CheckDef[] }).checks ?? [];
+  const history = useInfiniteQuery(historyQuery(detail.asset_key));
+  const newest = history.data?.pages[0]?.items ?? [];
+  if (checks.length === 0)
+    return (
+      <Empty title="No checks">
+        <p>Checks run before data counts: they warn, flag, block, or keep data for review.</p>
+        <pre>{"@servo.asset(checks=[servo.row_count(min=1)])"}</pre>
+      </Empty>
+    );
+  return (
+    <div className="stack">
+      <section className="panel scroll">
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Check</th>
+              <th>Type</th>
+              <th>Severity</th>
+              <th>When</th>
+              <th>Asks for</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.map((check) => (
+              <tr key={check.name}>
+                <td className="mono">{check.name}</td>
+                <td>{check.type}</td>
+                <td>
+                  {check.severity ?? "error"}
+                  {check.blocking === true ? ", blocks" : check.blocking === false ? ", does not block" : ""}
+                </td>
+                <td>{check.phase === "pre" ? "before" : "after"}</td>
+                <td className="mono muted">{check.description ?? Object.entries(check.spec ?? {}).map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(", ")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <Panel title="When they last ran" label="Results of checks" aside={<span className="muted">{detail.health?.last_check_at == null ? "never" : <Ago at={detail.health.last_check_at} />}</span>}>
+        <ul className="attention">
+          {newest.slice(0, 10).map((item) => (
+            <li key={item.materialization_id + item.row_version}>
+              <State state={item.checks_failed > 0 ? "FAILED" : "SUCCEEDED"} word={item.checks_failed > 0 ? `${plural(item.checks_failed, "check")} failed` : `${plural(item.checks_passed, "check")} passed`} />
+              <span className="mono">{item.partition ?? ""}</span>
+              <Link href={`${runHref(item.run_id)}?task=${item.task_id}&tab=task`} className="mono muted">
+                {shortRun(item.run_id)}
+              </Link>
+              <span className="grow" />
+              <span className="muted">
+                <Ago at={item.materialized_at} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      </Panel>
+    </div>
+  );
+}
+
+function Definition({ detail }: { detail: Detail }) {
+  const { location, function: name } = detail.definition as { location?: { file: string; line: number }; function?: string };
+  return (
+    <div className="stack">
+      <Panel>
+        <div className="body" style={{ paddingTop: 12 }}>
+          <dl className="facts">
+            <dt>Source</dt>
+            <dd className="mono">{location === undefined ? "–" : `${location.file}:${String(location.line)}`}</dd>
+            <dt>Function</dt>
+            <dd className="mono">{name ?? "none: it is made outside of Servo"}</dd>
+            <dt>Code version</dt>
+            <dd className="mono">{detail.code_version ?? "–"}</dd>
+            <dt>Group</dt>
+            <dd>{detail.group ?? "–"}</dd>
+            <dt>Kinds</dt>
+            <dd>{(detail.kinds ?? []).join(", ") || "–"}</dd>
+            <dt>Tags</dt>
+            <dd>{Object.entries(detail.tags ?? {}).map(([tag, value]) => (value === "" ? tag : `${tag}=${value}`)).join(", ") || "–"}</dd>
+            <dt>Timeout</dt>
+            <dd>{detail.timeout_ms == null ? "–" : duration(detail.timeout_ms)}</dd>
+            <dt>Reads</dt>
+            <dd>
+              {detail.deps.length === 0
+                ? "nothing"
+                : detail.deps.map((dep) => (
+                    <div key={dep.asset_key + (dep.parameter ?? "")}>
+                      <Link href={assetHref(dep.asset_key)} className="mono">
+                        {dotted(dep.asset_key)}
+                      </Link>{" "}
+                      <span className="muted">
+                        {dep.parameter == null ? "order only" : `as ${dep.parameter}`}
+                        {dep.partitioned ? `, ${mappingText(dep.mapping)}` : ""}
+                      </span>
+                    </div>
+                  ))}
+            </dd>
+          </dl>
+        </div>
+      </Panel>
+      <Panel title="As declared">
+        <pre className="body" style={{ maxHeight: 480, overflow: "auto" }} tabIndex={0}>
+          {JSON.stringify(detail.definition, undefined, 2)}
+        </pre>
+      </Panel>
+    </div>
+  );
+}
+
+function mappingText(mapping: unknown): string {
+  const { mapping: inner, kind, from, to } = mapping as { mapping?: { kind?: string; from?: number; to?: number }; kind?: string; from?: number; to?: number };
+  const name = kind ?? inner?.kind ?? "same";
+  const [first, last] = [from ?? inner?.from, to ?? inner?.to];
+  return name === "window" && first !== undefined ? `window ${String(first)} to ${String(last ?? 0)}` : `${name} partition`;
+}
+
+function Automation({ asset }: { asset: string }) {
+  const query = useQuery(schedulesQuery);
+  return (
+    <Panel title="Schedules" label="Schedules">
+      <Shown query={query}>
+        {({ items }) => {
+          const names = items.filter((schedule) => (schedule.selection ?? "").includes(dotted(asset).split(".")[0] ?? "") || schedule.selection === "*");
+          if (names.length === 0)
+            return (
+              <Empty title="No schedule names it">
+                <pre>{`servo.schedule("morning", cron="0 6 * * *", selection="${dotted(asset)}")`}</pre>
+              </Empty>
+            );
+          return (
+            <ul className="attention">
+              {names.map((schedule) => (
+                <li key={schedule.schedule_id}>
+                  <State state={schedule.status} />
+                  <Link href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>{schedule.name}</Link>
+                  <span className="mono muted">{schedule.selection}</span>
+                  <span className="grow" />
+                  <span className="muted">
+                    next <Ago at={schedule.next_tick_at ?? undefined} />
+                  </span>
+                </li>
+              ))}
+            </ul>
+          );
+        }}
+      </Shown>
+    </Panel>
+  );
+}

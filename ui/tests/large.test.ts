@@ -1,0 +1,138 @@
+// A large workspace: pages ask for a part of it, however much there is. Figures are printed, sizes are held to.
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { launch, open, type Watched } from "./support/browser";
+import { Server, whyNot } from "./support/server";
+
+const ASSETS = 2000;
+const PROJECT = `
+import servo
+
+hours = servo.HourlyPartitions(start="2012-01-01T00:00")
+
+
+def make(number):
+    parents = [f"g{parent // 100:02}.a{parent:04}" for parent in {number // 2, number * 7 % max(number, 1)} if parent < number]
+
+    @servo.asset(namespace=f"g{number // 100:02}", name=f"a{number:04}", deps=[servo.dep(parent) for parent in parents])
+    def made() -> int:
+        return number
+
+    return made
+
+
+assets = [make(number) for number in range(${String(ASSETS)})]
+
+
+@servo.asset(namespace="long", partitions=hours)
+def hourly() -> int:
+    """More than a hundred thousand partitions."""
+    return 1
+`;
+
+const say = (text: string) => process.stdout.write(`  ${text}\n`);
+
+describe.skipIf(whyNot() !== undefined)("a large workspace", () => {
+  let browser: Browser;
+  let server: Server;
+
+  beforeAll(async () => {
+    browser = await launch();
+    server = await Server.start({ large: PROJECT });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+  });
+
+  /** Requests and bytes that something takes, and how long. */
+  async function measured(watched: Watched, what: () => Promise<void>): Promise<{ requests: number; bytes: number; ms: number }> {
+    const before = { ...watched.traffic };
+    const start = performance.now();
+    await what();
+    const ms = Math.round(performance.now() - start);
+    return { requests: watched.traffic.requests - before.requests, bytes: watched.traffic.bytes - before.bytes, ms };
+  }
+
+  test("the first page is small and soon there", async () => {
+    const watched = await open(browser, server);
+    const { requests, bytes, ms } = await measured(watched, async () => {
+      await watched.page.goto(server.url);
+      await watched.page.getByText("All is well").waitFor();
+    });
+    say(`first page usable after ${String(ms)} ms, ${String(requests)} answers`);
+    expect(requests).toBeLessThan(25);
+    expect(bytes).toBeLessThan(1_000_000);
+    const later = await measured(watched, async () => {
+      await watched.page.getByRole("link", { name: "Runs", exact: true }).click();
+      await watched.page.getByText("No runs yet").waitFor();
+    });
+    say(`later navigation ${String(later.ms)} ms`);
+    await watched.close();
+  });
+
+  test("a graph of two thousand assets is closed groups first, and laid out whole when asked", async () => {
+    const watched = await open(browser, server);
+    const { page } = watched;
+    const first = await measured(watched, async () => {
+      await page.goto(`${server.url}/assets`);
+      await page.locator('[data-testid="graph"][data-cards="21"]').waitFor();
+      await page.getByRole("button", { name: /g00 100 assets/ }).waitFor();
+    });
+    say(`graph of ${String(ASSETS)} assets in closed groups after ${String(first.ms)} ms, ${String(Math.round(first.bytes / 1000))} kB in ${String(first.requests)} answers`);
+    expect(first.requests).toBeLessThan(25);
+    const groups = Array.from({ length: ASSETS / 100 }, (_, group) => `g${String(group).padStart(2, "0")}`).join(",");
+    const whole = await measured(watched, async () => {
+      await page.goto(`${server.url}/assets?open=${groups}`);
+      await page.locator(`[data-testid="graph"][data-cards="${String(ASSETS + 1)}"] canvas`).waitFor();
+    });
+    say(`whole graph after ${String(whole.ms)} ms`);
+    const frames = await page.evaluate(async () => {
+      const graph = document.querySelector(".graph");
+      if (graph === null) return 0;
+      const bounds = graph.getBoundingClientRect();
+      const at = (type: string, x: number) => new PointerEvent(type, { bubbles: true, pointerId: 1, button: 0, clientX: bounds.left + x, clientY: bounds.top + 200 });
+      graph.setPointerCapture = () => undefined;
+      graph.dispatchEvent(at("pointerdown", 300));
+      const start = performance.now();
+      let drawn = 0;
+      while (performance.now() - start < 1000) {
+        graph.dispatchEvent(at("pointermove", 300 + (drawn % 200)));
+        await new Promise((done) => requestAnimationFrame(done));
+        drawn++;
+      }
+      graph.dispatchEvent(at("pointerup", 300));
+      return drawn;
+    });
+    say(`${String(frames)} frames a second while it is moved`);
+    await watched.close();
+  });
+
+  test("the list of assets asks for a page at a time", async () => {
+    const watched = await open(browser, server);
+    const { page } = watched;
+    const { bytes } = await measured(watched, async () => {
+      await page.goto(`${server.url}/assets?view=list`);
+      await page.getByRole("list", { name: "Assets" }).getByText("g00.a0000").waitFor();
+    });
+    say(`list of assets: ${String(Math.round(bytes / 1000))} kB with the page itself`);
+    expect(bytes).toBeLessThan(900_000);
+    expect(await page.getByRole("listitem").count()).toBeLessThan(80);
+    await watched.close();
+  });
+
+  test("a heat map of more than a hundred thousand partitions is a few hundred buckets", async () => {
+    const watched = await open(browser, server);
+    const { page } = watched;
+    await page.goto(`${server.url}/assets/long/hourly?tab=definition`);
+    await page.getByText("As declared").waitFor();
+    const { bytes, ms } = await measured(watched, async () => {
+      await page.getByRole("link", { name: /Partitions/ }).click();
+      await page.locator("rect.cell").first().waitFor();
+    });
+    say(`heat map after ${String(ms)} ms, ${String(Math.round(bytes / 1000))} kB`);
+    expect(await page.locator("rect.cell").count()).toBeLessThanOrEqual(600);
+    expect(bytes).toBeLessThan(150_000);
+    await watched.close();
+  });
+});

@@ -1,0 +1,66 @@
+/** A project with something of everything that pages show. */
+export const PIPELINE = `
+import time
+from pathlib import Path
+
+import servo
+
+HERE = Path(__file__).parent
+days = servo.DailyPartitions(start="2026-01-01", end="2026-01-31")
+
+
+@servo.asset(namespace="raw", group="ingest", checks=[servo.row_count(min=1)])
+def source(ctx: servo.Context) -> list[int]:
+    """Numbers to begin with."""
+    ctx.log.info("read three numbers")
+    ctx.metadata(total=6)
+    return [1, 2, 3]
+
+
+@servo.asset(namespace="raw", group="ingest", partitions=days)
+def readings(ctx: servo.Context) -> list[int]:
+    """Readings of a day."""
+    ctx.metadata(readings=len(str(ctx.partition)))
+    return [1, 2]
+
+
+class Options(servo.Config):
+    """How to tidy."""
+
+    factor: int = 2
+
+
+@servo.asset(namespace="clean", group="ingest")
+def tidy(source: list[int], config: Options) -> list[int]:
+    """The numbers, larger."""
+    return [number * config.factor for number in source]
+
+
+@servo.asset(namespace="broken", group="faults", retry=servo.Retry(max_attempts=1))
+def divide(ctx: servo.Context) -> float:
+    """Never works."""
+    ctx.log.info("about to divide")
+    zero = 0
+    return 1 / zero
+
+
+@servo.asset(namespace="held", group="faults", quarantine=True, checks=[servo.row_count(min=5, severity="critical")])
+def short() -> list[int]:
+    """Too short for its check."""
+    return [1]
+
+
+@servo.asset(namespace="slow", group="faults")
+def steps(ctx: servo.Context) -> int:
+    """Goes on until somebody writes a file."""
+    step = 0
+    while not (HERE / "finish").exists():
+        step += 1
+        ctx.log.info("step %s", step)
+        time.sleep(0.2)
+    return step
+
+
+servo.schedule(name="nightly", cron="0 3 * * *", timezone="Europe/Amsterdam", selection="clean.tidy")
+servo.schedule(name="resting", cron="0 * * * *", selection="raw.source", enabled=False)
+`;

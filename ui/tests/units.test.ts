@@ -1,0 +1,78 @@
+// What pages decide on their own: layouts, texts, and the requests that dialogs make.
+import { expect, test } from "vitest";
+import { cardsOf } from "../src/assets/grouping";
+import { layOut, NODE } from "../src/assets/layout";
+import { statusOf } from "../src/assets/status";
+import { bodyOf } from "../src/materialize/MaterializeDialog";
+import { valueOf } from "../src/materialize/ConfigForm";
+import { bytes, duration, relative } from "../src/parts/format";
+import { plain } from "../src/runs/ansi";
+import { userLine } from "../src/runs/Failures";
+
+test("an asset stands right of everything that it reads, and no two overlap", () => {
+  const edges: [number, number][] = [];
+  for (let node = 1; node < 400; node++) for (const of of [node >> 1, (node * 7) % node]) edges.push([of, node]);
+  const { x, y } = layOut(400, edges);
+  for (const [from, to] of edges) expect(x[to] ?? 0).toBeGreaterThan(x[from] ?? 0);
+  const places = new Set<string>();
+  const columns = new Map<number, number[]>();
+  for (let node = 0; node < 400; node++) {
+    places.add(`${String(x[node])} ${String(y[node])}`);
+    columns.set(x[node] ?? 0, [...(columns.get(x[node] ?? 0) ?? []), y[node] ?? 0]);
+  }
+  expect(places.size).toBe(400);
+  for (const column of columns.values()) {
+    column.sort((a, b) => a - b);
+    for (let index = 1; index < column.length; index++) expect((column[index] ?? 0) - (column[index - 1] ?? 0)).toBeGreaterThanOrEqual(NODE.height);
+  }
+});
+
+test("equal graphs have equal layouts, and assets without edges stand apart", () => {
+  const edges: [number, number][] = [[0, 1], [1, 2]];
+  expect(layOut(5, edges)).toEqual(layOut(5, edges));
+  const { y } = layOut(5, edges);
+  expect(Math.min(y[3] ?? 0, y[4] ?? 0)).toBeGreaterThan(Math.max(y[0] ?? 0, y[1] ?? 0, y[2] ?? 0));
+});
+
+const totals = { total: 1, materialized: 1, last_attempt_failed: 0, never_succeeded: 0 };
+
+test("a closed group is one card with the worst of its states and the edges of all of it", () => {
+  const node = (asset_key: string, failures: number) => ({ asset_key, failures, partitions: totals });
+  const graph = { nodes: [node("raw/a", 0), node("raw/b", 2), node("out/c", 0)], edges: [[0, 2], [1, 2]], has_more: false };
+  const closed = cardsOf(graph, (group) => group === "raw", new Set());
+  expect(closed.cards.map((card) => [card.id, card.tone, card.members?.length])).toEqual([["group:raw", "failed", 2], ["out/c", "succeeded", undefined]]);
+  expect(closed.edges).toEqual([[0, 1]]);
+  expect(cardsOf(graph, () => false, new Set()).edges).toHaveLength(2);
+});
+
+test("the state of an asset is the one that matters most", () => {
+  const asset = { asset_key: "raw/a", partitions: totals, failures: 0 };
+  expect(statusOf(asset).tone).toBe("succeeded");
+  expect(statusOf({ ...asset, failures: 1 }).tone).toBe("failed");
+  expect(statusOf({ ...asset, failures: 1, active: { running: 1, waiting: 0, run_id: "run_x" } }).tone).toBe("running");
+  expect(statusOf({ ...asset, failures: 1 }, new Set(["raw/a"])).tone).toBe("blocked");
+  expect(statusOf({ ...asset, late_since: "2026-01-01T00:00:00Z" }).tone).toBe("stale");
+  expect(statusOf({ ...asset, partitions: { ...totals, materialized: 0 } }).word).toBe("Never made");
+});
+
+test("a traceback leads to the user's own line", () => {
+  const text = 'Traceback (most recent call last):\n  File "pipeline.py", line 9, in summary\n    return 1 / zero\n           ~~^~~~~~\nZeroDivisionError: division by zero';
+  expect(userLine(text)).toEqual({ place: "pipeline.py:9 in summary", source: "return 1 / zero" });
+  expect(userLine("killed by signal 9")).toBeUndefined();
+});
+
+test("what is typed into the dialog is what is asked for", () => {
+  expect(bodyOf("raw.*", "these", "2026-01-01..2026-01-07\n2026-02-01", {})).toEqual({ selection: "raw.*", partitions: { keys: ["2026-02-01"], ranges: ["2026-01-01..2026-01-07"] } });
+  expect(bodyOf("raw.*", "latest", "", {})).toEqual({ selection: "raw.*", partitions: { latest: true } });
+  expect(bodyOf("raw.*", "none", "ignored", { "raw.a:n": 1 })).toEqual({ selection: "raw.*", config: { "raw.a:n": 1 } });
+  const field = (type: string) => ({ asset: "raw.a", name: "n", type });
+  expect([valueOf(field("int"), "3"), valueOf(field("str"), "3"), valueOf(field("bool"), "true"), valueOf(field("list[int]"), "[1]"), valueOf(field("int"), "")]).toEqual([3, "3", true, [1], undefined]);
+});
+
+test("times, sizes and lines are shown as people read them", () => {
+  const now = Date.parse("2026-01-01T12:00:00Z");
+  expect([relative("2026-01-01T11:56:00Z", now), relative("2026-01-01T14:00:00Z", now), relative("2026-01-01T11:59:58Z", now)]).toEqual(["4 min ago", "in 2 h", "just now"]);
+  expect([duration(64_000), duration(320), duration(4200), duration(3_720_000)]).toEqual(["1m 04s", "320ms", "4.2s", "1h 02m"]);
+  expect([bytes(999), bytes(12_345)]).toEqual(["999 B", "12.3 kB"]);
+  expect(plain("\u001b[31mred\u001b[0m and \u001b]0;title\u0007plain")).toBe("red and plain");
+});
