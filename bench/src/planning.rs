@@ -152,6 +152,7 @@ fn plan(
 ) -> anyhow::Result<(Duration, usize, usize)> {
     let request = PlanRequest {
         selection: Selection::parse(selection)?,
+        operation: servo_core::Operation::Materialize,
         partitions,
         config: BTreeMap::new(),
         no_retry: false,

@@ -123,6 +123,8 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/code", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
+    (Method::GET, "/api/v1/retention", Access::Needs(Permission::SettingsRead)),
+    (Method::POST, "/api/v1/retention/apply", Access::Needs(Permission::SettingsChange)),
     (Method::GET, "/api/v1/admission", Access::Needs(Permission::AdmissionRead)),
     (Method::POST, "/api/v1/pauses", Access::Needs(Permission::AdmissionChange)),
     (Method::POST, "/api/v1/pauses/resume", Access::Needs(Permission::AdmissionChange)),

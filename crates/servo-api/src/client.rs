@@ -25,6 +25,7 @@ mod error;
 mod lists;
 mod logs;
 mod partitions;
+mod retention;
 mod runs;
 mod schedules;
 mod sensors;

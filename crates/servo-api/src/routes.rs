@@ -21,6 +21,7 @@ mod partitions;
 mod plans;
 mod quarantine;
 mod registration;
+mod retention;
 mod runs;
 mod schedules;
 mod sensors;
@@ -115,6 +116,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(deployments::deploy))
         .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
+        .routes(routes!(retention::show))
+        .routes(routes!(retention::apply))
         .routes(routes!(admission::show))
         .routes(routes!(admission::pause))
         .routes(routes!(admission::resume))

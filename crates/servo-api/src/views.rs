@@ -24,6 +24,7 @@ mod partition_summary;
 mod plans;
 mod readiness;
 mod requests;
+mod retention;
 mod runs;
 mod schedules;
 mod sensors;
@@ -66,8 +67,9 @@ pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
-    RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
+    RequestOperation, RequestSource, RetryBody, RetryNowBody, ReviewBody, RunBody,
 };
+pub use retention::{ApplyRetentionBody, Retention, RetentionApplied, RetentionKind, RetentionRule};
 pub use runs::{Run, RunEnd, RunWithTasks};
 pub(crate) use schedules::texts;
 pub use schedules::{NextTicks, Schedule, ScheduleBody, Tick, TickRun, TriggerScheduleBody, VersionBody};

@@ -7,6 +7,7 @@ mod assets;
 mod audit;
 mod backend;
 mod backfills;
+mod checks;
 mod completion;
 mod config;
 mod demo;
@@ -19,6 +20,7 @@ mod follow;
 mod graph;
 mod init;
 mod interrupts;
+mod kept_logs;
 mod keys;
 mod keys_file;
 mod lineage;
@@ -35,6 +37,7 @@ mod project;
 mod projections;
 mod quarantine;
 mod reconcile;
+mod retention;
 mod runs;
 mod schedules;
 mod sensors;
@@ -96,6 +99,9 @@ enum Command {
         after_help = "Examples:\n  servo plan analytics.delays --partition 2013-01-15\n  servo plan '+analytics.weekly' --partitions 2013-01-01..2013-01-31\n  servo plan '*' --latest --json"
     )]
     Plan(plan::Options),
+    /// Run checks alone, on what is materialized.
+    #[command(subcommand)]
+    Check(checks::Command),
     /// Check the project and make it what the workspace runs.
     #[command(after_help = "Examples:\n  servo deploy --dry-run\n  servo deploy")]
     Deploy(deploy::Options),
@@ -157,6 +163,9 @@ enum Admin {
     /// List, verify and rebuild the tables.
     #[command(subcommand)]
     Projections(projections::Command),
+    /// Show and remove what is not kept any more: logs, superseded data, quarantined outputs.
+    #[command(subcommand)]
+    Retention(retention::Command),
     /// Stop handing out tasks: of everything, a queue or an asset. What workers are at goes on.
     #[command(
         after_help = "Examples:\n  servo admin pause --reason 'the warehouse is down'\n  servo admin pause --queue gpu\n  servo admin pause --asset raw.flights"
@@ -193,6 +202,7 @@ impl Command {
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
+            Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
             Self::Partition(_) => "partition",
             Self::Demo(_) => "demo",
@@ -243,6 +253,7 @@ fn main() -> ExitCode {
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
+            Command::Check(command) => checks::run(&cli.location, &command, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
@@ -262,6 +273,9 @@ fn main() -> ExitCode {
             Command::Admin(Admin::Status) => admission::status(&cli.location, format).await,
             Command::Admin(Admin::Projections(command)) => {
                 projections::run(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Retention(command)) => {
+                retention::run(&cli.location, &command, format).await
             }
             Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),

@@ -46,7 +46,7 @@ impl Options {
             selection: self.selection.clone(),
             partitions: self.partitions.body(),
             config: self.config.body()?,
-            run_key: Some(run_key.unwrap_or_else(|| format!("manual:{}", SystemPutIds::default().next()))),
+            run_key: Some(run_key.unwrap_or_else(new_run_key)),
             no_retry: self.no_retry,
             timeout_ms: self.timeout.map(Millis::from_secs),
             source: Some(RequestSource::Manual),
@@ -61,17 +61,44 @@ pub(crate) fn default_slots() -> usize {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
-    let body = options.body()?;
-    let slots = options.slots.map_or_else(default_slots, usize::from);
-    let begun = SystemClock.now();
-    through(location, Need::Run { slots }, async |client| {
-        let asked = client.trigger(&body).await?;
-        let is_older = asked.accepted.accepted_at.is_some_and(|at| at < begun);
-        if options.run_key.is_some() && is_older {
-            eprintln!("this run was asked for before: it is shown, not run again");
-        }
-        let ended = follow::until_end(client, asked.run_id, format).await?;
-        Ok(Exit::of_run(&ended.run, options.strict_checks))
-    })
-    .await
+    let asked = Asked {
+        body: options.body()?,
+        is_named: options.run_key.is_some(),
+        slots: options.slots,
+        strict_checks: options.strict_checks,
+    };
+    asked.run(location, format).await
+}
+
+/// A run that a command asks for and follows to its end.
+pub(crate) struct Asked {
+    pub(crate) body: RunBody,
+    /// Whether the caller gave the run key, so that the run may be an older one.
+    pub(crate) is_named: bool,
+    /// Tasks at once.
+    pub(crate) slots: Option<u16>,
+    /// Whether failed checks decide how the command ends.
+    pub(crate) strict_checks: bool,
+}
+
+impl Asked {
+    pub(crate) async fn run(self, location: &Location, format: Format) -> anyhow::Result<Exit> {
+        let Self { body, is_named, slots, strict_checks } = self;
+        let slots = slots.map_or_else(default_slots, usize::from);
+        let begun = SystemClock.now();
+        through(location, Need::Run { slots }, async |client| {
+            let asked = client.trigger(&body).await?;
+            if is_named && asked.accepted.accepted_at.is_some_and(|at| at < begun) {
+                eprintln!("this run was asked for before: it is shown, not run again");
+            }
+            let ended = follow::until_end(client, asked.run_id, format).await?;
+            Ok(Exit::of_run(&ended.run, strict_checks))
+        })
+        .await
+    }
+}
+
+/// A run key that nobody else uses.
+pub(crate) fn new_run_key() -> String {
+    format!("manual:{}", SystemPutIds::default().next())
 }

@@ -18,6 +18,7 @@ use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
 use tokio::task::JoinHandle;
 
+use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
 use crate::location::{Location, random};
 
@@ -55,10 +56,7 @@ impl Session {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
         let queue = LocalQueue::new(1_024);
-        if let Some(place) = project.storage() {
-            let data = DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?;
-            stores.data = Some(data);
-        }
+        keep_data_of(&project, &mut stores)?;
         let data = stores.data.clone().context("the directory of data cannot be found")?;
         let worker = RegisterWorker {
             worker_id: format!("{LOCAL_WORKERS}{}-{}", std::process::id(), nonce()?).into(),
@@ -89,6 +87,8 @@ impl Session {
             WorkerScope::Alone { backfills } => (false, backfills),
             WorkerScope::Shared(_) => (true, true),
         };
+        config.retention = config.automation;
+        config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         config.dispatching = dispatching;
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
@@ -162,6 +162,14 @@ impl Session {
         let ((), closed) = tokio::join!(self.runners.shutdown(), self.workspace.shutdown());
         Ok(closed?)
     }
+}
+
+/// Lets the data of assets be where `servo.toml` says, if it says so.
+pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Result<()> {
+    if let Some(place) = project.storage() {
+        stores.data = Some(DataRoot::open(&place, &stores.layout).context("storage in servo.toml")?);
+    }
+    Ok(())
 }
 
 /// A random text of this process.

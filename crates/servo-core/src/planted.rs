@@ -42,6 +42,10 @@ pub enum Mistake {
     RunKeyForgotten,
     /// Answers to requests are not loaded with the state.
     AnswerLostAtRestart,
+    /// A change that was asked for leaves no row in the audit.
+    AuditRowLost,
+    /// Failures of an asset are counted on after a success.
+    FailuresMiscounted,
     /// Slots of a lost worker are still counted.
     LostWorkerCounted,
     /// Tasks that nobody began keep their slots when the last worker of their queue is lost.
@@ -52,7 +56,7 @@ pub enum Mistake {
 
 impl Mistake {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::ReadinessByCounter,
         Self::AttemptGuardDropped,
         Self::BoundaryNotChecked,
@@ -71,6 +75,8 @@ impl Mistake {
         Self::CodeVersionOfAnotherDeployment,
         Self::RunKeyForgotten,
         Self::AnswerLostAtRestart,
+        Self::AuditRowLost,
+        Self::FailuresMiscounted,
         Self::LostWorkerCounted,
         Self::SlotLeakedByLostWorker,
         Self::UnprovenWorkerRegistered,

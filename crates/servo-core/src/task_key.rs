@@ -16,10 +16,11 @@ use crate::serde_text::deserialize_from_text;
 const WHAT: &str = "task key";
 
 /// The operation a task performs on its asset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// Computes and commits the data.
+    #[default]
     Materialize,
     /// Checks data that is there.
     Check,
@@ -38,6 +39,16 @@ impl Operation {
             Operation::Check => "check",
             Operation::Backfill => "backfill",
         }
+    }
+
+    /// The operation that a word of task keys names.
+    pub fn from_name(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.as_str() == word)
+    }
+
+    /// Whether it is what runs do unless asked otherwise.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
     }
 }
 
@@ -103,7 +114,7 @@ impl TaskKey {
             }
         }
         let word = &text[colon + 1..];
-        let Some(operation) = Operation::ALL.into_iter().find(|operation| operation.as_str() == word) else {
+        let Some(operation) = Operation::from_name(word) else {
             return refuse(colon + 1, "the operation is one of materialize, check, backfill".to_owned());
         };
         Ok(Self::from_valid(text.into(), namespace_len, asset_len, operation))

@@ -48,6 +48,7 @@ impl Act {
     pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
+    pub(crate) const RETENTION: &'static str = "retention.apply";
 
     pub(crate) fn new(action: &'static str, subject: impl ToString, detail: impl Into<String>) -> Self {
         Self { action, subject: subject.to_string(), detail: detail.into() }
@@ -129,6 +130,9 @@ impl Act {
             }
             Input::EvaluatedByHand(command) => {
                 Some((Self::new(Self::EVALUATE_SENSOR, &command.sensor, ""), &command.caller))
+            }
+            Input::ApplyRetention(command) => {
+                Some((Self::new(Self::RETENTION, "retention", ""), &command.caller))
             }
             Input::CreateBackfill(command) => {
                 let action =

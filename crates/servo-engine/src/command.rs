@@ -19,7 +19,7 @@ use servo_core::{
 use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
-use crate::event::{NewValue, Outcome, PauseScope, Progress};
+use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
 use crate::lifecycle::SettingOrigin;
 use crate::outputs::{OutputReport, Usage};
@@ -62,6 +62,8 @@ pub enum Input {
     EvaluatedByHand(EvaluatedByHand),
     /// A worker has evaluated a schedule or a sensor.
     Evaluated(Evaluated),
+    /// Remove what is not kept any more.
+    ApplyRetention(ApplyRetention),
     /// Start a backfill.
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
@@ -112,6 +114,7 @@ impl Input {
             Input::ChangeSensor(command) => Some(&command.caller),
             Input::PushMessage(command) => Some(&command.caller),
             Input::EvaluatedByHand(command) => Some(&command.caller),
+            Input::ApplyRetention(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
             Input::StartWith(_)
@@ -402,6 +405,18 @@ pub enum ScheduleChange {
     Resume,
     /// It is removed; its ticks stay.
     Remove,
+}
+
+/// Remove what is not kept any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplyRetention {
+    /// Superseded materializations that the rules do not keep, as the tables show them. Those that are needed by now
+    /// stay.
+    pub superseded: Vec<ExpiredData>,
+    /// Whether there are logs that the rules do not keep.
+    pub logs: bool,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Make a tick of a schedule now.

@@ -7,6 +7,7 @@ mod evaluations;
 mod launch;
 mod partitions;
 mod pauses;
+mod retention;
 mod review;
 mod schedules;
 mod sensors;
@@ -106,6 +107,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::PushMessage(command) => sensors::push(state, command),
         Input::EvaluatedByHand(command) => sensors::by_hand(state, secret, command, now),
         Input::Evaluated(answer) => evaluations::evaluated(state, secret, answer, now),
+        Input::ApplyRetention(command) => retention::apply(state, command, now),
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::Enqueued(attempt) => enqueued(state, attempt),
@@ -137,6 +139,7 @@ fn trigger(state: &State, secret: &[u8], command: &TriggerRun, now: Timestamp) -
         request_fingerprint: command.fingerprint().clone(),
         source: request.source.clone(),
         selection: request.selection.clone(),
+        operation: request.operation,
         partitions: request.partitions.clone(),
         config: request.config.clone(),
         priority: request.priority,

@@ -42,6 +42,10 @@ pub enum Effect {
     ClearStaging(RunId),
     /// Let a worker call the function of a schedule or a sensor. Acknowledged by its result, or lost at its deadline.
     Evaluate(Box<Evaluation>),
+    /// Remove data of the past that is not kept any more.
+    Expire(Expired),
+    /// Remove logs of attempts that nobody has written to since this time.
+    ExpireLogs(Timestamp),
 }
 
 impl Effect {
@@ -53,7 +57,9 @@ impl Effect {
             | Effect::Promote(_)
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
-            | Effect::Evaluate(_) => None,
+            | Effect::Evaluate(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         }
     }
 }
@@ -107,6 +113,15 @@ impl Promotion {
         };
         has_data.then_some(promotion)
     }
+}
+
+/// A superseded materialization whose data is not kept any more.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub struct Expired {
+    pub asset: AssetKey,
+    pub partition: Option<PartitionKey>,
+    pub materialization_id: MaterializationId,
 }
 
 /// Files that do not count and never will: of a failed attempt, or of a rejected review.

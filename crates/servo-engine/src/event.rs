@@ -12,6 +12,7 @@ mod partitions;
 mod pauses;
 mod refusals;
 mod requests;
+mod retention;
 mod runs;
 mod schedules;
 mod sensors;
@@ -34,6 +35,7 @@ pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
 pub use requests::{RequestAnswered, RunKeyConflicted};
+pub use retention::{ExpiredData, RetentionApplied};
 pub use runs::{PlanCreated, RunCancelRequested, RunRequested, RunTriggered};
 pub use schedules::{
     RequestedRun, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
@@ -244,6 +246,8 @@ events! {
     MaterializationRejected = 41,
     /// Acknowledgement: what was approved is where readers look for it, and counts.
     MaterializationReleased = 42,
+    /// Intent: data and logs that are not kept any more are removed.
+    RetentionApplied = 43,
     /// Settings got other values.
     SettingsChanged = 50,
     /// Dispatching was paused or resumed.

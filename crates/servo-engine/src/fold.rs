@@ -9,6 +9,7 @@ mod cancel;
 mod clock;
 mod definitions;
 mod dispatch;
+mod expiry;
 mod materializations;
 mod outputs;
 mod partitions;
@@ -115,6 +116,9 @@ impl State {
             EventData::MaterializationApproved(payload) => reviews::approved(self, at, payload),
             EventData::MaterializationRejected(payload) => reviews::rejected(self, payload),
             EventData::MaterializationReleased(payload) => reviews::released(self, at, payload),
+            EventData::RetentionApplied(payload) => {
+                expiry::applied(self, at, payload, &event.idempotency_key)
+            }
             EventData::SettingsChanged(payload) => settings::changed(self, at, &event.principal, payload),
             EventData::PauseChanged(payload) => pauses::changed(self, at, &event.principal, payload),
             EventData::ScheduleDefined(payload) => schedules::defined(self, at, payload),

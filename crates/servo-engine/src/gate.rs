@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use servo_core::Operation;
 use servo_core::planted::{self, Mistake};
 
 use crate::definitions::Severity;
@@ -62,6 +63,9 @@ pub(crate) fn enforce(
 ) -> (Arc<[OutputReport]>, Option<TaskError>) {
     let mut outputs = reported.clone();
     let mut error = None;
+    if task.key.operation() == Operation::Check {
+        return checked(task, outputs);
+    }
     for position in 0..reported.len() {
         let output = &reported[position];
         let Some(made) = (0..).zip(task.assets()).find(|(_, asset)| *asset == output.asset) else { continue };
@@ -80,6 +84,32 @@ pub(crate) fn enforce(
         }
         let blocked = blocked.map(|reason| TaskError::new(ErrorCode::CheckFailed, reason));
         error = error.or(blocked).or_else(|| missing(output));
+    }
+    (outputs, error)
+}
+
+/// The results of checks that ran alone. Whatever the worker says of data, none was made.
+fn checked(task: &Task, mut outputs: Arc<[OutputReport]>) -> (Arc<[OutputReport]>, Option<TaskError>) {
+    let mut error = None;
+    for (position, asset) in (0..).zip(task.assets()) {
+        let declared: Vec<&ExpectedCheck> =
+            task.provenance.checks.iter().filter(|check| check.output == position).collect();
+        let reported = outputs.iter().position(|output| output.asset == asset);
+        let found = reported.map(|at| &mut Arc::make_mut(&mut outputs)[at]);
+        let results = found.map_or(&mut [][..], |output| {
+            output.state = OutputState::Discarded;
+            output.checks.as_mut_slice()
+        });
+        for check in &mut *results {
+            (check.severity, check.blocking) = trusted(check, &declared);
+        }
+        // Checks behind one that failed may be left out.
+        let has_failed = results.iter().any(|check| !check.passed);
+        let is_reported = |check: &&&ExpectedCheck| results.iter().any(|report| report.name == check.name);
+        if let Some(missing) = declared.iter().find(|check| !has_failed && !is_reported(check)) {
+            let problem = format!("{asset}: no result of check {} was reported", missing.name);
+            error = error.or_else(|| Some(TaskError::new(ErrorCode::CheckFailed, problem)));
+        }
     }
     (outputs, error)
 }

@@ -44,6 +44,7 @@ mod principal;
 mod provenance;
 mod refusal;
 pub mod requests;
+pub mod retention;
 mod retry;
 pub mod rows;
 mod settings;
@@ -55,15 +56,15 @@ pub mod why;
 pub mod work;
 
 pub use command::{
-    Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill, ChangePartitions,
-    ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy, EvaluatedByHand, Finish,
-    Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, PushMessage, RegisterWorker, Reply,
-    Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started,
-    StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
+    ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
+    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy,
+    EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, PushMessage,
+    RegisterWorker, Reply, Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange,
+    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
-pub use effect::{Discard, Dispatch, Effect, Promotion, Release};
+pub use effect::{Discard, Dispatch, Effect, Expired, Promotion, Release};
 pub use event::{Causation, Event, EventData, EventKind, Outcome, Progress, RunSource};
 pub use failure::{ErrorCategory, ErrorCode, TaskError};
 pub use fold::{Applied, Ignored};

@@ -5,6 +5,7 @@
 //! asked for, and what `+` adds for those that mappings name. A plan is the union of what each reason asks for.
 
 mod asked;
+mod checks;
 mod config;
 mod error;
 mod inputs;
@@ -37,6 +38,8 @@ use outside::Outside;
 pub struct PlanRequest {
     /// Which assets.
     pub selection: Selection,
+    /// The operation on them. Only data that is there can be checked.
+    pub operation: Operation,
     /// Partitions of the assets.
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field, or by `namespace.name:field` for one asset alone.
@@ -170,15 +173,17 @@ pub fn plan(
 ) -> Result<Planned, PlanningError> {
     let outside = Outside::new(definitions, context);
     let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
-    config::check(definitions, &assets, &request.config)?;
-    let groups = {
-        let mut groups = groups(definitions, &assets, &request.config)?;
-        if request.no_retry {
-            groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+    let mut groups = match request.operation {
+        Operation::Materialize | Operation::Backfill => {
+            config::check(definitions, &assets, &request.config)?;
+            groups(definitions, &assets, &request.config)?
         }
-        groups
+        Operation::Check => checks::groups(definitions, &assets),
     };
-    plan_groups(definitions, assets, groups, external, &outside, context)
+    if request.no_retry {
+        groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
+    }
+    plan_groups(definitions, request.operation, assets, groups, external, &outside, context)
 }
 
 /// The partitions of each asset that a request means, by position, without a plan of them.
@@ -211,11 +216,13 @@ pub fn plan_targets(
     let assets: Vec<PlannedAsset> =
         targets.into_iter().filter(|(_, set)| !set.is_empty()).map(planned).collect();
     let groups = groups(definitions, &assets, config)?;
-    plan_groups(definitions, assets, groups, Vec::new(), &Outside::new(definitions, context), context)
+    let outside = Outside::new(definitions, context);
+    plan_groups(definitions, Operation::Materialize, assets, groups, Vec::new(), &outside, context)
 }
 
 fn plan_groups(
     definitions: &Definitions,
+    operation: Operation,
     assets: Vec<PlannedAsset>,
     groups: Vec<Group>,
     external: Vec<u32>,
@@ -226,13 +233,19 @@ fn plan_groups(
     if total > u128::from(context.max_tasks) {
         return Err(PlanningError::TooManyTasks { count: total, limit: context.max_tasks });
     }
-    let drafts = drafts(definitions, &groups, context);
+    let drafts = drafts(definitions, &groups, operation, context);
     let mut owners = vec![None; definitions.assets().len()];
     for (at, group) in groups.iter().enumerate() {
         group.assets.iter().for_each(|asset| owners[*asset as usize] = Some(at));
     }
     let lookups = lookups(&groups, &drafts);
-    let (wired, sets) = inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?;
+    let (wired, sets) = match operation {
+        Operation::Materialize | Operation::Backfill => {
+            inputs::wire(definitions, &groups, &drafts, &owners, &lookups, outside, context)?
+        }
+        // What is there is checked as it is: no check waits for another.
+        Operation::Check => (drafts.iter().map(|_| inputs::Wired::default()).collect(), Vec::new()),
+    };
     let specs = drafts
         .iter()
         .zip(&wired)
@@ -321,12 +334,17 @@ struct Draft {
 }
 
 /// One task per group and partition, in the order of task keys.
-fn drafts(definitions: &Definitions, groups: &[Group], context: &PlanContext<'_>) -> Vec<Draft> {
+fn drafts(
+    definitions: &Definitions,
+    groups: &[Group],
+    operation: Operation,
+    context: &PlanContext<'_>,
+) -> Vec<Draft> {
     let mut drafts = Vec::new();
     for (at, group) in groups.iter().enumerate() {
         let asset = definitions.asset(group.assets[0]);
         let draft = |partition: Option<PartitionKey>, digits| Draft {
-            key: TaskKey::new(&asset.key, partition.as_ref(), Operation::Materialize),
+            key: TaskKey::new(&asset.key, partition.as_ref(), operation),
             group: at,
             partition,
             digits,

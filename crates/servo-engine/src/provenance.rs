@@ -92,6 +92,14 @@ impl Provenance {
     pub fn code_version(&self, position: usize) -> Option<&Arc<str>> {
         self.code_versions.get(position)?.as_ref()
     }
+
+    /// The materialization that a check of an asset looks at: it is recorded as an input of its own.
+    pub fn checked(&self, asset: &AssetKey) -> Option<MaterializationId> {
+        match &self.inputs.iter().find(|read| read.asset == *asset)?.pieces {
+            PiecesRead::Named(pieces) => pieces.first().map(|piece| piece.id),
+            PiecesRead::Counted { .. } => None,
+        }
+    }
 }
 
 impl InputRead {

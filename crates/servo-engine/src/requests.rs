@@ -19,7 +19,7 @@ pub use retry::{EndedRun, Retry, retry};
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use servo_core::{Fingerprint, Millis, RunId, fingerprint};
+use servo_core::{Fingerprint, Millis, Operation, RunId, fingerprint};
 
 use crate::event::RunSource;
 use crate::plan::Plan;
@@ -31,6 +31,8 @@ use crate::principal::Caller;
 pub struct RunRequest {
     /// Which assets, as a selection; empty if the tasks were given one by one, or are those of another run.
     pub selection: String,
+    /// The operation on the assets.
+    pub operation: Operation,
     /// Partitions of the assets.
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts, by field or by `namespace.name:field`.
@@ -54,6 +56,8 @@ pub struct RunRequest {
 struct NormalizedRequest<'a> {
     spec_version: u8,
     selection: &'a str,
+    #[serde(skip_serializing_if = "Operation::is_default")]
+    operation: Operation,
     keys: BTreeSet<&'a str>,
     ranges: BTreeSet<&'a str>,
     latest: bool,
@@ -87,6 +91,7 @@ impl RunRequest {
         fingerprint(&NormalizedRequest {
             spec_version: 1,
             selection: self.selection.trim(),
+            operation: self.operation,
             keys: self.partitions.keys.iter().map(String::as_str).collect(),
             ranges: self.partitions.ranges.iter().map(String::as_str).collect(),
             latest: self.partitions.latest,

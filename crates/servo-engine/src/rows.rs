@@ -26,6 +26,7 @@ mod outbox;
 mod partition_status;
 mod pauses;
 mod quarantine;
+mod removals;
 mod run_keys;
 mod runs;
 mod schedules;
@@ -55,6 +56,7 @@ pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
 pub use pauses::PauseRow;
 pub use quarantine::QuarantineRow;
+pub use removals::RemovalRow;
 pub use run_keys::{RunKeyConflictRow, RunKeyEntry, RunKeyRow};
 pub use runs::RunRow;
 pub use schedules::{ScheduleDefinitionRow, ScheduleStateRow, ScheduleTickRow};
@@ -117,6 +119,7 @@ macro_rules! tables {
                 materializations: MaterializationRow,
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
+                removals: RemovalRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,

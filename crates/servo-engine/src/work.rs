@@ -114,6 +114,9 @@ pub struct WorkOutput {
     /// The previous good materialization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<MaterializationId>,
+    /// The data to check, if nothing is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<WorkPiece>,
 }
 
 fn is_empty(checks: &Arc<[CheckDef]>) -> bool {

@@ -212,6 +212,7 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (40, "MaterializationApproved"),
         (41, "MaterializationRejected"),
         (42, "MaterializationReleased"),
+        (43, "RetentionApplied"),
         (50, "SettingsChanged"),
         (51, "PauseChanged"),
         (60, "ScheduleDefined"),

@@ -93,8 +93,8 @@ fn configured(
     config: &[(&str, &str)],
 ) -> Result<Planned, PlanningError> {
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let request =
-        PlanRequest { selection: Selection::parse(selection).unwrap(), partitions, config, no_retry: false };
+    let (selection, operation) = (Selection::parse(selection).unwrap(), servo_core::Operation::Materialize);
+    let request = PlanRequest { selection, operation, partitions, config, no_retry: false };
     let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
     let at = PartitionContext::from(Timestamp::MAX);
     let context = PlanContext {

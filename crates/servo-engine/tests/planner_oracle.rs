@@ -274,7 +274,9 @@ impl Case {
             ..PartitionChoice::default()
         };
         let selection = Selection::parse(&select.text()).unwrap_or_else(|error| panic!("{}", error.caret()));
-        let request = PlanRequest { selection, partitions, config: BTreeMap::new(), no_retry: false };
+        let operation = servo_core::Operation::Materialize;
+        let config = BTreeMap::new();
+        let request = PlanRequest { selection, operation, partitions, config, no_retry: false };
         let (tenant, workspace) = (TenantId::parse("acme").unwrap(), WorkspaceId::parse("prod").unwrap());
         let context = PlanContext {
             tenant: &tenant,

@@ -47,6 +47,7 @@ fn planned(assets: &[Value], max_tasks: u32) -> Result<Planned, PlanningError> {
     let definitions = Definitions::check(manifest).unwrap_or_else(|problems| panic!("{problems}"));
     let request = PlanRequest {
         selection: Selection::parse("*").unwrap(),
+        operation: servo_core::Operation::Materialize,
         partitions: PartitionChoice { missing: true, ..PartitionChoice::default() },
         config: BTreeMap::new(),
         no_retry: false,

@@ -75,6 +75,7 @@ fn concurrent(first: &EventData, second: &EventData, upstream: &Upstream) -> boo
             EventData::ClockStepped(_)
                 | EventData::SettingsChanged(_)
                 | EventData::PauseChanged(_)
+                | EventData::RetentionApplied(_)
                 | EventData::WorkerRegistered(_)
                 | EventData::WorkerChanged(_)
                 | EventData::WorkerLeft(_)
@@ -157,6 +158,7 @@ impl AssetPartition {
             EventData::ClockStepped(_)
             | EventData::SettingsChanged(_)
             | EventData::PauseChanged(_)
+            | EventData::RetentionApplied(_)
             | EventData::RequestRefused(_)
             | EventData::WorkerRegistered(_)
             | EventData::WorkerChanged(_)
@@ -375,7 +377,9 @@ proptest! {
             | Effect::Release(_)
             | Effect::Promote(_)
             | Effect::ClearStaging(_)
-            | Effect::Evaluate(_) => None,
+            | Effect::Evaluate(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         let removed: BTreeSet<(AttemptId, AssetKey)> = discards
             .flat_map(|it| it.assets.iter().map(|asset| (it.attempt_id, asset.clone())))

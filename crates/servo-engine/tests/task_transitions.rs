@@ -22,8 +22,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
-    partitions_changed, pause_changed, plan_of, refused, released, reviewed, schedule_events, sensor_events,
-    settings_changed, task, user_error,
+    partitions_changed, pause_changed, plan_of, refused, released, retention_applied, reviewed,
+    schedule_events, sensor_events, settings_changed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =
@@ -309,6 +309,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.push(("MaterializationApproved".into(), reviewed(Verdict::Approve), now));
     list.push(("MaterializationRejected".into(), reviewed(Verdict::Reject), now));
     list.push(("MaterializationReleased".into(), released(), now));
+    list.push(("RetentionApplied".into(), retention_applied(), now));
     list.push(("SettingsChanged".into(), settings_changed(1), now));
     list.push(("PauseChanged".into(), pause_changed(1), now));
     list.extend(schedule_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));

@@ -121,6 +121,21 @@ impl Compactor {
         self.current.clone().ok_or_else(missing)
     }
 
+    /// Makes sure that tables are kept from which a log can be replayed that begins at this batch. To be called before
+    /// older batches are deleted.
+    pub async fn keep_tables_for_log_from(&self, seq: u64) -> Result<(), Error> {
+        let saved = self.manifests.boundary_tables().await?;
+        if saved.is_some_and(|saved| saved.watermarks.last_seq + 1 >= seq) {
+            return Ok(());
+        }
+        match &self.current {
+            Some(current) if current.watermarks.last_seq + 1 >= seq => {
+                self.manifests.keep_boundary_tables(current).await
+            }
+            Some(_) | None => Err(Error::Gap { after: seq, published: self.flushed_seq }),
+        }
+    }
+
     async fn publish_pending(&mut self, now: Timestamp) -> Result<(), Error> {
         while let Some(last) = self.pending.last() {
             self.check_epoch()?;

@@ -44,6 +44,10 @@ pub struct Manifest {
     pub run_keys: Vec<FileRef>,
     /// How long request keys are remembered, so that readers forget exactly what the state forgot.
     pub dedup: Dedup,
+    /// Rows of history whose time is earlier may be missing: they are not kept any more. In milliseconds since the
+    /// epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_since: Option<i64>,
     /// Manifests up to this one may be deleted at any time: a writer that creates such a number is stale.
     pub boundary: u64,
     /// Manifests up to this one have been dropped, and the files that only they named are deleted.

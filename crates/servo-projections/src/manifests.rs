@@ -9,6 +9,9 @@ use servo_store::{BlobError, Blobs, Layout, PutOutcome};
 use crate::error::Error;
 use crate::manifest::Manifest;
 
+/// The copy of the manifest whose tables a log without its beginning is replayed from.
+const BOUNDARY_TABLES: &str = "rebuild/boundary.json";
+
 /// No manifest of ours is near this large.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
@@ -170,13 +173,18 @@ impl Manifests {
     /// `done` is through which revision this has been done already; the answer is the same afterwards.
     pub(crate) async fn prune(&self, newest: &Manifest, done: u64) -> Result<u64, Error> {
         let keep = newest.revision - newest.boundary;
+        let kept_for_log = match done < newest.boundary {
+            true => self.boundary_tables().await?,
+            false => None,
+        };
+        let kept_for_log = kept_for_log.as_ref().map(Manifest::paths).unwrap_or_default();
         for revision in done + 1..=newest.boundary {
             // Files are never named again once a manifest has stopped naming them.
             let (old, next) =
                 (self.read_undamaged(revision).await?, self.read_undamaged(revision + 1).await?);
             if let (Some(old), Some(next)) = (old, next) {
                 let kept = next.paths();
-                for path in old.paths().difference(&kept) {
+                for path in old.paths().difference(&kept).filter(|path| !kept_for_log.contains(*path)) {
                     self.delete(path).await?;
                 }
             }
@@ -186,6 +194,33 @@ impl Manifests {
             }
         }
         Ok(newest.boundary.max(done))
+    }
+
+    /// The tables from which on the log can be replayed, if old batches have been deleted.
+    pub(crate) async fn boundary_tables(&self) -> Result<Option<Manifest>, Error> {
+        match self.read_named(BOUNDARY_TABLES).await {
+            Err(Error::Damaged { file, problem, .. }) => {
+                tracing::warn!(file, problem, "the tables of the log's boundary cannot be read");
+                Ok(None)
+            }
+            answer => answer,
+        }
+    }
+
+    /// Keeps the tables of the newest manifest for a log that begins after it, in place of those of an older one. Files
+    /// that only the older one had are deleted; those that a crash leaves are orphans.
+    pub(crate) async fn keep_boundary_tables(&self, newest: &Manifest) -> Result<(), Error> {
+        let before = self.boundary_tables().await?;
+        let stored = self.blobs.put(BOUNDARY_TABLES, Bytes::from(newest.to_bytes())).await;
+        stored.map_err(|source| Error::store("writing", BOUNDARY_TABLES, source))?;
+        // What manifests within the kept window name goes when they do.
+        let Some(before) = before.filter(|before| before.revision <= newest.boundary) else { return Ok(()) };
+        let Some(oldest) = self.read_undamaged(newest.boundary + 1).await? else { return Ok(()) };
+        let kept = oldest.paths();
+        for path in before.paths().into_iter().filter(|path| !kept.contains(path)) {
+            self.delete(path).await?;
+        }
+        Ok(())
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<(), Error> {

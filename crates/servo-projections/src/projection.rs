@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use servo_engine::HotRows;
 use servo_engine::rows::{
-    AuditRow, DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow,
+    AuditRow, DynamicPartitionRow, MaterializationRow, PartitionStatusRow, QuarantineRow, RemovalRow,
 };
 use servo_store::{Blobs, Layout};
 use tokio::runtime::Handle;
@@ -61,6 +61,11 @@ impl Projection {
 
     /// Every act there ever was, oldest file first. Reads all of history: for checks, not for pages.
     pub async fn audit(&self) -> Result<Vec<AuditRow>, Error> {
+        self.whole().await
+    }
+
+    /// Every removal there ever was, oldest file first. Reads all of history: for checks, not for pages.
+    pub async fn removals(&self) -> Result<Vec<RemovalRow>, Error> {
         self.whole().await
     }
 

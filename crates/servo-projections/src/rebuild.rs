@@ -109,17 +109,18 @@ pub(crate) fn refused(reason: impl Into<String>) -> Error {
     Error::Refused { what: "rebuild", reason: reason.into() }
 }
 
-/// Replays the log into new files and swaps them in.
+/// Replays the log into new files and swaps them in. Where old batches have been deleted, the replay begins with the
+/// tables of the boundary.
 pub async fn rebuild(
     log: &dyn Log,
     context: &RebuildContext,
     options: &RebuildOptions,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<RebuildReport, Error> {
-    whole_log(log, "rebuild").await?;
+    let boundary = start_of(log, context, "rebuild").await?;
     let manifests = context.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), options).await?;
+    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), boundary.as_ref(), options).await?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;
@@ -160,16 +161,25 @@ pub async fn rebuild(
     Err(refused(format!("another writer published first {SWAP_TRIES} times; try again later")))
 }
 
-async fn whole_log(log: &dyn Log, what: &'static str) -> Result<(), Error> {
+/// The tables that a replay of the log begins with; none if the log begins at its first batch.
+async fn start_of(
+    log: &dyn Log,
+    context: &RebuildContext,
+    what: &'static str,
+) -> Result<Option<Manifest>, Error> {
     let boundary = log.boundary().await?;
-    if boundary > 1 {
-        let reason = format!(
-            "batches before {boundary} have been deleted from {}, so the tables cannot be made from it alone",
-            log.describe()
-        );
-        return Err(Error::Refused { what, reason });
+    if boundary <= 1 {
+        return Ok(None);
     }
-    Ok(())
+    let tables = context.manifests().boundary_tables().await?;
+    if let Some(tables) = tables.filter(|tables| tables.watermarks.last_seq + 1 >= boundary) {
+        return Ok(Some(tables));
+    }
+    let reason = format!(
+        "batches before {boundary} have been deleted from {}, so the tables cannot be made from it alone",
+        log.describe()
+    );
+    Err(Error::Refused { what, reason })
 }
 
 fn aborted(options: &RebuildOptions) -> bool {

@@ -51,7 +51,7 @@ pub(crate) async fn answers(files: &Files, manifest: &Manifest) -> Result<Vec<An
     Ok(evict(entries.await?, manifest, ANSWER_WINDOW, |entry| (entry.elapsed, entry.key_hash)))
 }
 
-async fn read<E>(
+pub(crate) async fn read<E>(
     files: &Files,
     refs: &[FileRef],
     columns: &'static [&'static str],

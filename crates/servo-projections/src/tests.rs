@@ -6,6 +6,7 @@ mod damage;
 mod duckdb;
 mod fencing;
 mod generate;
+mod kept;
 mod paging;
 mod rebuilding;
 mod round_trip;

@@ -14,6 +14,7 @@ use servo_store::{Layout, PutIds, TableFileKind};
 use crate::encode::{Encoded, FileWriter, Grouping, Owner};
 use crate::error::Error;
 use crate::files::Files;
+use crate::history_retention;
 use crate::immutable::history_key;
 use crate::limits::Limits;
 use crate::manifest::{Dedup, FileRef, L0Delta, Manifest, TableFiles, Watermarks};
@@ -73,6 +74,7 @@ impl Writer {
             history: parent.map_or_else(TableFiles::new, |parent| parent.history.clone()),
             run_keys: parent.map_or_else(Vec::new, |parent| parent.run_keys.clone()),
             dedup: parent.map_or_else(|| Dedup::of(KeyRetention::default()), |parent| parent.dedup),
+            history_since: parent.and_then(|parent| parent.history_since),
             boundary,
             pruned_through: parent.map_or(0, |parent| parent.pruned_through),
         }
@@ -125,6 +127,7 @@ impl Writer {
         draft.watermarks = Watermarks::new(delta.head, now);
         draft.dedup = Dedup::of(delta.request_keys);
         drop_expired(draft);
+        history_retention::advance(draft, delta.request_keys.history);
         Ok(())
     }
 

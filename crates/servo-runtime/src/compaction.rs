@@ -174,6 +174,8 @@ impl Compaction {
                 delta.partition_status.iter().map(|row| (row.asset_key.clone(), row.partition_key.clone()));
             let pointed: BTreeSet<_> = pointed.collect();
             let (head, mut changes) = (delta.head, *delta);
+            let by_setting = Some(changes.request_keys.ledger as u64).filter(|count| *count > 0);
+            let keep_batches = by_setting.or(self.keep_log_batches);
             loop {
                 // The compactor keeps what it could not write; the next try must not hand it in again.
                 let nothing_more = Delta { request_keys: changes.request_keys, ..Delta::empty(head) };
@@ -189,7 +191,7 @@ impl Compaction {
                         if self.compactor.lost_publish_race() {
                             self.promote_again(&manifest, &pointed, &mut backoff).await;
                         }
-                        self.truncate_log(seq).await;
+                        self.truncate_log(seq, keep_batches).await;
                         if revision > before {
                             self.sweep_tables().await;
                         }
@@ -270,16 +272,18 @@ impl Compaction {
         }
     }
 
-    async fn truncate_log(&self, projected: u64) {
-        if self.keep_log_batches.is_none() {
+    /// Deletes batches that are not kept any more. Tables from which the rest can be replayed are kept first.
+    async fn truncate_log(&self, projected: u64, keep_batches: Option<u64>) {
+        if keep_batches.is_none() {
             return;
         }
         let boundary = self.log.boundary().await.unwrap_or(1);
-        let outcome = match log_boundary(projected, boundary, self.keep_log_batches) {
-            Some(before) => self.log.truncate_before(before).await,
-            None => Ok(()),
-        };
-        if let Err(error) = outcome {
+        let Some(before) = log_boundary(projected, boundary, keep_batches) else { return };
+        if let Err(error) = self.compactor.keep_tables_for_log_from(before).await {
+            tracing::warn!(%error, "the tables of the log's boundary could not be kept, so the log stays");
+            return;
+        }
+        if let Err(error) = self.log.truncate_before(before).await {
             tracing::warn!(%error, "log.truncate_before failed, it will be tried again");
         }
     }

@@ -11,6 +11,7 @@ use servo_projections::Limits;
 use servo_queue::{Keyring, TaskQueue};
 use servo_store::{Blobs, DataRoot, FileBlobs, FileLog, Layout, Log, OpenError, PutIds, SystemPutIds};
 
+use crate::attempt_logs::AttemptLogs;
 use crate::clock::SystemClock;
 use crate::spawner::{Spawner, ThreadSpawner};
 
@@ -111,6 +112,10 @@ pub struct Config {
     pub sweep_every: Duration,
     /// Whether schedules tick in this process.
     pub automation: bool,
+    /// The logs of attempts, if this process keeps them.
+    pub logs: Option<Arc<dyn AttemptLogs>>,
+    /// Whether this process removes what is not kept any more by itself, every hour.
+    pub retention: bool,
     /// Whether chunks of backfills are planned in this process.
     pub backfills: bool,
     /// Which tasks this process hands out. Unless it is those of all runs, what a process before it has handed out and
@@ -144,6 +149,8 @@ impl Config {
             flush_events: 50_000,
             sweep_every: Duration::from_secs(300),
             automation: true,
+            logs: None,
+            retention: false,
             backfills: true,
             dispatching: Dispatching::All,
             keep_log_batches: None,

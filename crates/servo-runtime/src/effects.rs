@@ -7,6 +7,7 @@
 
 mod discard;
 mod enqueue;
+mod expire;
 pub(crate) mod files;
 pub(crate) mod promote;
 pub(crate) mod release;
@@ -42,9 +43,12 @@ impl Effects {
             match effect {
                 Effect::Enqueue(dispatch) => dispatches.push(dispatch),
                 Effect::Evaluate(evaluation) => self.evaluations.begin(*evaluation),
-                Effect::Release(_) | Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
-                    files.push(effect);
-                }
+                Effect::Release(_)
+                | Effect::Promote(_)
+                | Effect::Discard(_)
+                | Effect::ClearStaging(_)
+                | Effect::Expire(_)
+                | Effect::ExpireLogs(_) => files.push(effect),
             }
         }
         let waiting = self.enqueuer.begin(dispatches);

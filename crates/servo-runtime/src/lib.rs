@@ -7,6 +7,7 @@
 //! Three threads per workspace: the engine decides batch n + 1 while the committer syncs batch n, and the compactor
 //! writes tables behind both. What they run on is a [`Spawner`]: a simulation brings its own.
 
+mod attempt_logs;
 mod callbacks;
 mod clock;
 mod clock_steps;
@@ -31,12 +32,14 @@ mod reads;
 mod reconcile;
 mod recovery;
 mod requests;
+mod retention;
 mod run_keys;
 mod spawner;
 mod stall_detector;
 mod workers;
 mod workspace;
 
+pub use attempt_logs::{Amount, AttemptLogs};
 pub use clock::SystemClock;
 pub use config::{Config, LOCAL_WORKERS, Ownership, Stores};
 pub use effects::StuckPath;
@@ -47,5 +50,6 @@ pub use lineage::{Direction, Lineage};
 pub use pointers::{DataReport, point_at_latest, verify_data};
 pub use reconcile::{Reconciled, answer_evaluations, catch_up, reconcile_once};
 pub use requests::{Launched, Preview, RetryRequest};
+pub use retention::{Kept, Survey};
 pub use spawner::{Spawner, ThreadSpawner};
 pub use workspace::{RunDetail, Workspace};

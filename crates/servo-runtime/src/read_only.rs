@@ -72,6 +72,7 @@ impl Workspace {
                 read_only: true,
                 stopping,
                 data: stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() }),
+                logs: config.logs,
                 vitals: Arc::default(),
                 stuck: StuckPaths::default(),
                 signs_of_life: Arc::default(),

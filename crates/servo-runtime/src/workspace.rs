@@ -18,6 +18,7 @@ use servo_store::{DataError, PutIds};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
 
+use crate::attempt_logs::AttemptLogs;
 use crate::committer::{CommitGenerations, Committer, Pipeline};
 use crate::compaction::{Compaction, FlushTracker};
 use crate::config::{Config, Ownership, Stores};
@@ -30,6 +31,7 @@ use crate::health::Vitals;
 use crate::messages::{EngineMessage, ReplyTo};
 use crate::ownership::{self, OwnershipGuard};
 use crate::recovery::{Recovered, rebuild_context, recover};
+use crate::retention;
 use crate::spawner::{Spawner, TaskTracker, TrackedTasks, within};
 use crate::workers::SignsOfLife;
 
@@ -56,6 +58,7 @@ pub(crate) struct Inner {
     /// Set when no more requests are accepted.
     pub(crate) closed: Arc<AtomicBool>,
     pub(crate) data: Option<Data>,
+    pub(crate) logs: Option<Arc<dyn AttemptLogs>>,
     pub(crate) vitals: Arc<Vitals>,
     /// Paths that data could not follow the log to.
     pub(crate) stuck: StuckPaths,
@@ -175,6 +178,7 @@ impl Workspace {
         let data = stores.data.clone().map(|root| Data { root, layout: stores.layout.clone() });
         let file_effects = FileEffects {
             data: data.clone(),
+            logs: config.logs.clone(),
             spawner: spawner.clone(),
             linger: config.flush_every,
             stopping: stopping.clone(),
@@ -251,7 +255,7 @@ impl Workspace {
         tracker.thread("servo-commit", committing);
         tracker.thread("servo-files", following);
         tracker.thread("servo-compact", compaction.run(flush_queue));
-        Self {
+        let workspace = Self {
             inner: Arc::new(Inner {
                 inputs,
                 flushes,
@@ -265,6 +269,7 @@ impl Workspace {
                 read_only: false,
                 stopping,
                 data,
+                logs: config.logs.clone(),
                 vitals,
                 stuck,
                 signs_of_life,
@@ -276,7 +281,13 @@ impl Workspace {
                 leased,
                 stores,
             }),
+        };
+        if config.retention {
+            let applied =
+                retention::apply_regularly(Arc::downgrade(&workspace.inner), config.spawner.clone());
+            config.spawner.spawn(applied.boxed());
         }
+        workspace
     }
 
     /// Cancels a run; returns when the request is durable.

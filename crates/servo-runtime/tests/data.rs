@@ -14,10 +14,10 @@ use std::time::Duration;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId};
 use servo_engine::outputs::{OutputReport, materialization_of};
 use servo_engine::{
-    Caller, CancelRun, DataFormat, ErrorCode, OutputState, Report, Review, RunState, SettingOrigin,
-    TaskError, TaskState, Verdict,
+    Caller, CancelRun, ChangeSettings, DataFormat, ErrorCode, OutputState, Report, Review, RunState,
+    SettingOrigin, SettingValue, TaskError, TaskState, Verdict,
 };
-use servo_runtime::SystemClock;
+use servo_runtime::{Kept, SystemClock};
 use support::*;
 
 fn a() -> AssetKey {
@@ -192,6 +192,42 @@ async fn what_a_failed_attempt_has_stored_is_removed() {
     harness.close().await;
     assert_eq!(names(root.path(), "materializations"), [good.to_string()]);
     assert_eq!(names(root.path(), &format!("materializations/{good}")), ["_commit.json", "data.json"]);
+}
+
+/// Lets superseded data go at once.
+async fn keep_nothing_old(harness: &Harness) {
+    let set = [("keep_superseded", "1ms"), ("keep_superseded_versions", "0")];
+    let set = set.map(|(name, value)| (name.to_owned(), SettingValue::Text(value.to_owned()))).into();
+    let change =
+        ChangeSettings { set, unset: vec![], origin: SettingOrigin::Api, caller: Caller::user("me") };
+    harness.workspace.change_settings(change).await.unwrap();
+}
+
+#[tokio::test]
+async fn superseded_data_goes_when_the_log_says_so_also_after_a_crash() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = open(root.path()).await;
+    keep_nothing_old(&harness).await;
+    let (_, old) = made(&harness, root.path(), "old", OutputState::Committed).await;
+    let (_, new) = made(&harness, root.path(), "new", OutputState::Committed).await;
+    // The tables are what is surveyed.
+    harness.close().await;
+    let harness = open(root.path()).await;
+    let survey = harness.workspace.survey_retention().await.unwrap();
+    assert_eq!(survey.amount(Kept::Superseded).items, 1);
+    assert_eq!(names(root.path(), "materializations").len(), 2, "a survey changes nothing");
+    let (_, change) = harness.workspace.apply_retention(Caller::user("me")).await.unwrap();
+    assert!(matches!(change, servo_engine::Change::Accepted { .. }));
+    // Killed before the data went: the log has the intent, so the next start removes it.
+    let other = crashed(root.path());
+    put(&home(other.path()).join(format!("materializations/{old}")), "data.json");
+    open(other.path()).await.close().await;
+    assert_eq!(names(other.path(), "materializations"), [new.to_string()]);
+    harness.close().await;
+    assert_eq!(names(root.path(), "materializations"), [new.to_string()]);
+    let again = open(root.path()).await;
+    assert_eq!(again.workspace.survey_retention().await.unwrap().amount(Kept::Superseded).items, 0);
+    again.close().await;
 }
 
 #[tokio::test]

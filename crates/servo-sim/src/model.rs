@@ -6,6 +6,7 @@
 //! never hold.
 
 mod acts;
+mod assets;
 mod compare;
 mod data;
 mod dispatched;
@@ -21,6 +22,7 @@ mod tables;
 mod tasks;
 mod workers;
 
+pub use assets::{Assets, Fares};
 pub use data::{AssetPartition, Data, LastAttempt, Made, Promotion, Status, Waiting};
 pub use log::{Batch, Event, Log};
 pub use rules::Rules;
@@ -68,6 +70,8 @@ pub struct Model {
     memory: Memory,
     /// The status of data.
     pub data: Data,
+    /// How assets fare.
+    pub assets: Assets,
     /// The current deployment; none before the first.
     pub deployed: Option<Deployed>,
     /// Number of the last change of each name, and its keys.
@@ -106,6 +110,7 @@ impl Model {
             newest: BTreeMap::new(),
             memory: Memory::default(),
             data: Data::default(),
+            assets: Assets::default(),
             deployed: None,
             dynamic: BTreeMap::new(),
             settings_number: 0,

@@ -338,6 +338,14 @@ async fn store(cluster: &Cluster, envelope: &Envelope, state: OutputState) -> Op
         (cluster.bucket.client(cluster.domain, &cluster.faults), envelope.task_key.partition());
     let lie = Lie::draw(cluster);
     for output in &work.outputs {
+        if output.checked.is_some() {
+            // Nothing is made, whatever is said of it.
+            reports.push(OutputReport {
+                checks: results(&output.checks, state, lie),
+                ..OutputReport::new(output.asset.clone(), state)
+            });
+            continue;
+        }
         let (dir, marker) = match state {
             OutputState::Quarantined => (
                 cluster.layout.quarantine(&output.asset, partition.as_ref(), output.materialization_id),

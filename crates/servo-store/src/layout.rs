@@ -190,6 +190,11 @@ impl Layout {
         format!("{}/{}/attempt={attempt}", self.staging_of(run), cloud_task_id('t', task.as_str()))
     }
 
+    /// Directory of all logs of attempts.
+    pub fn attempt_logs(&self) -> &'static str {
+        "logs"
+    }
+
     /// Directory in which a worker proves that it shares the storage of the workspace.
     pub fn worker_proof(&self, worker: &str) -> String {
         format!("workers/{}", &sha256_hex(worker.as_bytes())[..32])

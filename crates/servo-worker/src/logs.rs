@@ -1,6 +1,7 @@
 //! Logs of attempts: lines, their sinks, and the files that keep them.
 
 mod excerpt;
+mod expiry;
 mod files;
 mod writer;
 

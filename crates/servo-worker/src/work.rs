@@ -19,7 +19,8 @@ const NAMED: usize = 5;
 /// Builds the runner's task from an envelope. An attempt that cannot run is refused here, without starting anything.
 pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTask, TaskError> {
     let work = envelope.work.as_deref().ok_or_else(|| not_deployed(envelope))?;
-    let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).collect();
+    let unmade = work.outputs.iter().filter_map(missing_of);
+    let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).chain(unmade).collect();
     if !missing.is_empty() {
         return Err(missing_inputs(&missing));
     }
@@ -101,21 +102,25 @@ fn input_of(input: &WorkInput, data: &DataLocations) -> Result<Input, TaskError>
         asset: input.asset.clone(),
         io: input.io.clone(),
         single: input.single,
-        pieces: input.pieces.iter().map(|piece| piece_of(input, piece, data)).collect(),
+        pieces: input
+            .pieces
+            .iter()
+            .map(|piece| piece_of(&input.asset, input.external, piece, data))
+            .collect(),
         missing: input.missing,
     })
 }
 
-fn piece_of(input: &WorkInput, piece: &WorkPiece, data: &DataLocations) -> Piece {
+fn piece_of(asset: &AssetKey, is_external: bool, piece: &WorkPiece, data: &DataLocations) -> Piece {
     let (layout, partition) = (data.layout(), piece.partition.as_ref());
     let place = match piece.materialization_id {
-        Some(id) => layout.materialization(&input.asset, partition, id),
-        None => layout.data_home(&input.asset, partition),
+        Some(id) => layout.materialization(asset, partition, id),
+        None => layout.data_home(asset, partition),
     };
     let format = match piece.format {
         // Where it is, only its record says.
         Some(DataFormat::External) => None,
-        None if input.external => Some(DataFormat::Io),
+        None if is_external => Some(DataFormat::Io),
         format => format,
     };
     Piece {
@@ -144,6 +149,7 @@ fn output_of(
         quarantine: output.quarantine,
         checks: output.checks.clone(),
         previous: output.previous.map(previous),
+        checked: output.checked.as_ref().map(|piece| piece_of(&output.asset, false, piece, data)),
     }
 }
 
@@ -172,6 +178,12 @@ fn missing_in(input: &WorkInput) -> impl Iterator<Item = (&AssetKey, Option<&Par
     let pieces = if input.external { &[] } else { input.pieces.as_slice() };
     let missing = pieces.iter().filter(|piece| piece.materialization_id.is_none());
     missing.map(|piece| (&input.asset, piece.partition.as_ref()))
+}
+
+/// What a check is to look at, if it was never made.
+fn missing_of(output: &WorkOutput) -> Option<(&AssetKey, Option<&PartitionKey>)> {
+    let checked = output.checked.as_ref().filter(|piece| piece.materialization_id.is_none())?;
+    Some((&output.asset, checked.partition.as_ref()))
 }
 
 fn missing_inputs(missing: &[(&AssetKey, Option<&PartitionKey>)]) -> TaskError {

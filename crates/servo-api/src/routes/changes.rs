@@ -160,7 +160,8 @@ fn part(data: &EventData) -> Part {
         | EventData::DynamicPartitionsChanged(_)
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
-        | EventData::MaterializationReleased(_) => Part::Assets,
+        | EventData::MaterializationReleased(_)
+        | EventData::RetentionApplied(_) => Part::Assets,
         EventData::SettingsChanged(_)
         | EventData::PauseChanged(_)
         | EventData::WorkerRegistered(_)

@@ -216,6 +216,7 @@ pub(super) fn request(body: RunBody, caller: Caller) -> Result<RunRequest, Probl
     check(&body)?;
     Ok(RunRequest {
         selection: body.selection,
+        operation: body.operation.map(Into::into).unwrap_or_default(),
         partitions: body.partitions.into(),
         config: body.config.into_iter().map(|(name, value)| (name, value.to_string())).collect(),
         priority: body.priority,

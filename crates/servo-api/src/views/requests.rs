@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Millis, RunId, Timestamp};
+use servo_core::{EventId, Millis, Operation, RunId, Timestamp};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
 use super::settings::SettingsBody;
@@ -21,7 +22,10 @@ pub struct RunBody {
     /// Selection of assets: names, globs, `+upstream`, `downstream+`, `tag:`, `group:`, `owner:`, `kind:`, `and`, `or`,
     /// `not`.
     pub selection: String,
-    /// Partitions of the assets.
+    /// `materialize` unless said otherwise; `check` runs the checks of data that is there, and makes none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<RequestOperation>,
+    /// Partitions of the assets; for checks all that are materialized if none are given.
     #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
     pub partitions: PartitionsBody,
     /// Values of configuration fields, by field or by `namespace.name:field`.
@@ -50,6 +54,25 @@ pub struct RunBody {
     /// The idempotency key, as an alternative to the header.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_request_id: Option<String>,
+}
+
+/// The operation of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestOperation {
+    /// Makes the assets.
+    Materialize,
+    /// Runs the checks of assets on what is materialized.
+    Check,
+}
+
+impl From<RequestOperation> for Operation {
+    fn from(operation: RequestOperation) -> Self {
+        match operation {
+            RequestOperation::Materialize => Operation::Materialize,
+            RequestOperation::Check => Operation::Check,
+        }
+    }
 }
 
 /// Who makes a request for a run.
@@ -257,7 +280,8 @@ asked!(
     ResetCursorBody,
     EvaluateBody,
     SettingsBody,
-    PauseBody
+    PauseBody,
+    ApplyRetentionBody
 );
 
 fn is_zero(value: &i32) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
+use servo_core::{EventId, Millis, Operation, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
 use servo_engine::{RunSource, RunState, RunTransitionReason};
 use utoipa::ToSchema;
@@ -36,6 +36,8 @@ pub struct Run {
     /// Which assets were asked for; absent if the tasks were given one by one, or are those of another run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub selection: String,
+    /// The operation on them: `materialize`, `check` or `backfill`.
+    pub operation: String,
     /// Which of their partitions, as they were asked for.
     #[serde(default, skip_serializing_if = "PartitionsBody::is_empty")]
     pub partitions: PartitionsBody,
@@ -102,6 +104,7 @@ impl From<RunRow> for Run {
             requested_by: row.requested_by.to_string(),
             request_id: row.request_id,
             selection: row.selection,
+            operation: row.operation.unwrap_or_else(|| Operation::default().to_string()),
             partitions: row.partitions.0.into(),
             config: values(row.config.0),
             labels: row.labels.0,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::support::{Behaviour, Harness, project_with_customers};
+use crate::support::{Behaviour, Harness, layout, project_with_customers};
 use serde_json::json;
 use servo_api::Code;
 use tokio::sync::Semaphore;
@@ -129,6 +129,52 @@ async fn every_change_gets_the_same_answer_after_a_restart_and_after_many_others
     assert_eq!(harness.get("runs").await.ok()["items"].as_array().unwrap().len(), 2, "one retry, one run");
     let left = harness.post(PARTITIONS, &json!({ "add": ["bolt"] })).await.accepted();
     assert_eq!(left["added"], 0, "acme was removed after it was added, and is not added again");
+    harness.close().await;
+}
+
+/// Lets a check block an asset, and gives the route of its review.
+async fn blocked(harness: &Harness, root: &std::path::Path) -> String {
+    harness.script.let_asset("shop/clean", Behaviour::Quarantine);
+    harness.run("shop.clean").await;
+    let waiting = harness.get("quarantine").await.ok();
+    let id: servo_core::MaterializationId =
+        waiting["items"][0]["materialization_id"].as_str().unwrap().parse().unwrap();
+    let clean = servo_core::AssetKey::parse("shop.clean").unwrap();
+    let kept = root.join(layout().prefix()).join(layout().quarantine(&clean, None, id));
+    std::fs::create_dir_all(&kept).unwrap();
+    std::fs::write(kept.join("_reason.json"), "{}").unwrap();
+    format!("quarantine/shop/clean/{id}")
+}
+
+#[tokio::test]
+async fn approvals_and_rejections_are_done_once_across_a_restart() {
+    let root = tempfile::tempdir().unwrap();
+    let harness = Harness::on(root.path()).await;
+    let body = json!({ "reason": "looked at" });
+    let mut told = Vec::new();
+    for verdict in ["approve", "reject"] {
+        let path = format!("{}/{verdict}", blocked(&harness, root.path()).await);
+        let first = harness.post_with(&path, &body, &[(KEY, verdict)]).await.accepted();
+        assert!(first["accepted_event_id"].is_string());
+        let again = harness.post_with(&path, &body, &[(KEY, verdict)]).await;
+        assert_eq!(again.headers["idempotency-replayed"], "true");
+        assert_eq!(again.accepted(), first);
+        told.push((path, verdict, first));
+    }
+    harness.close().await;
+
+    let harness = Harness::on(root.path()).await;
+    for (path, verdict, first) in &told {
+        let again = harness.post_with(path, &body, &[(KEY, verdict)]).await;
+        assert_eq!(again.headers["idempotency-replayed"], "true", "{verdict}");
+        assert_eq!(again.accepted(), *first, "{verdict}");
+        let other = harness.post_with(path, &json!({ "reason": "another" }), &[(KEY, verdict)]).await;
+        assert_eq!(other.problem().code, Code::IdempotencyConflict, "{verdict}");
+        let anew = harness.post_with(path, &body, &[(KEY, "a new key")]).await;
+        assert_eq!(anew.problem().code, Code::NotInQuarantine, "{verdict}");
+        let acts = harness.get(&format!("audit?action=quarantine.{verdict}&outcome=ALLOWED")).await.ok();
+        assert_eq!(acts["items"].as_array().unwrap().len(), 1, "{verdict} took effect once");
+    }
     harness.close().await;
 }
 

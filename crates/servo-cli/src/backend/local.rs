@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::Backend;
+use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
 use crate::location::{Location, random_token};
 use crate::owner::Ownership;
@@ -62,7 +63,8 @@ impl Local {
         let secret = location.secret_if_any()?;
         let keys = KeysFile::look(location)?.ring()?;
         let queue = LocalQueue::new(1);
-        let config = Config::new(queue.clone(), secret, keys.clone());
+        let mut config = Config::new(queue.clone(), secret, keys.clone());
+        config.logs = Some(Arc::new(KeptLogs(Arc::new(location.logs()))));
         let workspace = Workspace::open_read_only(stores, config, definitions).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         Ok(Self { client, work: Work::Reading(workspace) })
@@ -79,7 +81,7 @@ impl Local {
     /// Has the workspace, and runs nothing. What was scanned is deployed.
     pub(super) async fn write(
         location: &Location,
-        stores: Stores,
+        mut stores: Stores,
         ownership: Ownership,
         scanned: Option<Scanned>,
     ) -> anyhow::Result<Self> {
@@ -89,6 +91,10 @@ impl Local {
         let mut config = Config::new(queue.clone(), secret, keys.clone());
         config.automation = false;
         config.backfills = false;
+        config.logs = Some(Arc::new(KeptLogs(Arc::new(location.logs()))));
+        if let Ok(project) = location.project.find() {
+            session::keep_data_of(&project, &mut stores)?;
+        }
         let workspace = Workspace::open(stores, config).await?;
         let client = in_process(location, &workspace, queue, keys)?;
         if let Some(scanned) = scanned {

@@ -4,6 +4,7 @@
 
 mod backends;
 mod backfills;
+mod checks;
 mod execution;
 mod facts;
 mod first_hour;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings,
-    CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker, Report, RetryNow,
-    Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
+    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker,
+    Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -158,6 +158,7 @@ commands! {
     ChangeSensor => Change(Change),
     PushMessage => Change(Change),
     EvaluatedByHand => Change(Change),
+    ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
     RegisterWorker => Change(Change),
@@ -217,6 +218,7 @@ inputs! {
     PushMessage => PushMessage,
     EvaluatedByHand => EvaluatedByHand,
     Evaluated => Evaluated,
+    ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
     RegisterWorker => RegisterWorker,

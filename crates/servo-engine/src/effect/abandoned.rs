@@ -1,5 +1,7 @@
 //! Abandoned attempts: they ended without a report of their worker, which may have stored outputs afterwards (ADR-070).
 
+use servo_core::Operation;
+
 use super::{Discard, Effect};
 use crate::lifecycle::{TaskState, TransitionReason};
 use crate::state::{Run, State, Task};
@@ -20,6 +22,9 @@ fn of_run(run: &Run) -> Vec<Effect> {
 }
 
 fn of_task(run: &Run, task: &Task) -> Vec<Discard> {
+    if task.key.operation() == Operation::Check {
+        return Vec::new();
+    }
     let past = task.past_attempts.iter();
     let silent =
         past.filter(|past| ended_in_silence(past.reason)).map(|past| (past.attempt, past.attempt_id));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{Fingerprint, Millis, PlanId, RunId, Timestamp, sha256_hex};
+use servo_core::{Fingerprint, Millis, Operation, PlanId, RunId, Timestamp, sha256_hex};
 
 use super::Payload;
 use super::RunSource;
@@ -27,6 +27,9 @@ pub struct RunRequested {
     /// Which assets, as a selection; empty if the tasks were given one by one, or are those of another run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub selection: String,
+    /// The operation on the assets.
+    #[serde(default, skip_serializing_if = "Operation::is_default")]
+    pub operation: Operation,
     /// Which of their partitions, as they were asked for.
     #[serde(default, skip_serializing_if = "PartitionChoice::is_empty")]
     pub partitions: PartitionChoice,

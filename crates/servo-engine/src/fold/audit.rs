@@ -1,5 +1,7 @@
 //! Every change that somebody asked for leaves a row in `audit`, allowed or refused (ADR-092).
 
+use servo_core::planted::{self, Mistake};
+
 use super::{Applied, At, Ignored, retention};
 use crate::audit::Act;
 use crate::event::{Causation, Event, RequestRefused};
@@ -26,6 +28,9 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
         ) => return,
     };
     let Some(Act { action, subject, detail }) = event.data.act() else { return };
+    if planted::has(Mistake::AuditRowLost) && action == Act::CANCEL {
+        return;
+    }
     let refusal = (outcome == AuditOutcome::Refused).then(|| {
         ("run_key_conflict".to_owned(), "the run key was used before for another request".to_owned())
     });

@@ -120,6 +120,9 @@ pub(super) fn named(
     outputs: &[OutputReport],
     told: Option<MaterializationId>,
 ) -> Option<MaterializationId> {
+    if task.key.operation() == Operation::Check {
+        return None;
+    }
     if outputs.is_empty() {
         return told;
     }

@@ -1,6 +1,6 @@
 //! Folds the reported outputs of an attempt: check results, quarantined outputs, and files to be removed (ADR-062).
 
-use servo_core::{AssetKey, AttemptId, RunId};
+use servo_core::{AssetKey, AttemptId, Operation, RunId};
 
 use super::At;
 use crate::effect::{Discard, Effect};
@@ -18,6 +18,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
         return;
     }
     let Some(task) = state.task(payload.run_id, &payload.task_key) else { return };
+    let is_check = task.key.operation() == Operation::Check;
     let (provenance, inputs_as_of) = (task.provenance.clone(), task.inputs_as_of);
     // Only what the task makes, each once, whatever a worker says.
     let outputs: Vec<(usize, &OutputReport)> = task
@@ -48,6 +49,9 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             state.asset_states.checked(&output.asset, checked);
             state.changes.asset_states.insert(output.asset.clone());
         }
+        // A check that runs alone is about data that was there before.
+        let stored = provenance.checked(&output.asset).filter(|_| is_check);
+        let checked = stored.unwrap_or(materialization_id);
         state.changes.appended.check_results.extend(output.checks.iter().map(|check| CheckResultRow {
             asset_key: output.asset.clone(),
             partition_key: partition_key.clone(),
@@ -60,7 +64,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             error: check.error.clone(),
             metadata: Json(check.metadata.clone()),
             duration_ms: check.duration_ms,
-            materialization_id,
+            materialization_id: checked,
             run_id: payload.run_id,
             task_key: payload.task_key.clone(),
             attempt: payload.attempt,
@@ -119,6 +123,9 @@ pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
 /// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.
 pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
+    if task.key.operation() == Operation::Check {
+        return;
+    }
     let id = materialization_of(attempt_id);
     let assets: Vec<AssetKey> =
         task.assets().filter(|asset| state.quarantine.get(asset, id).is_none()).collect();

@@ -44,6 +44,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             requested_by: event.principal.clone(),
             request_id: payload.request_id.clone(),
             selection: payload.selection.clone(),
+            operation: payload.operation,
             partitions: payload.partitions.clone(),
             config: payload.config.clone(),
             labels: payload.labels.clone(),

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::partitions::{KeyError, PartitionContext, PartitionSet, Reason, Wording};
-use servo_core::{AssetKey, Partitions};
+use servo_core::{AssetKey, Operation, Partitions};
 
-use super::PartitionChoice;
+use super::PlanRequest;
 use super::error::PlanningError;
 use super::outside::Outside;
 use crate::definitions::Definitions;
@@ -43,10 +43,11 @@ impl Kind {
 pub(super) fn asked(
     definitions: &Definitions,
     assets: impl Iterator<Item = u32>,
-    choice: &PartitionChoice,
+    request: &PlanRequest,
     at: PartitionContext<'_>,
     outside: &Outside<'_>,
 ) -> Result<BTreeMap<u32, PartitionSet>, PlanningError> {
+    let (choice, is_check) = (&request.partitions, request.operation == Operation::Check);
     let mut kinds = kinds(definitions, assets);
     let asks = choice.latest || !choice.keys.is_empty() || !choice.ranges.is_empty();
     if asks && kinds.is_empty() {
@@ -70,7 +71,7 @@ pub(super) fn asked(
             kind.add(&kind.partitions.latest(at));
         }
     }
-    if choice.is_filtered() && !asks {
+    if (choice.is_filtered() || is_check) && !asks {
         for kind in &mut kinds {
             kind.add(&kind.partitions.all(at));
         }
@@ -87,11 +88,12 @@ pub(super) fn asked(
         let set = kind.asked.unwrap_or_default();
         kind.assets.into_iter().map(move |asset| (asset, set.clone()))
     });
-    let filtered = |(asset, set): (u32, PartitionSet)| {
+    let narrowed = |(asset, set): (u32, PartitionSet)| {
         let set = if choice.missing { outside.never_materialized(asset, &set) } else { set };
-        (asset, if choice.failed { outside.failed(asset, &set) } else { set })
+        let set = if choice.failed { outside.failed(asset, &set) } else { set };
+        (asset, if is_check { outside.materialized(asset, &set) } else { set })
     };
-    Ok(asked.map(filtered).collect())
+    Ok(asked.map(narrowed).collect())
 }
 
 fn kinds(definitions: &Definitions, assets: impl Iterator<Item = u32>) -> Vec<Kind> {

@@ -26,6 +26,25 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
+    /// Checks are asked for, and nothing selected declares any of its data.
+    #[error(
+        "nothing that {selection} selects declares a check of its data; give an asset checks=[…], or write one with @servo.asset_check"
+    )]
+    NoChecks {
+        /// The selection.
+        selection: String,
+    },
+    /// Checks are asked for, and nothing selected was ever made.
+    #[error(
+        "nothing that {selection} selects is materialized for these partitions, so there is nothing to check; make it first with \"servo materialize\""
+    )]
+    NothingToCheck {
+        /// The selection.
+        selection: String,
+    },
+    /// Checks of what was never made are asked for.
+    #[error("only what was made can be checked; leave out missing and failed")]
+    ChecksOfMissing,
     /// Only what failed last is asked for, and nothing did.
     #[error(
         "the last attempt at nothing that {selection} selects has failed; leave out --failed to make it again"

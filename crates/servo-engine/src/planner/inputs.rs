@@ -35,6 +35,7 @@ pub struct PlannedInput {
 }
 
 /// The dependencies of one task.
+#[derive(Default)]
 pub(super) struct Wired {
     pub(super) upstream: Vec<u32>,
     pub(super) inputs: Vec<PlannedInput>,

@@ -73,6 +73,13 @@ impl<'a> Outside<'a> {
         set.iter().filter(|digits| !known.contains(digits)).map(|digits| Block::one(&digits)).collect()
     }
 
+    /// The partitions of a set that are materialized.
+    pub(super) fn materialized(&self, asset: u32, set: &PartitionSet) -> PartitionSet {
+        let known = self.of(asset);
+        let found = set.blocks().iter().flat_map(|block| known.within(block));
+        found.map(|(digits, _)| Block::one(digits)).collect()
+    }
+
     fn read(&self, asset: u32) -> Lookup<MaterializationId> {
         let asset = self.definitions.asset(asset);
         if asset.def.external {

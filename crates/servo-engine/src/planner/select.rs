@@ -3,9 +3,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
+use servo_core::Operation;
 use servo_core::partitions::PartitionSet;
 
 use super::asked::asked;
+use super::checks;
 use super::error::PlanningError;
 use super::meaning::{Evaluation, Meaning, Member, Why};
 use super::outside::Outside;
@@ -29,6 +31,10 @@ pub(super) fn select(
     outside: &Outside<'_>,
 ) -> Result<Selected, PlanningError> {
     request.selection.evaluate(definitions.graph()).map_err(PlanningError::Unmatched)?;
+    let is_check = request.operation == Operation::Check;
+    if is_check {
+        checks::validate(request)?;
+    }
     let stopped_at = Cell::new(None);
     let evaluate = |asked: &dyn Fn(u32) -> PartitionSet| {
         let follower = Follower { definitions, context, outside, asked, stopped_at: &stopped_at };
@@ -48,7 +54,7 @@ pub(super) fn select(
         return Err(only.map_or_else(nothing, |asset| PlanningError::OnlyExternal { asset }));
     }
     let spoken_of = spoken_of.into_inner().into_iter();
-    let asked = asked(definitions, spoken_of, &request.partitions, context.at, outside)?;
+    let asked = asked(definitions, spoken_of, request, context.at, outside)?;
     let mut meaning = evaluate(&|asset| asked.get(&asset).cloned().unwrap_or_default());
     if let Some(count) = stopped_at.get() {
         return Err(PlanningError::TooManyTasks { count, limit: context.max_tasks });
@@ -66,7 +72,11 @@ pub(super) fn select(
         };
         meaning.retain(|asset, _| !is_left_out(*asset));
     }
-    make_together(definitions, &mut meaning);
+    if is_check {
+        checks::narrow(definitions, &mut meaning, outside, request)?;
+    } else {
+        make_together(definitions, &mut meaning);
+    }
     let assets = meaning.into_iter().map(|(asset, mut member)| {
         member.reasons.retain(|reason| !reason.partitions.is_empty());
         PlannedAsset { asset, partitions: member.partitions(), reasons: member.reasons }

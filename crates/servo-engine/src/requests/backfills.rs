@@ -260,6 +260,7 @@ fn asked(
     let selection = Selection::parse(&request.selection).map_err(RequestError::Selection)?;
     let wanted = PlanRequest {
         selection,
+        operation: servo_core::Operation::Materialize,
         partitions: request.partitions.clone(),
         config: request.config.clone(),
         no_retry: false,

@@ -79,6 +79,7 @@ pub fn plan_with(
     let selection = Selection::parse(&request.selection).map_err(RequestError::Selection)?;
     let wanted = PlanRequest {
         selection,
+        operation: request.operation,
         partitions: request.partitions.clone(),
         config: request.config.clone(),
         no_retry: request.no_retry,

@@ -22,7 +22,7 @@ pub struct Head {
     pub unknown_events: u64,
 }
 
-/// How long keys of requests are remembered.
+/// How much is kept of what only grows: keys of requests, rows of history, batches of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyRetention {
     /// Keys that are older than this are forgotten.
@@ -31,11 +31,21 @@ pub struct KeyRetention {
     pub entries: usize,
     /// Run keys that are in memory, the newest ones.
     pub run_keys: usize,
+    /// Rows of history that are older than this are dropped; zero keeps all.
+    pub history: Millis,
+    /// Batches of the ledger behind the tables; zero keeps all.
+    pub ledger: usize,
 }
 
 impl KeyRetention {
     pub(crate) fn of(settings: &Settings, run_keys: usize) -> Self {
-        Self { window: settings.dedup_window, entries: settings.dedup_entries, run_keys }
+        Self {
+            window: settings.dedup_window,
+            entries: settings.dedup_entries,
+            run_keys,
+            history: settings.keep_history,
+            ledger: settings.keep_ledger_batches,
+        }
     }
 }
 

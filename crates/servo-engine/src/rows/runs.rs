@@ -56,6 +56,8 @@ table! {
         request_id: Option<String>;
         /// Which assets were asked for; empty if the tasks were given one by one, or are those of another run.
         selection: String;
+        /// The operation on them: `materialize`, `check` or `backfill`; absent in rows of older versions.
+        operation: Option<String>;
         /// Which of their partitions, as they were asked for.
         partitions: Json<PartitionChoice>;
         /// Values of configuration fields as JSON texts.

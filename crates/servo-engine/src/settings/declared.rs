@@ -149,6 +149,7 @@ const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
+const LONGEST_KEPT: u64 = 36_600 * DAY;
 
 settings! {
     /// Tasks dispatched or running at once in the workspace.
@@ -195,6 +196,18 @@ settings! {
     dedup_window: Millis = Millis::from_hours(7 * 24), HOUR => 366 * DAY;
     /// How many of them, and how many answers, are remembered at most.
     dedup_entries: usize = 4_000_000, 1_000 => 100 * MAX_LIMIT;
+    /// How long logs of attempts are kept; 0 keeps them for ever.
+    keep_logs: Millis = Millis::from_hours(30 * 24), 0 => LONGEST_KEPT;
+    /// How long data is kept after a newer materialization of its partition has taken its place; 0 keeps it for ever.
+    keep_superseded: Millis = Millis::from_hours(30 * 24), 0 => LONGEST_KEPT;
+    /// How many such older materializations of a partition are kept, however old they are.
+    keep_superseded_versions: u32 = 1, 0 => MAX_LIMIT;
+    /// How long a quarantined output waits for review before it is rejected; 0 waits for ever.
+    keep_quarantined: Millis = Millis::from_hours(90 * 24), 0 => LONGEST_KEPT;
+    /// How long rows of ended runs, results of checks and the audit stay in the tables; 0 keeps them for ever.
+    keep_history: Millis = Millis::ZERO, 0 => LONGEST_KEPT;
+    /// How many batches the ledger keeps behind the tables; 0 keeps all of them.
+    keep_ledger_batches: usize = 0, 0 => 1_000 * MAX_LIMIT;
     families {
         /// Tasks of a pool dispatched or running at once, by the name that assets give it with `pool=`.
         pools: "pool.";

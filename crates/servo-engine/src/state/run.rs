@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{EventId, Fingerprint, Millis, PlanId, RunId, TaskKey, Timestamp};
+use servo_core::{EventId, Fingerprint, Millis, Operation, PlanId, RunId, TaskKey, Timestamp};
 
 use super::Task;
 use super::shared::{SharedItems, SharedVec};
@@ -156,6 +156,8 @@ pub struct Run {
     pub request_id: Option<Arc<str>>,
     /// Which assets were asked for, as a selection.
     pub selection: String,
+    /// The operation on them.
+    pub operation: Operation,
     /// Which of their partitions, as they were asked for.
     pub partitions: PartitionChoice,
     /// Values of configuration fields as JSON texts.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use servo_core::{Fingerprint, cloud_task_id, dispatch_id, timer_id};
+use servo_core::{Fingerprint, Operation, cloud_task_id, dispatch_id, timer_id};
 
 use super::changes::ChangedRun;
 use super::shared::{SharedItems, SharedVec};
@@ -35,6 +35,7 @@ pub(super) fn run_row(run: &Run) -> RunRow {
         requested_by: run.requested_by.clone(),
         request_id: run.request_id.as_ref().map(ToString::to_string),
         selection: run.selection.clone(),
+        operation: Some(run.operation.to_string()),
         partitions: Json(run.partitions.clone()),
         config: Json(run.config.clone()),
         labels: Json(run.labels.clone()),
@@ -263,6 +264,12 @@ pub(super) fn restore_run(row: RunRow) -> Result<Run, RestoreError> {
         source: row.source.0,
         requested_by: row.requested_by,
         request_id: row.request_id.map(Into::into),
+        operation: match &row.operation {
+            None => Operation::default(),
+            Some(name) => {
+                Operation::from_name(name).ok_or_else(|| misfit(format!("there is no operation {name:?}")))?
+            }
+        },
         selection: row.selection,
         partitions: row.partitions.0,
         config: row.config.0,

@@ -1,13 +1,14 @@
 //! From a task to the work of an attempt, and to its provenance.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::partitions::{Block, DimMapping, MappingDef, PartitionContext, PartitionSet};
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, AttemptId, PartitionKey, Partitions, Timestamp};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Operation, PartitionKey, Partitions, Timestamp};
 
 use super::{Work, WorkInput, WorkOutput, WorkPartition, WorkPiece};
-use crate::definitions::{Asset, Definitions, Dep};
+use crate::definitions::{Asset, Definitions, Dep, Phase};
 use crate::outputs::materialization_of;
 use crate::provenance::{ExpectedCheck, InputRead, NAMED_INPUTS, PieceRead, PiecesRead, Provenance};
 use crate::state::{Materialized, Run, State, Task};
@@ -17,7 +18,15 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
     let Some(task) = Resolver::new(state, run, task) else { return Provenance::default() };
     let mut inputs: Vec<InputRead> = Vec::new();
     let mut named = NAMED_INPUTS;
-    for dep in task.deps().into_iter().filter(|_| !planted::has(Mistake::InputNotRecorded)) {
+    let is_check = task.is_check();
+    if is_check {
+        let own = |asset: &Asset| {
+            InputRead::new(&asset.key, &[task.piece(&asset.key, task.partition.clone())], NAMED_INPUTS)
+        };
+        inputs.extend(task.outputs().filter_map(own));
+    }
+    let deps = task.deps().into_iter().filter(|_| !is_check && !planted::has(Mistake::InputNotRecorded));
+    for dep in deps {
         let input = InputRead::new(
             &task.definitions.asset(dep.asset).key,
             &task.pieces(dep, &task.upstream(dep)),
@@ -35,13 +44,17 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
         definition_changed: task
             .outputs()
             .any(|asset| state.definitions.changed_in(&asset.key) > run.deployment),
-        checks: (0..).zip(task.outputs()).flat_map(|(output, asset)| expected(output, asset)).collect(),
+        checks: (0..)
+            .zip(task.outputs())
+            .flat_map(|(output, asset)| expected(output, asset, is_check))
+            .collect(),
         inputs,
     }
 }
 
-fn expected(output: u32, asset: &Asset) -> impl Iterator<Item = ExpectedCheck> {
-    asset.def.checks.iter().map(move |check| ExpectedCheck {
+fn expected(output: u32, asset: &Asset, is_check: bool) -> impl Iterator<Item = ExpectedCheck> {
+    let checks = asset.def.checks.iter().filter(move |check| !is_check || check.phase == Phase::Post);
+    checks.map(move |check| ExpectedCheck {
         output,
         name: check.name.clone(),
         severity: check.severity,
@@ -53,6 +66,9 @@ fn expected(output: u32, asset: &Asset) -> impl Iterator<Item = ExpectedCheck> {
 pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) -> Option<Work> {
     let provenance = &task.provenance;
     let task = Resolver::new(state, run, task)?;
+    if task.is_check() {
+        return task.checks(provenance);
+    }
     let materialization_id = materialization_of(attempt);
     let outputs = task.outputs().map(|asset| WorkOutput {
         asset: asset.key.clone(),
@@ -61,6 +77,7 @@ pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) ->
         quarantine: asset.def.quarantine,
         checks: asset.def.checks.clone(),
         previous: state.latest(&asset.key, task.partition.as_ref()).map(Materialized::id),
+        checked: None,
     });
     let inputs = task.deps().into_iter().filter_map(|dep| {
         let mut input = task.input(dep)?;
@@ -70,16 +87,8 @@ pub(crate) fn work(state: &State, run: &Run, task: &Task, attempt: AttemptId) ->
         }
         Some(input)
     });
-    Some(Work {
-        function: task.asset().def.function.clone()?,
-        inputs: inputs.collect(),
-        outputs: outputs.collect(),
-        config: task.task.options.config.clone(),
-        secrets: task.asset().def.secrets.clone(),
-        isolation: task.asset().def.isolation,
-        compute: task.asset().def.compute.clone(),
-        partition: task.partition.clone().map(|key| WorkPartition { key, window: task.window }),
-    })
+    let inputs = inputs.collect();
+    Some(Work { inputs, config: task.task.options.config.clone(), ..task.work(outputs.collect())? })
 }
 
 /// Whether an attempt that was dispatched can still be told to read exactly what its provenance says.
@@ -162,6 +171,47 @@ impl<'a> Resolver<'a> {
             .zip(block.as_ref())
             .and_then(|(partitions, block)| partitions.time_of(&PartitionSet::from(block.clone())));
         Some(Self { state, task, at, positions, partition, block, window, definitions })
+    }
+
+    fn is_check(&self) -> bool {
+        self.task.key.operation() == Operation::Check
+    }
+
+    /// Work with these outputs, without inputs and configuration.
+    fn work(&self, outputs: Vec<WorkOutput>) -> Option<Work> {
+        let def = &self.asset().def;
+        Some(Work {
+            function: def.function.clone()?,
+            inputs: Vec::new(),
+            outputs,
+            config: BTreeMap::new(),
+            secrets: def.secrets.clone(),
+            isolation: def.isolation,
+            compute: def.compute.clone(),
+            partition: self.partition.clone().map(|key| WorkPartition { key, window: self.window }),
+        })
+    }
+
+    /// Work that checks what is stored, as it was when the attempt was dispatched, and makes nothing.
+    fn checks(&self, provenance: &Provenance) -> Option<Work> {
+        let output = |asset: &Asset| {
+            let mut piece = self.piece(&asset.key, self.partition.clone());
+            let recorded = provenance.checked(&asset.key);
+            if piece.materialization_id != recorded {
+                (piece.materialization_id, piece.format) = (recorded, None);
+            }
+            let checks = asset.def.checks.iter().filter(|check| check.phase == Phase::Post).cloned();
+            WorkOutput {
+                asset: asset.key.clone(),
+                materialization_id: recorded.unwrap_or(MaterializationId::NIL),
+                io: asset.def.io.clone(),
+                quarantine: false,
+                checks: checks.collect(),
+                previous: None,
+                checked: Some(piece),
+            }
+        };
+        self.work(self.outputs().map(output).collect())
     }
 
     /// The asset of the task's key.

@@ -8,18 +8,19 @@ use std::sync::Arc;
 
 use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
-    PartitionKey, PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
+    Operation, PartitionKey, PartitionsDef, PlanId, RunId, ScheduleId, Timestamp,
 };
 use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, Severity};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged,
+    ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
     FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RunCancelRequested,
-    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
-    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
+    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
+    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
+    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
+    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
+    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
+    tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
@@ -86,6 +87,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 request_fingerprint: fingerprint("a"),
                 source: RunSource::Manual,
                 selection: String::new(),
+                operation: Operation::Materialize,
                 partitions: PartitionChoice::default(),
                 config: BTreeMap::new(),
                 priority: 0,
@@ -222,6 +224,23 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 pause("all", 2, false, ""),
                 pause("queue:gpu", 1, true, ""),
                 pause("asset:raw/flights", 1, true, ""),
+            ]
+        }
+        EventKind::RetentionApplied => {
+            let bare = ExpiredData {
+                asset_key: asset(),
+                partition_key: None,
+                materialization_id: MaterializationId::from_u128(9),
+                byte_size: None,
+            };
+            let partition = PartitionKey::parse("date=d:2025-01-15").expect("a partition");
+            let full = ExpiredData { partition_key: Some(partition), byte_size: Some(842), ..bare.clone() };
+            vec![
+                EventData::RetentionApplied(RetentionApplied { superseded: vec![], logs_before: Some(AT) }),
+                EventData::RetentionApplied(RetentionApplied {
+                    superseded: vec![bare, full],
+                    logs_before: None,
+                }),
             ]
         }
         EventKind::SettingsChanged => {
@@ -643,6 +662,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             request_fingerprint: fingerprint("c"),
             source: RunSource::Retry { of: RunId::from_u128(7), from_failure },
             selection: String::new(),
+            operation: Operation::Materialize,
             partitions: PartitionChoice::default(),
             config: BTreeMap::new(),
             priority: 0,
@@ -651,6 +671,20 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
             request_id: None,
         })
     };
+    let checked = EventData::RunRequested(RunRequested {
+        run_key: "checks:1".into(),
+        run_id,
+        request_fingerprint: fingerprint("e"),
+        source: RunSource::Api,
+        selection: "raw.events".to_owned(),
+        operation: Operation::Check,
+        partitions: PartitionChoice::default(),
+        config: BTreeMap::new(),
+        priority: 0,
+        timeout_ms: None,
+        labels: BTreeMap::new(),
+        request_id: None,
+    });
     let config = [("limit".to_owned(), "100".to_owned()), ("region".to_owned(), "\"größe\"".to_owned())];
     let configured = TaskOptions { config: config.into(), ..TaskOptions::default() };
     let plan = EventData::PlanCreated(PlanCreated {
@@ -689,6 +723,7 @@ pub(crate) fn expected_later() -> Vec<(&'static str, Vec<EventData>)> {
         ("PlanCreated_config.json", vec![plan]),
         ("PlanCreated_sets.json", vec![with_sets]),
         ("RunCancelRequested_silent_since.json", vec![forced]),
+        ("RunRequested_check.json", vec![checked]),
         ("RunRequested_retry.json", vec![retried(false), retried(true)]),
         ("TaskFinished_outputs.json", finished_with_outputs()),
         ("TimerFired_since.json", vec![fired]),

@@ -275,6 +275,14 @@ pub(crate) fn settings_changed(number: u64) -> EventData {
     })
 }
 
+/// The removal of old logs.
+pub(crate) fn retention_applied() -> EventData {
+    EventData::RetentionApplied(servo_engine::event::RetentionApplied {
+        superseded: Vec::new(),
+        logs_before: Some(START),
+    })
+}
+
 /// The pause of everything with this number.
 pub(crate) fn pause_changed(number: u64) -> EventData {
     EventData::PauseChanged(servo_engine::event::PauseChanged {

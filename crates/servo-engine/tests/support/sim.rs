@@ -348,9 +348,11 @@ impl Sim {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
                 Effect::Evaluate(evaluation) => self.waiting.push(evaluated(&evaluation)),
-                Effect::Promote(_) | Effect::Discard(_) | Effect::ClearStaging(_) => {
-                    self.effects.push(effect)
-                }
+                Effect::Promote(_)
+                | Effect::Discard(_)
+                | Effect::ClearStaging(_)
+                | Effect::Expire(_)
+                | Effect::ExpireLogs(_) => self.effects.push(effect),
             }
         }
     }

@@ -10,9 +10,11 @@ use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 use crate::files::Files;
+use crate::history_retention::is_expired;
 use crate::immutable::{Cursor, history_key};
 use crate::key_file::StoredKey;
 use crate::manifest::Manifest;
+use crate::request_keys::oldest_kept;
 use crate::run_keys::stored_keys;
 use crate::table::StoredRow;
 
@@ -57,9 +59,27 @@ pub(crate) struct Digests(BTreeMap<&'static str, BTreeMap<u128, (u128, EventId)>
 
 impl Digests {
     /// Adds what a delta puts into history, except what has expired.
-    pub(crate) fn add(&mut self, delta: &Delta, oldest: Timestamp) {
-        for_each_history_table!(R => self.add_rows(R::ended(delta), history_id));
-        for_each_append_only_table!(R => self.add_rows(R::appended(delta), |row| appended_id(row, oldest)));
+    pub(crate) fn add(&mut self, delta: &Delta, kept: KeptSince) {
+        for_each_history_table!(R => self.add_rows(R::ended(delta), |row| history_id(row, kept)));
+        for_each_append_only_table!(R => self.add_rows(R::appended(delta), |row| appended_id(row, kept)));
+    }
+
+    /// Adds what the files of a manifest have in history, except what has expired.
+    pub(crate) async fn add_files(
+        &mut self,
+        files: &Files,
+        manifest: &Manifest,
+        kept: KeptSince,
+    ) -> Result<(), Error> {
+        for_each_history_table!(R => {
+            let rows: Vec<R> = rows_of(files, manifest).await?;
+            self.add_rows(&rows, |row| history_id(row, kept));
+        });
+        for_each_append_only_table!(R => {
+            let rows: Vec<R> = rows_of(files, manifest).await?;
+            self.add_rows(&rows, |row| appended_id(row, kept));
+        });
+        Ok(())
     }
 
     fn add_rows<R: Row>(&mut self, rows: &[R], id: impl Fn(&R) -> Option<u128>) {
@@ -76,14 +96,15 @@ impl Digests {
         mut self,
         files: &Files,
         manifest: &Manifest,
-        oldest: Timestamp,
+        kept: KeptSince,
     ) -> Result<Vec<TableCheck>, Error> {
         let mut checks = Vec::new();
         for_each_history_table!(R => {
-            checks.push(self.compare_table::<R>(files, manifest, history_id).await?);
+            let id = |row: &R| history_id(row, kept);
+            checks.push(self.compare_table::<R>(files, manifest, id).await?);
         });
         for_each_append_only_table!(R => {
-            let id = |row: &R| appended_id(row, oldest);
+            let id = |row: &R| appended_id(row, kept);
             checks.push(self.compare_table::<R>(files, manifest, id).await?);
         });
         Ok(checks)
@@ -131,15 +152,42 @@ impl Digests {
     }
 }
 
-/// Rows of history are told apart by their key.
-fn history_id<R: HistoryRow>(row: &R) -> Option<u128> {
-    Some(digest(&history_key(row)))
+/// The times from which on rows must be there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeptSince {
+    /// Of rows that expire with request keys.
+    pub(crate) keys: Timestamp,
+    /// Of rows of history; none if all are kept.
+    pub(crate) history: Option<i64>,
+}
+
+impl KeptSince {
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        Self { keys: oldest_kept(manifest), history: manifest.history_since }
+    }
+}
+
+async fn rows_of<R: StoredRow>(files: &Files, manifest: &Manifest) -> Result<Vec<R>, Error> {
+    let mut rows = Vec::new();
+    for file in manifest.immutable(R::TABLE) {
+        let mut cursor = Cursor::<R>::open(files, file).await?;
+        while let Some(row) = cursor.next().await? {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Rows of history are told apart by their key. None if the row is not kept any more.
+fn history_id<R: HistoryRow>(row: &R, kept: KeptSince) -> Option<u128> {
+    (!is_expired(row, kept.history)).then(|| digest(&history_key(row)))
 }
 
 /// Rows that never change are told apart by all that they say: a check may report twice under one name. None if the row
 /// has expired.
-fn appended_id<R: AppendedRow>(row: &R, oldest: Timestamp) -> Option<u128> {
-    (!R::EXPIRES || row.at() >= oldest).then(|| digest(row))
+fn appended_id<R: AppendedRow>(row: &R, kept: KeptSince) -> Option<u128> {
+    let is_kept = (!R::EXPIRES || row.at() >= kept.keys) && !is_expired(row, kept.history);
+    is_kept.then(|| digest(row))
 }
 
 /// Every hot table, and what memory keeps of request keys.

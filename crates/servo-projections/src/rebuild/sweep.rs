@@ -62,6 +62,9 @@ pub(super) async fn orphans(context: &RebuildContext) -> Result<Vec<String>, Err
             named.extend(manifest.paths().into_iter().map(str::to_owned));
         }
     }
+    if let Some(boundary) = manifests.boundary_tables().await? {
+        named.extend(boundary.paths().into_iter().map(str::to_owned));
+    }
     if let Some(checkpoint) = Checkpoint::read(&*context.blobs).await? {
         named.extend(checkpoint.shadow.paths().into_iter().map(str::to_owned));
     }

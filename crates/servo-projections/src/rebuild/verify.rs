@@ -5,13 +5,12 @@ use servo_engine::event::decode_batch;
 use servo_engine::{HotRows, State};
 use servo_store::Log;
 
-use super::compare::{Digests, TableCheck, compare_hot, compare_run_keys};
-use super::{RebuildContext, sweep::orphans, whole_log};
+use super::compare::{Digests, KeptSince, TableCheck, compare_hot, compare_run_keys};
+use super::{RebuildContext, start_of, sweep::orphans};
 use crate::error::Error;
 use crate::files::{Files, MetadataCache};
 use crate::manifest::Manifest;
 use crate::projection::Projection;
-use crate::request_keys::oldest_kept;
 
 /// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,11 +38,12 @@ impl VerifyReport {
     }
 }
 
-/// Replays the log up to where the newest manifest is and compares every row. Changes nothing.
+/// Replays the log up to where the newest manifest is and compares every row. Changes nothing. Where old batches have
+/// been deleted, the replay begins with the tables of the boundary.
 ///
 /// Holds 48 bytes per row of history in memory.
 pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyReport, Error> {
-    whole_log(log, "verification").await?;
+    let start = start_of(log, context, "verification").await?;
     let Some(manifest) = context.manifests().newest_by_number().await? else {
         return Ok(VerifyReport::default());
     };
@@ -62,11 +62,11 @@ pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyRep
             Err(error) => return Err(error),
         }
     }
-    let (hot, history) = replay(log, context, &manifest, &mut report).await?;
+    let (hot, history) = replay(log, context, (&manifest, start.as_ref()), &mut report).await?;
     if report.damaged.is_empty() {
         let found = Projection { files: files.clone(), manifest: manifest.clone().into() }.hot_rows().await?;
         report.tables = compare_hot(&hot, &found);
-        report.tables.extend(history.compare(&files, &manifest, oldest_kept(&manifest)).await?);
+        report.tables.extend(history.compare(&files, &manifest, KeptSince::of(&manifest)).await?);
         report.tables.push(compare_run_keys(&files, &manifest).await?);
     }
     Ok(report)
@@ -76,14 +76,25 @@ pub async fn verify(log: &dyn Log, context: &RebuildContext) -> Result<VerifyRep
 async fn replay(
     log: &dyn Log,
     context: &RebuildContext,
-    manifest: &Manifest,
+    (manifest, start): (&Manifest, Option<&Manifest>),
     report: &mut VerifyReport,
 ) -> Result<(HotRows, Digests), Error> {
     let (tenant, workspace) = (context.layout.tenant().clone(), context.layout.workspace().clone());
-    let mut state = State::new(tenant, workspace);
-    let oldest = oldest_kept(manifest);
+    let kept = KeptSince::of(manifest);
     let mut history = Digests::default();
-    let mut batches = log.read(1);
+    let mut state = match start {
+        None => State::new(tenant, workspace),
+        Some(start) => {
+            let files = Files { blobs: context.blobs.clone(), cache: MetadataCache::default().into() };
+            history.add_files(&files, start, kept).await?;
+            let rows = Projection { files, manifest: start.clone().into() }.hot_rows().await?;
+            State::from_rows(tenant, workspace, rows).map_err(|error| Error::Refused {
+                what: "verification",
+                reason: format!("the tables of the log's boundary make no state: {error}"),
+            })?
+        }
+    };
+    let mut batches = log.read(state.head().seq + 1);
     while state.head().seq < report.through {
         let Some(record) = batches.next().await.transpose()? else { break };
         match decode_batch(&record.payload) {
@@ -94,12 +105,12 @@ async fn replay(
             }
         }
         if record.seq.is_multiple_of(1_000) {
-            history.add(&state.take_delta(), oldest);
+            history.add(&state.take_delta(), kept);
             // What is compared is what was written, so memory need not hold it.
             state.run_keys_published(state.head().last_event);
         }
     }
-    history.add(&state.take_delta(), oldest);
+    history.add(&state.take_delta(), kept);
     if state.head().seq < report.through {
         let reason = format!(
             "the manifest ends at batch {}, the log already at {}; the log has lost its end",

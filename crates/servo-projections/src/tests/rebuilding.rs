@@ -14,7 +14,7 @@ use crate::rebuild::checkpoint::NAME as CHECKPOINT;
 use crate::rebuild::{Mode, Phase, RebuildContext, RebuildOptions, list, rebuild, sweep, verify};
 use crate::{Compactor, Error, Limits, Projection, RunFilter, TABLES};
 
-fn rebuild_context(blobs: &Arc<dyn Blobs>, writer: u64) -> RebuildContext {
+pub(super) fn rebuild_context(blobs: &Arc<dyn Blobs>, writer: u64) -> RebuildContext {
     RebuildContext {
         blobs: Arc::clone(blobs),
         layout: layout(),
@@ -23,18 +23,18 @@ fn rebuild_context(blobs: &Arc<dyn Blobs>, writer: u64) -> RebuildContext {
     }
 }
 
-async fn compactor(blobs: &Arc<dyn Blobs>, writer: u64) -> Compactor {
+pub(super) async fn compactor(blobs: &Arc<dyn Blobs>, writer: u64) -> Compactor {
     let limits = Limits { l0_max_count: 3, tier_fanout: 3, ..Limits::default() };
     let ids = Arc::new(CountingPutIds::new(writer));
     Compactor::open(Arc::clone(blobs), layout(), 1, limits, ids).await.unwrap()
 }
 
-async fn latest(blobs: &Arc<dyn Blobs>, layout: Layout) -> Projection {
+pub(super) async fn latest(blobs: &Arc<dyn Blobs>, layout: Layout) -> Projection {
     Projection::open_latest(Arc::clone(blobs), layout).await.unwrap().unwrap()
 }
 
 /// A workspace with `runs` runs, flushed now and then.
-async fn workspace(runs: u64) -> (Workload, Arc<dyn Blobs>, Compactor) {
+pub(super) async fn workspace(runs: u64) -> (Workload, Arc<dyn Blobs>, Compactor) {
     let blobs = memory();
     let (work, compactor) = workspace_in(&blobs, runs).await;
     (work, blobs, compactor)

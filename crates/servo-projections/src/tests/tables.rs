@@ -9,7 +9,7 @@ use servo_engine::{for_each_append_only_table, for_each_history_table, for_each_
 use super::generate::Generator;
 use super::support::{Model, check_generated, empty_delta, head, latest, memory, now, open, random_delta};
 use crate::immutable::{Cursor, history_key};
-use crate::rebuild::compare::{Digests, TableCheck, compare_hot};
+use crate::rebuild::compare::{Digests, KeptSince, TableCheck, compare_hot};
 use crate::table::StoredRow;
 use crate::{Limits, Projection, TABLES};
 
@@ -94,11 +94,12 @@ async fn a_row_of_history_that_is_missing_or_differs_is_noticed_in_every_table()
         rows(&mut expected).extend(known);
         compactor.flush(written, now()).await.unwrap();
         let projection = latest(&blobs).await;
+        let all = KeptSince { keys: servo_core::Timestamp::MIN, history: None };
         let compare = async |delta| {
             let mut digests = Digests::default();
-            digests.add(&delta, servo_core::Timestamp::MIN);
+            digests.add(&delta, all);
             let (files, manifest) = (&projection.files, projection.manifest());
-            digests.compare(files, manifest, servo_core::Timestamp::MIN).await.unwrap()
+            digests.compare(files, manifest, all).await.unwrap()
         };
         assert!(differing(&compare(expected.clone()).await).is_empty(), "{}", R::TABLE);
         rows(&mut expected).push(generator.row());

@@ -70,7 +70,9 @@ impl Workload {
             | Effect::Promote(_)
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
-            | Effect::Evaluate(_) => None,
+            | Effect::Evaluate(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         self.released.extend(releases);
         dispatches

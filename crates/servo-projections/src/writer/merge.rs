@@ -10,6 +10,7 @@ use servo_store::TableFileKind;
 use super::Writer;
 use crate::encode::{FileWriter, Grouping};
 use crate::error::Error;
+use crate::history_retention::is_expired;
 use crate::hot::{Changes, merged};
 use crate::immutable::{ChainCursor, MergeCursor, Roll, Rows};
 use crate::manifest::{BaseSnapshot, FileRef, L0Delta, Manifest, TableFiles};
@@ -148,6 +149,9 @@ impl Writer {
         let mut roll = Roll::<R>::new(&self.owner, &self.limits, grouping, level);
         let mut stored = Vec::new();
         while let Some(row) = rows.next().await? {
+            if is_expired(&row, draft.history_since) {
+                continue;
+            }
             if let Some(full) = roll.push(row)? {
                 stored.push(self.store::<R>(full, TableFileKind::History, draft.revision).await?);
             }

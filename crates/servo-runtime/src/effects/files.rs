@@ -11,14 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use servo_core::{AssetKey, Backoff, Clock, MaterializationId, RunId};
-use servo_engine::{Discard, Effect, Input, Promotion, Release};
+use servo_core::{AssetKey, Backoff, Clock, MaterializationId, RunId, Timestamp};
+use servo_engine::{Discard, Effect, Expired, Input, Promotion, Release};
 use servo_store::DataError;
 use tokio::sync::oneshot;
 
 use super::release::{self, Released};
 use super::set_aside::{Partition, SetAside, StuckPath, StuckPaths};
-use super::{discard, promote};
+use super::{discard, expire, promote};
+use crate::attempt_logs::AttemptLogs;
 use crate::data::Data;
 use crate::messages::EngineMessage;
 use crate::spawner::{Spawner, within};
@@ -74,6 +75,8 @@ impl FileEffectsHandle {
 pub(crate) struct FileEffects {
     /// None if nothing that runs here stores any: then there is nothing to do.
     pub(crate) data: Option<Data>,
+    /// Logs of attempts; none if they are kept elsewhere.
+    pub(crate) logs: Option<Arc<dyn AttemptLogs>>,
     pub(crate) spawner: Arc<dyn Spawner>,
     /// How long effects may gather.
     pub(crate) linger: Duration,
@@ -167,6 +170,11 @@ impl FileEffects {
                 }
             }
         }
+        if let Some((logs, before)) = self.logs.as_deref().zip(pending.logs_before.take())
+            && let Err(error) = expire::expire_logs(logs, before).await
+        {
+            tracing::warn!(%error, "old logs could not be removed, they are found again in an hour");
+        }
         let Some(data) = &self.data else {
             pending.forget();
             return outcome;
@@ -234,6 +242,8 @@ struct Pending {
     promotions: BTreeMap<Partition, (Promotion, u32)>,
     discards: BTreeMap<Discard, u32>,
     staging: BTreeMap<RunId, u32>,
+    expired: BTreeMap<Expired, u32>,
+    logs_before: Option<Timestamp>,
     barriers: Vec<oneshot::Sender<()>>,
 }
 
@@ -263,6 +273,10 @@ impl Pending {
             Effect::ClearStaging(run) => {
                 self.staging.entry(run).or_default();
             }
+            Effect::Expire(expired) => {
+                self.expired.entry(expired).or_default();
+            }
+            Effect::ExpireLogs(before) => self.logs_before = self.logs_before.max(Some(before)),
             // Goes to a queue, not to files.
             Effect::Enqueue(_) | Effect::Evaluate(_) => {}
         }
@@ -273,6 +287,7 @@ impl Pending {
         self.promotions.clear();
         self.discards.clear();
         self.staging.clear();
+        self.expired.clear();
         self.open_barriers();
     }
 
@@ -311,6 +326,7 @@ impl Pending {
                         .for_each(|dir| set_aside.add_removal(dir));
                 }
                 Undone::Staging(run) => set_aside.add_removal(data.layout.staging_of(run)),
+                Undone::Expired(expired) => set_aside.add_removal(expire::directory(data, &expired)),
             }
             given_up.push((path, error));
         }
@@ -320,6 +336,7 @@ impl Pending {
             self.promotions.retain(|_, (_, count)| *count < tries);
             self.discards.retain(|_, count| *count < tries);
             self.staging.retain(|_, count| *count < tries);
+            self.expired.retain(|_, count| *count < tries);
         }
         if outcome.is_ok() {
             self.open_barriers();
@@ -340,6 +357,14 @@ impl Pending {
                     undone: Undone::Discard(discard.clone()),
                 });
                 self.discards.insert(discard, count + 1);
+            }
+        }
+        for (expired, count) in std::mem::take(&mut self.expired) {
+            if let Err(error) = expire::expire(data, &expired).await {
+                let path = data.root.uri(&expire::directory(data, &expired));
+                let undone = Undone::Expired(expired.clone());
+                failed.push(Failure { path, error, count: count + 1, undone });
+                self.expired.insert(expired, count + 1);
             }
         }
         for (run, count) in std::mem::take(&mut self.staging) {
@@ -390,6 +415,7 @@ enum Undone {
     Promotion(Partition),
     Discard(Discard),
     Staging(RunId),
+    Expired(Expired),
 }
 
 /// Carries out, once and now, what tables must not be ahead of, and what was set aside before: for processes that run no

@@ -1,7 +1,7 @@
 //! Changes that somebody asked for: each leaves one row in `audit`, allowed or refused.
 
 use super::follow::{Judged, Rejection, only_if};
-use super::log::text;
+use super::log::{list, text};
 use super::{Event, Model};
 
 impl Model {
@@ -9,6 +9,22 @@ impl Model {
     pub(super) fn request_refused(&mut self, event: &Event) -> Judged {
         only_if(!self.memory.knows(&event.key), "duplicate")?;
         self.memory.remember(&event.key, self.elapsed, &self.rules);
+        Ok(())
+    }
+
+    /// Data of the past goes, each thing once; what counts stays.
+    pub(super) fn retention_applied(&mut self, event: &Event) -> Judged {
+        only_if(!self.memory.knows(&event.key), "duplicate")?;
+        self.memory.remember(&event.key, self.elapsed, &self.rules);
+        for data in list(&event.payload, "superseded") {
+            let (asset, id) = (text(data, "asset_key")?, text(data, "materialization_id")?);
+            let partition = data.get("partition_key").and_then(serde_json::Value::as_str);
+            let place = (asset.to_owned(), partition.map(str::to_owned));
+            let latest = self.data.statuses.get(&place).and_then(|status| status.latest.as_ref());
+            if latest.is_none_or(|latest| latest.id != id) {
+                self.data.removed.insert((asset.to_owned(), id.to_owned()));
+            }
+        }
         Ok(())
     }
 
@@ -37,6 +53,7 @@ impl Model {
                 let is_paused = event.payload.get("paused") == Some(&serde_json::Value::Bool(true));
                 ((if is_paused { "dispatch.pause" } else { "dispatch.resume" }).to_owned(), said("scope")?)
             }
+            "RetentionApplied" => ("retention.apply".to_owned(), "retention".to_owned()),
             "AssetsDeployed" => ("assets.deploy".to_owned(), said("project")?),
             "DynamicPartitionsChanged" => ("partitions.change".to_owned(), said("name")?),
             "MaterializationApproved" => ("quarantine.approve".to_owned(), asset("asset_key")?),

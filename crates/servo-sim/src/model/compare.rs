@@ -10,10 +10,10 @@ use super::{Model, Run, Status, Tables, Task, TaskIs};
 
 /// Differences found so far.
 #[derive(Default)]
-struct Differences(Vec<String>);
+pub(super) struct Differences(Vec<String>);
 
 impl Differences {
-    fn compare<T: PartialEq + Debug>(
+    pub(super) fn compare<T: PartialEq + Debug>(
         &mut self,
         about: &dyn Fn() -> String,
         what: &str,
@@ -26,7 +26,12 @@ impl Differences {
     }
 
     /// Both sides have the same keys.
-    fn same_keys<T: Ord + Debug>(&mut self, what: &str, found: &BTreeSet<T>, expected: &BTreeSet<T>) {
+    pub(super) fn same_keys<T: Ord + Debug>(
+        &mut self,
+        what: &str,
+        found: &BTreeSet<T>,
+        expected: &BTreeSet<T>,
+    ) {
         self.0.extend(expected.difference(found).map(|key| format!("{what}: {key:?} is missing")));
         self.0.extend(found.difference(expected).map(|key| format!("{what}: {key:?} should not be there")));
     }
@@ -84,6 +89,10 @@ impl Model {
         });
         let expected = self.acts.iter().map(|(event, act)| (*event, act.clone()));
         found.same_keys("audit", &acts.collect(), &expected.collect());
+        let removed = tables.removals.iter();
+        let removed =
+            removed.map(|row| (row.asset_key.canonical().to_owned(), row.materialization_id.to_string()));
+        found.same_keys("removals", &removed.collect(), &self.data.removed);
         found.0
     }
 
@@ -97,6 +106,7 @@ impl Model {
         found.compare(&head, "events skipped", rows.head.unknown_events, self.unknown_events);
         self.compare_runs(&mut found, rows);
         self.compare_data(&mut found, rows);
+        self.assets.compare(&mut found, &rows.asset_states);
         self.compare_definitions(&mut found, rows);
         found.compare(&head, "elapsed time", rows.head.elapsed, self.elapsed);
         let known = rows.settings.iter();
@@ -159,6 +169,12 @@ impl Model {
         let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap_or_default();
         found.compare(&about, "its source", json(row.source.to_text()), asked("source", "null"));
         found.compare(&about, "its selection", row.selection.as_str().into(), asked("selection", "\"\""));
+        found.compare(
+            &about,
+            "its operation",
+            row.operation.clone().into(),
+            asked("operation", "\"materialize\""),
+        );
         found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
         found.compare(&about, "its configuration", json(row.config.to_text()), asked("config", "{}"));
         found.compare(&about, "its labels", json(row.labels.to_text()), asked("labels", "{}"));

@@ -1,6 +1,6 @@
 //! The status of data: the latest of each partition, how its last attempt ended, and the quarantine (ADR-056, ADR-062).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use servo_core::{EventId, Operation, TaskKey, Timestamp};
@@ -87,6 +87,8 @@ pub struct Data {
     pub approved: BTreeMap<(String, String), Approved>,
     /// All materializations that ever became current, in order.
     pub promotions: Vec<Promotion>,
+    /// Those whose data was removed since, by asset and id.
+    pub removed: BTreeSet<(String, String)>,
 }
 
 /// The reported output state of an asset.
@@ -96,7 +98,10 @@ fn output_state<'a>(report: &'a Value, asset: &str) -> Option<&'a str> {
 }
 
 /// The id under which a report of success counts. Where outputs are reported, it is that of the attempt.
-pub(super) fn name_of(report: &Value, assets: &[String]) -> Option<String> {
+pub(super) fn name_of(report: &Value, key: &TaskKey, assets: &[String]) -> Option<String> {
+    if key.operation() == Operation::Check {
+        return None;
+    }
     if list(report, "outputs").is_empty() {
         return report.get("materialization_id").and_then(Value::as_str).map(str::to_owned);
     }
@@ -114,6 +119,9 @@ impl Data {
         assets: &[String],
         dispatched: &Dispatched,
     ) {
+        if key.operation() == Operation::Check {
+            return;
+        }
         let id = text(&event.payload, "attempt_id").unwrap_or_default();
         for asset in assets {
             if output_state(&event.payload, asset) == Some("QUARANTINED") {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use servo_core::Timestamp;
+use servo_core::{Operation, Timestamp};
 
 use super::follow::{Judged, Rejection, only_if};
 use super::log::{list, number, text};
@@ -45,10 +45,14 @@ impl Model {
         let codes: Vec<Value> =
             definitions.iter().map(|definition| definition["code_version"].clone()).collect();
         let codes = if codes.iter().all(Value::is_null) { Value::Null } else { codes.into() };
+        let reads = match task.key.operation() {
+            Operation::Check => self.checked(task),
+            Operation::Materialize | Operation::Backfill => self.inputs(&definitions),
+        };
         let facts = [
             ("its deployment", field("deployment"), Value::from(deployed.number)),
             ("its code", field("code_versions"), codes),
-            ("what it reads", field("inputs"), self.inputs(&definitions)),
+            ("what it reads", field("inputs"), reads),
         ];
         let wrong = facts.into_iter().find(|(_, found, expected)| found != expected);
         wrong.map(|(what, found, expected)| format!("{what} is {found}, should be {expected}"))
@@ -66,6 +70,21 @@ impl Model {
             }
         }
         if inputs.is_empty() { Value::Null } else { inputs.into_values().collect() }
+    }
+
+    /// The newest materializations of what a task checks, as its dispatch writes them.
+    fn checked(&self, task: &Task) -> Value {
+        let partition = task.key.partition_str();
+        let own = |asset: &String| {
+            let status = self.data.statuses.get(&(asset.clone(), partition.map(str::to_owned)))?;
+            let mut piece = serde_json::json!({ "id": status.latest.as_ref()?.id });
+            if let Some(partition) = partition {
+                piece["partition"] = partition.into();
+            }
+            Some(serde_json::json!({ "asset": asset, "pieces": { "named": [piece] } }))
+        };
+        let found: Vec<Value> = task.assets.iter().filter_map(own).collect();
+        if found.is_empty() { Value::Null } else { found.into() }
     }
 
     /// Everything that is counted from a time moves along.
@@ -97,6 +116,9 @@ impl Model {
 /// Why a report of success is none: a code, as the engine gives it.
 pub(super) fn refused(report: &Value, task: &Task) -> Option<&'static str> {
     let outputs = list(report, "outputs");
+    if task.key.operation() == Operation::Check {
+        return task.assets.iter().any(|asset| lacks_results(outputs, asset, task)).then_some("CHECK_FAILED");
+    }
     let own = outputs.iter().filter(|output| {
         output
             .get("asset")
@@ -109,6 +131,15 @@ pub(super) fn refused(report: &Value, task: &Task) -> Option<&'static str> {
         _ => None,
     })
     .next()
+}
+
+/// Whether a check that was asked for has no result, although none before it has failed.
+fn lacks_results(outputs: &[Value], asset: &str, task: &Task) -> bool {
+    let report = outputs.iter().find(|output| output["asset"] == asset);
+    let results = report.map_or(&[][..], |report| list(report, "checks"));
+    let has_failed = results.iter().any(|check| check["passed"] == false);
+    let is_missing = |name: &String| !results.iter().any(|check| check["name"] == name.as_str());
+    !has_failed && task.dispatched.blocking.get(asset).is_some_and(|names| names.iter().any(is_missing))
 }
 
 /// Whether every check that blocks was reported and has passed.

@@ -80,9 +80,14 @@ impl Model {
             "WorkerLeft" => self.worker_gone(event, "LEFT"),
             "WorkerLost" => self.worker_gone(event, "LOST"),
             "RequestRefused" => self.request_refused(event),
+            "RetentionApplied" => self.retention_applied(event),
             "MaterializationApproved" => self.data.reviewed(event, true),
             "MaterializationRejected" => self.data.reviewed(event, false),
-            "MaterializationReleased" => self.data.released(event),
+            "MaterializationReleased" => {
+                self.data.released(event)?;
+                self.assets.succeeded(text(&event.payload, "asset_key")?, event);
+                Ok(())
+            }
             _ => {
                 self.unknown_events += 1;
                 Err(Rejection::Ignored("unknown event"))

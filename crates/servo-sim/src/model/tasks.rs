@@ -164,13 +164,14 @@ impl Model {
         if !is_stopping {
             let run = self.runs[subject.0].id.clone();
             self.data.set_aside(event, &run, &key, &assets, &dispatched);
+            self.assets.checked(event, &assets);
         } else if outcome != "CANCELLED" {
             task.late = Some(outcome.to_owned());
         }
         let error = event.payload.get("error");
         let end = match outcome {
             "SUCCEEDED" => match refused {
-                None => End::Succeeded(name_of(&event.payload, &assets)),
+                None => End::Succeeded(name_of(&event.payload, &key, &assets)),
                 Some(code) => End::Failed(Failure::code(code)),
             },
             "FAILED" => End::Failed(Failure::reported(error)),
@@ -241,6 +242,7 @@ impl Model {
             self.data.attempt_ended(event, &run.id, task);
         }
         if task.is.has_ended() {
+            self.assets.ended(event, task);
             self.settle(subject.0, event);
         }
     }

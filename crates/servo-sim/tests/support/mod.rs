@@ -125,7 +125,9 @@ impl World {
             | Effect::Promote(_)
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
-            | Effect::Evaluate(_) => None,
+            | Effect::Evaluate(_)
+            | Effect::Expire(_)
+            | Effect::ExpireLogs(_) => None,
         });
         let releases: Vec<Input> = releases.collect();
         self.runs.extend(step.replies.iter().filter_map(|reply| match reply {

@@ -65,6 +65,11 @@ impl LogFiles {
         self.directory.join(self.layout.prefix()).join(file)
     }
 
+    /// The directory of all logs of the workspace.
+    pub(super) fn all(&self) -> PathBuf {
+        self.directory.join(self.layout.prefix()).join(self.layout.attempt_logs())
+    }
+
     /// Reads whole lines from an offset that begins one: at most `max_bytes`, but always one if there is any. A log
     /// that is not there is empty.
     pub async fn read(&self, name: &LogName, from: u64, max_bytes: usize) -> io::Result<LogChunk> {
@@ -127,7 +132,9 @@ impl LogSink for LogFiles {
     }
 }
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 

@@ -124,6 +124,9 @@ pub(crate) struct Output {
     pub(crate) checks: Arc<[CheckDef]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) previous: Option<Previous>,
+    /// The stored data to check, if nothing is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) checked: Option<Piece>,
 }
 
 /// The previous good materialization.

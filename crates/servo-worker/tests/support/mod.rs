@@ -125,6 +125,7 @@ pub fn envelope(function: &str) -> Envelope {
         quarantine: false,
         checks: Arc::default(),
         previous: None,
+        checked: None,
     };
     let work = Work {
         function: format!("my_code:{function}"),

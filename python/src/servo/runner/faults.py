@@ -58,6 +58,26 @@ def loading(what: str, parameter: str, *, by_user: bool = False) -> Iterator[Non
         raise TaskError(_loading_code(error, by_user=by_user), message) from error
 
 
+@contextmanager
+def reading(what: str, *, by_user: bool = False) -> Iterator[None]:
+    """Tell what goes wrong while the data of an asset is read to be checked, perhaps by code of the user.
+
+    >>> with reading("raw.flights"):
+    ...     open("/nowhere")
+    Traceback (most recent call last):
+    servo.runner.errors.TaskError: raw.flights cannot be read to be checked: FileNotFoundError: \
+[Errno 2] No such file or directory: '/nowhere'
+    """
+    try:
+        yield
+    except TaskError:
+        raise
+    except Exception as error:
+        told = words(error) if isinstance(error, StorageError) else f"{type(error).__name__}: {words(error)}"
+        message = f"{what} cannot be read to be checked: {told}"
+        raise TaskError(_loading_code(error, by_user=by_user), message) from error
+
+
 def _loading_code(error: Exception, *, by_user: bool) -> str:
     for kind, code in _CODES:
         if isinstance(error, kind):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from servo.checking import CheckOutcome
     from servo.runner.context import TaskContext
+    from servo.runner.functions import Function
     from servo.runner.reporting import Reporter
     from servo.runner.requests import OutputRequest, RunRequest
     from servo.storage import Stored
@@ -67,6 +68,14 @@ class Publication:
             self._check(checks, values[0] if len(values) == 1 else data)
         if self.is_blocked:
             self.state = DISCARDED
+
+    def check_stored(self, piece: storage.Piece, function: Function) -> None:
+        """Run the checks that come after the function on data that is stored. None is made."""
+        from servo.runner.stored_values import stored_value  # noqa: PLC0415 - only for checks that run alone
+
+        checks = self.request.checks_of("post")
+        if checks:
+            self._check(checks, stored_value(self.request, piece, function, self._ctx.resources))
 
     def stage(self, value: object, metadata: dict[str, object]) -> None:
         """Write a value below the staging directory, and run the checks that come after the function."""

@@ -35,6 +35,7 @@ class OutputRequest:
 
     __slots__ = (
         "asset",
+        "checked",
         "checks",
         "final",
         "io",
@@ -56,6 +57,8 @@ class OutputRequest:
         self.quarantine_to: str | None = wire.get("quarantine_to")
         self.checks: list[dict[str, Any]] = wire.get("checks") or []
         self.previous: dict[str, Any] | None = wire.get("previous")
+        self.checked: dict[str, Any] | None = wire.get("checked")
+        """The data to check, if nothing is made."""
 
     @property
     def shown(self) -> str:
@@ -112,6 +115,11 @@ class RunRequest:
             raise TaskError(INTERNAL_ERROR, f"the supervisor sent a task that is wrong: {error}") from error
         if not self.outputs:
             raise TaskError(INTERNAL_ERROR, "the supervisor sent a task that makes nothing")
+
+    @property
+    def is_check(self) -> bool:
+        """Whether data that is there is checked, and none is made."""
+        return all(output.checked is not None for output in self.outputs)
 
 
 def _partition(wire: dict[str, Any] | None) -> Partition | None:

@@ -10,9 +10,10 @@ from servo import storage
 from servo.process import flush
 from servo.runner.arguments import arguments, as_annotated
 from servo.runner.calls import call
+from servo.runner.configuration import ConfigError, config_object
 from servo.runner.context import Progress, TaskContext
 from servo.runner.errors import INTERNAL_ERROR, USER_CODE_EXCEPTION, TaskError, entry_of, error_entry
-from servo.runner.faults import loading
+from servo.runner.faults import loading, reading
 from servo.runner.hooks import call_hooks
 from servo.runner.publishing import Publication, blocked
 from servo.runner.secrets import resolve
@@ -65,13 +66,14 @@ class Task:
         failure: BaseException | None = None
         try:
             self._steps()
-            failure = blocked(list(self._publications.values()))
+            if not self._request.is_check:
+                failure = blocked(list(self._publications.values()))
         except BaseException as error:  # noqa: BLE001 - a function may do anything, also try to end the process
             self._end_if_forked(1)
             failure = error
             for publication in self._publications.values():
                 publication.discard()
-        if self._ctx is not None and self._function is not None:
+        if self._ctx is not None and self._function is not None and not self._request.is_check:
             call_hooks(self._function, self._ctx, failure)
         self._loaded.resources.tear_down("task")
         entry = None if failure is None else _entry(failure, self._loaded)
@@ -93,7 +95,7 @@ class Task:
     def _name_code(self, outputs: list[dict[str, Any]]) -> None:
         """Say which code made each output."""
         function = self._function
-        if function is None:
+        if function is None or self._request.is_check:
             return
         for output in outputs:
             # Something that cannot be described has no version; the control plane knows what it asked for.
@@ -128,6 +130,9 @@ class Task:
             self._publications[output.asset] = Publication(
                 output, request, ctx, self._reporter, lambda name: loaded.functions.check(name, selected)
             )
+        if request.is_check:
+            self._check_stored(function, ctx)
+            return
         # What is wrong with the request is found before anything is read.
         is_subset = len(selected) < len(function.outputs)
         data = {each.parameter: self._load(each, function) for each in request.inputs}
@@ -143,6 +148,19 @@ class Task:
             publication.publish()
         for publication in publications:
             publication.settle()
+
+    def _check_stored(self, function: Function, ctx: TaskContext) -> None:
+        """Run the checks of data that is there. The function is not called."""
+        for model in function.inputs.config.values():
+            # Checks find the configuration as it is declared; values that it lacks are only the function's.
+            with suppress(ConfigError):
+                ctx.config = config_object(model, ctx.config, ctx.selected_outputs[0])
+        for publication in self._publications.values():
+            wire = publication.request.checked or {}
+            with reading(publication.request.shown):
+                piece = _piece(wire)
+            self._bytes_read += _size(wire, piece)
+            publication.check_stored(piece, function)
 
     def _hide(self, secrets: Secrets) -> None:
         """Keep secrets out of all that is said: of the task, and of resources as they are made."""

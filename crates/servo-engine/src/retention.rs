@@ -1,0 +1,171 @@
+//! The rules of retention: which data, logs and quarantined outputs are not kept any more (ADR-106).
+//!
+//! Pure functions of the settings, of what the tables say was made, and of a time. Superseded data is known to the
+//! tables only, so a survey of them proposes what may go, and the engine decides: the latest of a partition, and what
+//! an attempt at work reads, is never removed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, Timestamp};
+
+use crate::event::ExpiredData;
+use crate::provenance::PiecesRead;
+use crate::rows::QuarantineRow;
+use crate::settings::Settings;
+use crate::state::{Materialized, State, Task};
+
+/// A materialization, as the tables know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct MadeData {
+    pub asset: AssetKey,
+    pub partition: Option<PartitionKey>,
+    pub id: MaterializationId,
+    pub at: Timestamp,
+    /// The event that made it count.
+    pub event: EventId,
+    pub byte_size: Option<u64>,
+    /// Whether its data lies where Servo keeps data.
+    pub is_stored: bool,
+}
+
+/// A superseded materialization that the rules do not keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superseded {
+    /// Which.
+    pub data: ExpiredData,
+    /// The events between which it was the latest of its partition.
+    pub latest_between: (EventId, EventId),
+}
+
+/// The superseded materializations that the rules do not keep, oldest first. What is needed by others is among them:
+/// see [`Read`] and [`is_needed`].
+pub fn superseded(state: &State, now: Timestamp, made: Vec<MadeData>) -> Vec<Superseded> {
+    let settings = state.settings();
+    let Some(cutoff) = before(now, settings.keep_superseded) else { return Vec::new() };
+    let kept = settings.keep_superseded_versions as usize;
+    let mut partitions: BTreeMap<(AssetKey, Option<PartitionKey>), Vec<MadeData>> = BTreeMap::new();
+    for data in made {
+        partitions.entry((data.asset.clone(), data.partition.clone())).or_default().push(data);
+    }
+    let mut found = Vec::new();
+    for ((asset, partition), mut versions) in partitions {
+        versions.sort_by_key(|data| data.event);
+        let latest = state.latest(&asset, partition.as_ref()).map(Materialized::id);
+        // The newest is kept although the state may know a newer one: nobody can say yet when it was superseded.
+        for (position, pair) in versions.windows(2).enumerate() {
+            let [data, newer] = pair else { continue };
+            let newer_versions = versions.len() - 2 - position;
+            let is_old = newer.at < cutoff && newer_versions >= kept;
+            if is_old && data.is_stored && latest != Some(data.id) {
+                let expired = ExpiredData {
+                    asset_key: asset.clone(),
+                    partition_key: partition.clone(),
+                    materialization_id: data.id,
+                    byte_size: data.byte_size,
+                };
+                found.push(Superseded { data: expired, latest_between: (data.event, newer.event) });
+            }
+        }
+    }
+    found.sort_by_key(|superseded| superseded.latest_between.0);
+    found
+}
+
+/// The materializations that were read to make what counts now: data of its lineage is kept with it.
+#[derive(Debug, Default)]
+pub struct Read {
+    named: BTreeSet<(MaterializationId, AssetKey)>,
+    /// Very many partitions of an asset that were read together, with the event that decided which.
+    counted: BTreeSet<(AssetKey, EventId)>,
+}
+
+impl Read {
+    /// Adds a materialization by name.
+    pub fn name(&mut self, asset: AssetKey, id: MaterializationId) {
+        self.named.insert((id, asset));
+    }
+
+    /// Adds all partitions of an asset as they were at an event.
+    pub fn count(&mut self, asset: AssetKey, as_of: EventId) {
+        self.counted.insert((asset, as_of));
+    }
+
+    /// Whether a superseded materialization is among them.
+    pub fn has(&self, superseded: &Superseded) -> bool {
+        let Superseded { data, latest_between: (from, to) } = superseded;
+        let asset = &data.asset_key;
+        self.named.contains(&(data.materialization_id, asset.clone()))
+            || self.counted.range((asset.clone(), *from)..(asset.clone(), *to)).next().is_some()
+    }
+}
+
+/// The data that attempts at work were told to read.
+#[derive(Debug, Default)]
+pub(crate) struct InUse {
+    named: BTreeSet<(MaterializationId, AssetKey)>,
+    /// Assets of which very many partitions are read: nothing of them is removed meanwhile.
+    assets: BTreeSet<AssetKey>,
+}
+
+impl InUse {
+    pub(crate) fn of(state: &State) -> Self {
+        let mut in_use = Self::default();
+        for read in open_attempts(state).flat_map(|task| &task.provenance.inputs) {
+            match &read.pieces {
+                PiecesRead::Named(pieces) => {
+                    in_use.named.extend(pieces.iter().map(|piece| (piece.id, read.asset.clone())));
+                }
+                PiecesRead::Counted { .. } => {
+                    in_use.assets.insert(read.asset.clone());
+                }
+            }
+        }
+        in_use
+    }
+}
+
+/// Whether data must stay although the rules do not keep it: it counts, or an attempt at work reads it.
+pub(crate) fn is_needed(state: &State, in_use: &InUse, data: &ExpiredData) -> bool {
+    let latest = state.latest(&data.asset_key, data.partition_key.as_ref()).map(Materialized::id);
+    latest == Some(data.materialization_id)
+        || in_use.assets.contains(&data.asset_key)
+        || in_use.named.contains(&(data.materialization_id, data.asset_key.clone()))
+}
+
+/// Of superseded materializations those that nothing needs: neither what counts was made of them, nor does an attempt at
+/// work read them.
+pub fn removable(state: &State, superseded: Vec<Superseded>, read: &Read) -> Vec<ExpiredData> {
+    let in_use = InUse::of(state);
+    let is_kept = |found: &Superseded| read.has(found) || is_needed(state, &in_use, &found.data);
+    superseded.into_iter().filter(|found| !is_kept(found)).map(|found| found.data).collect()
+}
+
+/// Quarantined outputs that have waited for review for too long.
+pub fn expired_quarantine(state: &State, now: Timestamp) -> impl Iterator<Item = &QuarantineRow> {
+    let cutoff = before(now, state.settings().keep_quarantined);
+    let waits = |row: &&QuarantineRow| row.approved_event_id.is_none();
+    state.quarantine.rows().filter(waits).filter(move |row| cutoff.is_some_and(|at| row.quarantined_at < at))
+}
+
+/// Logs that nobody has written to since this time are not kept; none if all are. Those of attempts at work are.
+pub fn logs_before(state: &State, now: Timestamp) -> Option<Timestamp> {
+    let begun = |task: &Task| task.execution.as_ref().map_or(task.transition_at, |it| it.started_at);
+    let oldest = open_attempts(state).map(begun).min();
+    before(now, state.settings().keep_logs).map(|cutoff| oldest.map_or(cutoff, |oldest| oldest.min(cutoff)))
+}
+
+/// Rows of history whose time is earlier are not kept; none if all are.
+pub fn history_before(settings: &Settings, now: Timestamp) -> Option<Timestamp> {
+    before(now, settings.keep_history)
+}
+
+/// The time before which nothing is kept; none if everything is.
+fn before(now: Timestamp, keep: Millis) -> Option<Timestamp> {
+    (keep > Millis::ZERO).then(|| now.saturating_sub(keep))
+}
+
+fn open_attempts(state: &State) -> impl Iterator<Item = &Task> {
+    let active = state.runs().filter(|run| !run.state.is_terminal());
+    active.flat_map(|run| run.tasks.iter()).filter(|task| task.has_open_attempt())
+}
