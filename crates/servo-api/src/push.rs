@@ -6,5 +6,5 @@
 mod forms;
 mod verify;
 
-pub use forms::{PushedMessage, read};
+pub(crate) use forms::read;
 pub(crate) use verify::{secret, verify};

@@ -1,9 +1,7 @@
 //! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
 use servo_core::{AssetKey, BackfillId, EventId, ScheduleId, SensorId};
-use servo_engine::rows::{
-    BackfillChunkRow, HistoryRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow,
-};
+use servo_engine::rows::{BackfillChunkRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow};
 
 use crate::batch::Batch;
 use crate::error::Error;

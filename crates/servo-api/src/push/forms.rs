@@ -14,15 +14,15 @@ const ID_HEADERS: [&str; 4] = ["x-message-id", "x-github-delivery", "webhook-id"
 
 /// A message, as a sensor is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PushedMessage {
+pub(crate) struct PushedMessage {
     /// The id that its sender gave it.
-    pub id: String,
+    pub(crate) id: String,
     /// The message, a JSON object.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 /// Reads a message in whichever form it comes.
-pub fn read(headers: &HeaderMap, body: &[u8]) -> Result<PushedMessage, Problem> {
+pub(crate) fn read(headers: &HeaderMap, body: &[u8]) -> Result<PushedMessage, Problem> {
     if let Some(id) = text_of(headers, "ce-id") {
         return binary_event(headers, id, body);
     }
