@@ -155,7 +155,7 @@ picked!(
     TickStatus,
     BackfillState,
     ChunkState,
-    WorkerState,
+    WorkerState
 );
 
 made! {
