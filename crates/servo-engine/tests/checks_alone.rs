@@ -37,6 +37,7 @@ fn world() -> World {
     ];
     let deploy = Deploy {
         schedules: Vec::new(),
+        sensors: Vec::new(),
         time_zones: "2026e".into(),
         digest: "d1".into(),
         project: "checks".to_owned(),

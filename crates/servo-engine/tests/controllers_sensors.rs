@@ -64,7 +64,9 @@ fn pending(world: &World) -> Evaluation {
         | Effect::Release(_)
         | Effect::Promote(_)
         | Effect::Discard(_)
-        | Effect::ClearStaging(_) => None,
+        | Effect::ClearStaging(_)
+        | Effect::Expire(_)
+        | Effect::ExpireLogs(_) => None,
     });
     let mut calls: Vec<_> = calls.collect();
     assert_eq!(calls.len(), 1, "one call is pending");
