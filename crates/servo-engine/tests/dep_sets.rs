@@ -24,7 +24,7 @@ fn layers(sizes: &[usize], previous: bool, by_sets: bool) -> Plan {
             _ => (0..sizes[layer - 1]).map(|number| name(layer - 1, number)).collect(),
         };
         let upstream: Vec<&str> = before.iter().map(String::as_str).collect();
-        let assets = before.iter().map(|name| servo_core::AssetKey::new("t", name).unwrap());
+        let assets = before.iter().map(|name| servo_core::AssetKey::new("t", name).expect("a key"));
         let options = TaskOptions {
             previous: if previous { assets.collect() } else { Vec::new() },
             ..TaskOptions::default()
@@ -43,7 +43,7 @@ fn layers(sizes: &[usize], previous: bool, by_sets: bool) -> Plan {
         }
         begin = end;
     }
-    Plan::build_with_sets(&tenant(), &workspace(), tasks, sets, 10_000).unwrap()
+    Plan::build_with_sets(&tenant(), &workspace(), tasks, sets, 10_000).expect("a plan")
 }
 
 /// How a task of a story ends.

@@ -35,8 +35,11 @@ pub(crate) struct OpenFile {
     /// Position of each row group's first row.
     first_rows: Vec<u64>,
     /// Bloom filters that were looked at, by row group and column.
-    filters: Mutex<BTreeMap<(usize, usize), Option<Arc<Sbbf>>>>,
+    filters: Mutex<BTreeMap<(usize, usize), KnownFilter>>,
 }
+
+/// A filter that was looked at; none if the file has none there.
+type KnownFilter = Option<Arc<Sbbf>>;
 
 impl OpenFile {
     /// Reads the end of a file, which has been verified against the manifest.

@@ -120,7 +120,7 @@ async fn addresses_and_queries_that_are_wrong_are_named() {
         ("".to_owned(), Code::NotFound, None),
         ("nothing".to_owned(), Code::NotFound, None),
         ("runs/".to_owned(), Code::NotFound, None),
-        ("../../etc/passwd".to_owned(), Code::NotFound, None),
+        ("..%2f..%2fetc%2fpasswd".to_owned(), Code::NotFound, None),
         ("runs/xyz".to_owned(), Code::InvalidRequest, Some("run_id")),
         ("runs/run_AAAAAAAAAAAAAAAAAAAAAAAAAA".to_owned(), Code::InvalidRequest, Some("run_id")),
         ("runs/%FF".to_owned(), Code::InvalidRequest, Some("run_id")),

@@ -73,10 +73,10 @@ impl Fared {
 impl Backfill {
     /// The state as people are shown it.
     pub fn display_state(&self) -> &'static str {
-        match self.state {
-            BackfillState::Paused if self.failed_chunks > 0 => "PAUSED_WITH_FAILURES",
-            state => state.name(),
+        if self.state == BackfillState::Paused && self.failed_chunks > 0 {
+            return "PAUSED_WITH_FAILURES";
         }
+        self.state.name()
     }
 
     /// Why no more chunks are planned although it runs; none if they are.

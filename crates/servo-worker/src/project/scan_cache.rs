@@ -157,5 +157,5 @@ fn hash_of_names() -> String {
 
 fn hash_of<'a>(parts: impl Iterator<Item = &'a [u8]>) -> String {
     let parts: Vec<&[u8]> = parts.collect();
-    sha256_hex(&parts.join(&0u8))
+    sha256_hex(parts.join(&0u8))
 }
