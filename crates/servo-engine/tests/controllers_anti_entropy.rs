@@ -27,7 +27,7 @@ fn a_healthy_state_needs_no_repair() {
     for _ in 0..3 {
         assert!(anti_entropy::reconcile(world.state(), world.now, Freshness::Current).is_empty());
         assert!(world.step(&[Input::Sweep]).events.is_empty());
-        world.wait(5);
+        world.pass(5);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Sensors: each change of one is folded once by its version, each message once by its id, each evaluation once by the
-//! call that it answers.
+//! Sensors: each change of one is folded once by its version, each message once by its id, each call and each evaluation
+//! once by its place in the log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,6 +102,7 @@ pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> App
         sensor.removed_at = Some(at.time);
         sensor.definition_version = at.id;
         sensor.evaluating = None;
+        (sensor.attempts, sensor.retry_at) = (0, None);
     })
 }
 
@@ -132,6 +133,9 @@ pub(super) fn evaluation_requested(
     let Some(sensor) = state.sensors.get(payload.sensor_id) else {
         return Applied::No(Ignored::UnknownSensor);
     };
+    if at.id <= sensor.version {
+        return Applied::No(Ignored::Duplicate);
+    }
     if sensor.evaluating.is_some() {
         return Applied::No(Ignored::NotInThatState);
     }
@@ -151,6 +155,9 @@ pub(super) fn evaluation_requested(
 pub(super) fn evaluated(state: &mut State, at: At, payload: &SensorEvaluated, key: &str) -> Applied {
     let id = payload.sensor_id;
     let Some(sensor) = state.sensors.get(id) else { return Applied::No(Ignored::UnknownSensor) };
+    if at.id <= sensor.version {
+        return Applied::No(Ignored::Duplicate);
+    }
     let pending = sensor.evaluating.as_ref().map(|pending| pending.evaluation_id);
     let is_answer = payload.evaluation_id.is_some() && payload.evaluation_id == pending;
     let waits = |message: &Arc<str>| {
@@ -375,8 +382,10 @@ fn change(state: &mut State, at: At, id: SensorId, version: u64, apply: impl FnO
 }
 
 /// It is evaluated as soon as its interval allows, whatever failed before.
+///
+/// Attempts at its message are counted on: each evaluation has a name of its own.
 fn begin_anew(sensor: &mut Sensor, now: Timestamp) {
-    (sensor.attempts, sensor.retry_at) = (0, None);
+    sensor.retry_at = None;
     if sensor.definition.kind() == SensorKind::Poll {
         sensor.next_evaluation_at = Some(soonest(sensor, now));
     }

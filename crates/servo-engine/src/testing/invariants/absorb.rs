@@ -2,7 +2,7 @@
 
 use super::{Violation, ensure, same};
 use crate::lifecycle::RunState;
-use crate::state::{ANSWER_WINDOW, Run, State, Task};
+use crate::state::{ANSWER_WINDOW, Deadline, Run, State, Task};
 
 /// Checks that `after` preserves the final facts of `before`, an earlier state of the same workspace.
 ///
@@ -70,8 +70,14 @@ fn task_absorbs(run: &Run, before: &Task, after: &Task) -> Result<(), Violation>
 /// A run that is gone has ended, and before those that are not.
 fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
     let oldest = after.recent.keys().next().map(|(ended, _)| *ended);
+    let is_awaited = || after.index.deadlines.iter().any(|(_, about)| *about == Deadline::Run(run.id));
+    let is_older = match oldest {
+        Some(oldest) => run.finished_event.is_none_or(|ended| ended < oldest),
+        // The last to end was larger than all that may stay.
+        None => !is_awaited(),
+    };
     ensure(
-        oldest.is_none() || run.finished_event.is_none_or(|ended| Some(ended) < oldest),
+        is_older,
         "only the oldest ended runs leave memory",
         || format!("{} ({}) is gone", run.id, run.state),
     )
