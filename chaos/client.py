@@ -20,7 +20,7 @@ class UnansweredError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """The server of a workspace: where it listens, and the file in which it says what it wants to be shown."""
+    """The server of a workspace: where it listens, and the file that says what it wants to be shown."""
 
     port: int
     notice: Path

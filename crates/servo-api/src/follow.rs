@@ -190,7 +190,7 @@ impl RunFollower {
 fn hot(state: &State, id: RunId, told: StreamPosition) -> Option<Newer> {
     let run = state.run(id)?;
     let own = std::iter::once((run.version, 0));
-    let tasks = (1u32..).zip(&run.tasks).map(|(position, task)| (task.version, position));
+    let tasks = (1u32..).zip(&run.tasks).map(|(position, task)| (task.row_version(), position));
     let mut places: Vec<StreamPosition> = own.chain(tasks).filter(|place| *place > told).collect();
     places.sort_unstable();
     let more = places.len() > AT_ONCE;

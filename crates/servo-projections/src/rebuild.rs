@@ -120,7 +120,8 @@ pub async fn rebuild(
     let boundary = start_of(log, context, "rebuild").await?;
     let manifests = context.manifests();
     let (old_revision, old) = manifests.newest_readable().await?;
-    let mut shadow = Shadow::start(context, old_revision, old.as_ref(), boundary.as_ref(), options).await?;
+    let shadow = Shadow::start(context, old_revision, old.as_ref(), boundary.as_ref(), options).await;
+    let mut shadow = shadow.map_err(|error| without_start(error, boundary.as_ref()))?;
     let resumed_from = shadow.through();
     for swap_tries in 1..=SWAP_TRIES {
         shadow.catch_up(log, options, progress).await?;
@@ -180,6 +181,18 @@ async fn start_of(
         log.describe()
     );
     Err(Error::Refused { what, reason })
+}
+
+/// Says of a damaged table of the boundary that it cannot be made anew: the batches that it was made from are gone.
+fn without_start(error: Error, boundary: Option<&Manifest>) -> Error {
+    if let (Error::Damaged { file, problem, .. }, Some(tables)) = (&error, boundary) {
+        let through = tables.watermarks.last_seq;
+        return refused(format!(
+            "{file} is damaged: {problem}; the replay begins with it, because batches up to {through} have been \
+             deleted. Bring the file back from a backup"
+        ));
+    }
+    error
 }
 
 fn aborted(options: &RebuildOptions) -> bool {

@@ -153,13 +153,15 @@ fn the_stories_reach_every_verdict_and_state() {
         seen.extend(promotions.iter().filter(|promotion| promotion.approved).map(|_| "approved".to_owned()));
         seen.extend(model.data.quarantine.values().map(|_| "in quarantine".to_owned()));
     }
-    // Stories have no external timers, no schedules, no sensors, no backfills, and no requests with an id; a conflict is in the tests of engines.
+    // Stories have no external timers, no schedules, no sensors, no backfills, no retention, and no requests with an id; a
+    // conflict is in the tests of engines.
     let is_untold = |kind: &EventKind| {
         matches!(
             kind,
             EventKind::TimerEnqueued
                 | EventKind::RequestAnswered
                 | EventKind::RunKeyConflicted
+                | EventKind::RetentionApplied
                 | EventKind::ScheduleDefined
                 | EventKind::SchedulePaused
                 | EventKind::ScheduleResumed

@@ -170,7 +170,7 @@ async fn approvals_and_rejections_are_done_once_across_a_restart() {
         assert_eq!(again.accepted(), *first, "{verdict}");
         let other = harness.post_with(path, &json!({ "reason": "another" }), &[(KEY, verdict)]).await;
         assert_eq!(other.problem().code, Code::IdempotencyConflict, "{verdict}");
-        let anew = harness.post_with(path, &body, &[(KEY, "a new key")]).await;
+        let anew = harness.post_with(path, &body, &[(KEY, &format!("{verdict}-anew"))]).await;
         assert_eq!(anew.problem().code, Code::NotInQuarantine, "{verdict}");
         let acts = harness.get(&format!("audit?action=quarantine.{verdict}&outcome=ALLOWED")).await.ok();
         assert_eq!(acts["items"].as_array().unwrap().len(), 1, "{verdict} took effect once");

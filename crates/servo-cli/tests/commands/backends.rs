@@ -75,7 +75,8 @@ const COMMANDS: &[&[&str]] = &[
     &["run", "conflicts"],
     &["run", "show", "{run}"],
     &["run", "show", "latest", "--state", "failed"],
-    &["run", "show", "r"],
+    // No id begins like this.
+    &["run", "show", "0"],
     &["asset", "lineage", "shop.clean", "--partition", "2013-01-02"],
     &["asset", "lineage", "raw.orders", "--partition", "2013-01-02", "--down"],
     &["asset", "lineage", "raw.profiles"],
@@ -205,7 +206,12 @@ fn word(word: &str) -> String {
         && bare.ends_with('s')
         && bare.chars().all(|c| c.is_ascii_digit() || ".dhms".contains(c));
     let is_cursor = bare.len() > 40 && !bare.contains([':', '/']);
-    if is_time || is_id || is_ulid || is_span || is_cursor { "[…]".to_owned() } else { word.to_owned() }
+    let is_uri = bare.starts_with("file://");
+    if is_uri || is_time || is_id || is_ulid || is_span || is_cursor {
+        "[…]".to_owned()
+    } else {
+        word.to_owned()
+    }
 }
 
 fn blot(value: &mut Value) {

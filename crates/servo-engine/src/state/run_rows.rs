@@ -102,7 +102,7 @@ pub(super) fn task_row(run: &Run, position: u32) -> TaskRow {
         outputs: (!task.outputs.is_empty()).then(|| Json(task.outputs.clone())),
         usage: task.usage.map(Json),
         past_attempts: (!task.past_attempts.is_empty()).then(|| Json(task.past_attempts.clone())),
-        row_version: task.finished_event.map_or(task.version, |ended| task.version.max(ended)),
+        row_version: task.row_version(),
     }
 }
 

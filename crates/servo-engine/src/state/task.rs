@@ -137,6 +137,11 @@ pub struct Task {
 }
 
 impl Task {
+    /// The version of its row: the newest event that changed it, or the failure that it was skipped for.
+    pub fn row_version(&self) -> EventId {
+        self.finished_event.map_or(self.version, |ended| self.version.max(ended))
+    }
+
     pub(crate) fn planned(
         key: TaskKey,
         options: Arc<TaskOptions>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use arrow_array::{Array, ArrayRef, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray, UInt64Array};
 use arrow_schema::{DataType, TimeUnit};
 use servo_engine::rows::{Delta, HotRow, HotRows, Row};
 use servo_engine::{for_each_append_only_table, for_each_hot_table};
@@ -86,9 +86,12 @@ fn delta(generator: &Generator, seq: u64) -> Delta {
 /// The text of a column's values; `-` for null.
 fn texts(array: &ArrayRef) -> Vec<String> {
     let of_numbers = |array: &UInt64Array| array.iter().map(|n| n.map(|n| n.to_string())).collect();
+    let of_signed = |array: &Int64Array| array.iter().map(|n| n.map(|n| n.to_string())).collect();
     let of_texts = |array: &StringArray| array.iter().map(|text| text.map(str::to_owned)).collect();
     let numbers = array.as_any().downcast_ref().map(of_numbers);
-    let found: Option<Vec<Option<String>>> = numbers.or_else(|| array.as_any().downcast_ref().map(of_texts));
+    let signed = || array.as_any().downcast_ref().map(of_signed);
+    let texts = || array.as_any().downcast_ref().map(of_texts);
+    let found: Option<Vec<Option<String>>> = numbers.or_else(signed).or_else(texts);
     let found = found.unwrap_or_else(|| panic!("say here how {} is shown", array.data_type()));
     found.into_iter().map(|text| text.unwrap_or_else(|| "-".to_owned())).collect()
 }

@@ -301,7 +301,13 @@ impl Harness {
     }
 
     pub async fn trigger(&self, key: &str, plan: Plan) -> RunId {
-        let reply = self.workspace.trigger(TriggerRun::new(key, plan, "test")).await.unwrap();
+        let reply = loop {
+            match self.workspace.trigger(TriggerRun::new(key, plan.clone(), "test")).await {
+                // Another node has written: it is asked again.
+                Err(Error::Recovering) => tokio::time::sleep(Duration::from_millis(2)).await,
+                reply => break reply.unwrap(),
+            }
+        };
         if let Some(event) = reply.accepted {
             self.acknowledged.add(event);
         }
