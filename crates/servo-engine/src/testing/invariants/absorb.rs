@@ -76,11 +76,9 @@ fn aged_out(run: &Run, after: &State) -> Result<(), Violation> {
         // The last to end was larger than all that may stay.
         None => !is_awaited(),
     };
-    ensure(
-        is_older,
-        "only the oldest ended runs leave memory",
-        || format!("{} ({}) is gone", run.id, run.state),
-    )
+    ensure(is_older, "only the oldest ended runs leave memory", || {
+        format!("{} ({}) is gone", run.id, run.state)
+    })
 }
 
 fn remembers(before: &State, after: &State) -> Result<(), Violation> {
