@@ -8,12 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, RunId, TaskKey};
+use servo_core::{AssetKey, AttemptId, MaterializationId, Millis, Operation, RunId, TaskKey};
 use servo_engine::controllers::{self, Freshness};
 use servo_engine::event::{decode_batch, encode_batch};
 use servo_engine::rows::HotRows;
 use servo_engine::testing::{invariants, tables};
-use servo_engine::{Effect, Event, EventData, EventKind, Input, OutputState, Settings, State, TaskState};
+use servo_engine::{
+    Effect, Event, EventData, EventKind, Input, OutputState, Settings, State, TaskSpec, TaskState,
+};
 use sim::{Sim, stories};
 use support::{tenant, workspace};
 
@@ -418,20 +420,21 @@ proptest! {
     }
 }
 
-/// Attempts that workers began, with the assets that they were to make.
+/// Attempts that workers began, with the assets that they were to make; those of checks make none.
 fn begun(events: &[Event]) -> Vec<(AttemptId, BTreeSet<AssetKey>)> {
     let mut outputs: BTreeMap<(RunId, TaskKey), BTreeSet<AssetKey>> = BTreeMap::new();
     let mut begun = Vec::new();
     for event in events {
         if let EventData::PlanCreated(plan) = &event.data {
-            outputs.extend(plan.tasks.iter().map(|spec| {
+            let makes_data = |spec: &&TaskSpec| spec.task_key.operation() != Operation::Check;
+            outputs.extend(plan.tasks.iter().filter(makes_data).map(|spec| {
                 let assets = spec.options.outputs.iter().cloned().chain([spec.task_key.asset()]);
                 ((plan.run_id, spec.task_key.clone()), assets.collect())
             }));
         }
         if let EventData::TaskStarted(start) = &event.data {
-            let assets = outputs.get(&(start.run_id, start.task_key.clone())).expect("it was planned");
-            begun.push((start.attempt_id, assets.clone()));
+            let assets = outputs.get(&(start.run_id, start.task_key.clone()));
+            begun.extend(assets.map(|assets| (start.attempt_id, assets.clone())));
         }
     }
     begun
@@ -449,9 +452,11 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules and backfills have stories of their own, in `controllers_schedules` and `controllers_backfills`.
+    // Schedules, backfills and retention have stories of their own, in `controllers_schedules`, `controllers_backfills`
+    // and `retention_rules`.
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
+            || kind == EventKind::RetentionApplied
             || kind.name().starts_with("Schedule")
             || kind.name().starts_with("Backfill")
     };

@@ -449,7 +449,10 @@ impl Sim {
         for _ in 0..600 {
             if self.engine.state().active_runs() == 0 {
                 self.flush();
-                return;
+                // A sensor may have asked for one more run.
+                if self.engine.state().active_runs() == 0 && self.waiting.is_empty() {
+                    return;
+                }
             }
             self.queue.clear();
             self.hand_out();

@@ -119,7 +119,8 @@ impl FileEffects {
                 Some(Err(_disconnected)) => true,
                 None => false,
             };
-            let now = self.spawner.elapsed();
+            // Timers are coarser than delays: what was waited for is due, whatever the clock says.
+            let now = self.spawner.elapsed().max(next.filter(|_| !hung_up).unwrap_or_default());
             if retry_due.is_some_and(|due| due <= now) {
                 self.retry_set_aside().await;
             }
