@@ -67,11 +67,11 @@ fmt: setup ## format Rust and Python
 	cargo fmt --all
 	cd python && "$(PYTHON)" -m ruff format --config pyproject.toml . $(ELSEWHERE)
 
-bench: ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
+bench: ui ## print every figure and write target/bench/results.json; FULL=1 adds the slow ones
 	cargo build --locked --release -p servo-cli
 	cargo run --locked --release -p servo-bench -- --out target/bench/results.json $(if $(filter 1,$(FULL)),--full)
 
-bench-peers: ## measure Servo beside its peers in one run, and write bench/RESULTS.md; PEERS=floor,servo,rivers WORKLOADS=W1,W2
+bench-peers: ui ## measure Servo beside its peers in one run, and write bench/RESULTS.md; PEERS=floor,servo,rivers WORKLOADS=W1,W2
 	@bash scripts/setup.sh
 	cargo build --locked --release -p servo-cli
 	BENCH_PYTHON="$$(command -v python3)" sh bench/peers/setup.sh $(PEER_VENVS)
@@ -79,7 +79,7 @@ bench-peers: ## measure Servo beside its peers in one run, and write bench/RESUL
 	  --peers $(PEER_LIST) --workloads $(or $(WORKLOADS),W0,W1,W2,W3,W4,W5,W6) --out "$(abspath $(BUILD))/bench/peers.json"
 	cd bench && python3 -m peers.report "$(abspath $(BUILD))/bench/peers.json" RESULTS.md peers.svg
 
-chaos: ## kill and stop real processes under load, then check that nothing is lost, doubled or left; SECONDS=600 SEED=1
+chaos: ui ## kill and stop real processes under load, then check that nothing is lost, doubled or left; SECONDS=600 SEED=1
 	@bash scripts/setup.sh
 	cargo build --locked --release -p servo-cli
 	@"$(PYTHON)" -m chaos --servo "$(BUILD)/release/servo" --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) --json "$(BUILD)/chaos.json"

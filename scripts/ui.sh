@@ -25,7 +25,8 @@ packages() {
   state=$(digest package-lock.json)
   [ "$(cat node_modules/.installed 2>/dev/null)" = "$state" ] && return
   say "installing npm packages"
-  npm ci --no-audit --no-fund --loglevel=error >&2
+  # Not npm ci: it refuses a lock without the optional packages of other systems.
+  npm install --no-save --no-audit --no-fund --loglevel=error >&2
   printf '%s\n' "$state" >node_modules/.installed
 }
 

@@ -360,10 +360,12 @@ proptest! {
         let in_memory = state.runs().map(|r| r.id);
         let mut all: Vec<RunId> = ended.into_iter().chain(in_memory).collect();
         all.sort();
-        let mut requested: Vec<RunId> = sim.log.iter().flatten().filter_map(|event| match &event.data {
-            EventData::RunRequested(payload) => Some(payload.run_id),
-            _ => None,
-        }).collect();
+        let mut requested: Vec<RunId> = Vec::new();
+        for event in sim.log.iter().flatten() {
+            if let EventData::RunRequested(payload) = &event.data {
+                requested.push(payload.run_id);
+            }
+        }
         requested.sort();
         prop_assert_eq!(all, requested, "each run is either in memory or was handed to history once");
         let mut state = sim.engine.state().clone();

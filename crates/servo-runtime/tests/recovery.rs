@@ -508,10 +508,11 @@ async fn a_log_that_is_cut_behind_its_tables_still_recovers() {
     assert_eq!(harness.run("more", diamond()).await.run.state, RunState::Succeeded);
     assert_eq!(harness.workspace.runs(None, 100, RunFilter::default()).await.unwrap().len(), 11);
     harness.close().await;
-    // Damaged tables cannot be made from what is left, and that is said.
+    // Damaged tables cannot be made from what is left without the tables of the boundary, and that is said.
     let projection = Projection::open_latest(open().blobs, layout()).await.unwrap().unwrap();
     let victim = needed_files(projection.manifest()).pop().unwrap();
     fs::remove_file(home(root.path()).join(&victim)).unwrap();
+    fs::remove_file(home(root.path()).join("rebuild/boundary.json")).unwrap();
     let refused = Harness::open(open(), short).await.err().unwrap().to_string();
     assert!(refused.contains("have been deleted"), "{refused}");
 }

@@ -95,7 +95,9 @@ pub(super) fn removed(state: &mut State, at: At, payload: &ScheduleRemoved) -> A
 pub(super) fn ticked(state: &mut State, at: At, payload: &ScheduleTicked, key: &str) -> Applied {
     let id = payload.schedule_id;
     let Some(schedule) = state.schedules.get(id) else { return Applied::No(Ignored::UnknownSchedule) };
-    let is_known = schedule.last_scheduled_for.is_some_and(|last| payload.scheduled_for <= last);
+    // A definition that begins anew forgets its last tick, so that a copy of an older one is known by its place in the log.
+    let is_known = at.id <= schedule.version
+        || schedule.last_scheduled_for.is_some_and(|last| payload.scheduled_for <= last);
     if payload.manual {
         if !retention::remember(state, at, key) {
             return Applied::No(Ignored::Duplicate);
