@@ -59,7 +59,8 @@ def pins(file: Path) -> set[str]:
 def project(tmp_path: Path) -> Path:
     """Write the template as `servo init` does."""
     directory = tmp_path / "station"
-    shutil.copytree(TEMPLATE, directory, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    # The demo is a project of its own.
+    shutil.copytree(TEMPLATE, directory, ignore=shutil.ignore_patterns("__pycache__", ".*", "demo"))
     for file in directory.iterdir():
         file.write_text(file.read_text("utf-8").replace("{{name}}", "station"), "utf-8")
     (directory / "gitignore").rename(directory / ".gitignore")
