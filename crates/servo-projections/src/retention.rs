@@ -1,4 +1,4 @@
-//! What retention has to know of all that was ever made: a few columns of every row.
+//! Reads what retention needs of all materializations: a few columns of every row.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ impl Projection {
         Ok(made)
     }
 
-    /// What was read to make these materializations.
+    /// The inputs of these materializations.
     pub async fn read_for(&self, made: &BTreeSet<MaterializationId>) -> Result<Read, Error> {
         let files = self.manifest.immutable(MaterializationInputRow::TABLE);
         let columns =

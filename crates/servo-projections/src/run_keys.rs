@@ -19,7 +19,7 @@ use crate::tiers::next_merge;
 use crate::writer::Writer;
 
 impl Projection {
-    /// What these tables say about a run key, by the run that it names.
+    /// Looks a run key up in these tables, by the run that it names.
     pub async fn run_key(&self, run: RunId) -> Result<StoredRunKey, Error> {
         let through = self.manifest.watermarks.events_processed_through;
         if planted::has(Mistake::RunKeyForgotten) {

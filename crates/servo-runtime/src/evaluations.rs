@@ -21,7 +21,7 @@ use crate::spawner::within;
 use crate::workspace::Workspace;
 
 /// How long somebody who asks by hand waits for a worker to take the call.
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
+const MAX_WAIT: Duration = Duration::from_secs(15);
 
 /// How much longer than the function may take, for its process to be started and stopped.
 const GRACE: Duration = Duration::from_secs(30);
@@ -124,7 +124,7 @@ impl Workspace {
         let _forget = Forget { workspace: self, id };
         self.inner.evaluations.begin(evaluation);
         let spawner = self.inner.spawner.as_ref();
-        if within(spawner, LONGEST_WAIT, is_taken).await.is_none() {
+        if within(spawner, MAX_WAIT, is_taken).await.is_none() {
             return Err(Error::NoEvaluator { name: name.to_string() });
         }
         match within(spawner, longest, answered).await {
@@ -170,7 +170,7 @@ impl Workspace {
         }
     }
 
-    /// What the newest tables say about run keys.
+    /// Looks run keys up in the newest tables.
     async fn stored_keys(&self, keys: &[Arc<str>]) -> Result<BTreeMap<Arc<str>, StoredRunKey>, Error> {
         let layout = &self.inner.stores.layout;
         let mut found = BTreeMap::new();

@@ -11,7 +11,7 @@ const TABLES_MAY_LAG: Duration = Duration::from_secs(30);
 const PROBE: &str = "health/probe.json";
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 
-/// What threads of a workspace note about their work.
+/// Notes of the threads of a workspace about their work.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals(Mutex<Notes>);
 
@@ -79,7 +79,7 @@ pub enum Vital {
 pub struct Finding {
     /// Which one.
     pub vital: Vital,
-    /// What is wrong with it, without names of files; none if it is well.
+    /// The problem, without names of files; none if it is well.
     pub problem: Option<String>,
     /// Errors and names of files, for those who look after the workspace.
     pub details: Vec<String>,

@@ -89,7 +89,7 @@ async fn point(data: &Data, promotion: &Promotion, tables_are_newest: bool) -> R
     Ok(true)
 }
 
-/// What every partition with data must have, by the newest tables, and the last event in them.
+/// The pointer that every partition with data must have, by the newest tables, and the last event in them.
 async fn expected(stores: &Stores) -> Result<Option<(Data, Vec<Promotion>, EventId)>, Error> {
     let Some(root) = stores.data.clone() else { return Ok(None) };
     let tables = Projection::open_latest(Arc::clone(&stores.blobs), stores.layout.clone()).await?;

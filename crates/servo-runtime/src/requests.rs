@@ -125,7 +125,7 @@ impl Workspace {
         self.start(prepared.await??).await
     }
 
-    /// What a backfill would make. Changes nothing.
+    /// Previews a backfill. Changes nothing.
     pub async fn preview_backfill(&self, request: BackfillRequest) -> Result<BackfillPreview, Error> {
         let at = self.now();
         Ok(self.read(move |state| preview_backfill(state, &request, at)).await??)

@@ -68,7 +68,7 @@ impl Kept {
     }
 }
 
-/// What the rules do not keep at one moment.
+/// A survey of what the rules do not keep at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Survey {
     /// When it was made.

@@ -23,7 +23,7 @@ impl Workspace {
         }
     }
 
-    /// What the newest tables say about the key of a run.
+    /// Looks the key of a run up in the newest tables.
     pub(crate) async fn stored_key(&self, run: RunId) -> Result<StoredRunKey, Error> {
         loop {
             let Some(tables) = self.projection() else { return Ok(StoredRunKey::default()) };

@@ -180,7 +180,7 @@ fn missing_in(input: &WorkInput) -> impl Iterator<Item = (&AssetKey, Option<&Par
     missing.map(|piece| (&input.asset, piece.partition.as_ref()))
 }
 
-/// What a check is to look at, if it was never made.
+/// The asset and partition of a check whose materialization was never made.
 fn missing_of(output: &WorkOutput) -> Option<(&AssetKey, Option<&PartitionKey>)> {
     let checked = output.checked.as_ref().filter(|piece| piece.materialization_id.is_none())?;
     Some((&output.asset, checked.partition.as_ref()))

@@ -12,7 +12,7 @@ use crate::views::{
 const BACKFILLS: [&str; 2] = ["orchestration", "backfills"];
 
 impl Client {
-    /// What a backfill would make.
+    /// Previews a backfill.
     pub async fn preview_backfill(&self, body: &BackfillBody) -> Result<BackfillPreview, ClientError> {
         let response = self.post(&["orchestration", "backfills", "preview"], None, body).await?;
         self.read(response).await

@@ -4,7 +4,7 @@ use super::{Client, ClientError};
 use crate::views::{ApplyRetentionBody, Retention, RetentionApplied};
 
 impl Client {
-    /// What would go if retention were applied now.
+    /// Previews the removals of retention.
     pub async fn retention(&self) -> Result<Retention, ClientError> {
         self.get(&["retention"], &[]).await
     }

@@ -15,7 +15,7 @@ use crate::app::{App, Shared};
 use crate::problem::{Code, Problem};
 
 const DEFAULT_WAIT: Duration = Duration::from_secs(5);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The query of a read. Every read can wait for an event: `?wait_for_event_id=&timeout_ms=`.
 pub(crate) struct Query<T>(pub(crate) T);
@@ -52,7 +52,7 @@ fn read<T: DeserializeOwned>(query: &str) -> Result<(T, Option<(EventId, Duratio
                 let millis = value.parse().map_err(|_| {
                     Problem::invalid("timeout_ms", format!("{value:?} is no number of milliseconds"))
                 })?;
-                timeout = Duration::from_millis(millis).min(LONGEST_WAIT);
+                timeout = Duration::from_millis(millis).min(MAX_WAIT);
             }
             _ => {
                 own.append_pair(&name, &value);

@@ -1,4 +1,4 @@
-//! What changes in a workspace, as a stream: pages that show it ask again for what they hold.
+//! Changes of a workspace as a stream: pages that show it ask again for what they hold.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::extract::Json;
 use crate::problem::{Code, Problem};
 use crate::views::{EvaluatedBody, TakeEvaluationBody, TakenEvaluation};
 
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// Gives a call of the function of a schedule or a sensor to a worker, as soon as there is one.
 #[utoipa::path(
@@ -30,7 +30,7 @@ pub(super) async fn take(
     State(app): State<Shared>,
     Json(body): Json<TakeEvaluationBody>,
 ) -> Result<Response<Body>, Problem> {
-    let wait = Duration::from_millis(body.wait_ms).min(LONGEST_WAIT);
+    let wait = Duration::from_millis(body.wait_ms).min(MAX_WAIT);
     let taken = tokio::select! {
         biased;
         taken = tokio::time::timeout(wait, app.workspace().next_evaluation()) => taken.ok(),

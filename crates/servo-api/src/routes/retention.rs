@@ -10,7 +10,7 @@ use crate::extract::{Command, NoQuery, Query};
 use crate::problem::Problem;
 use crate::views::{ApplyRetentionBody, Retention, RetentionApplied};
 
-/// What would go if retention were applied now. Changes nothing.
+/// Previews the removals of retention. Changes nothing.
 #[utoipa::path(
     get, path = "/retention", operation_id = "show_retention", tag = "settings",
     params(Wait), responses((status = 200, body = Retention), Problems)
@@ -39,7 +39,7 @@ pub(super) async fn apply(
         let retention = app.workspace().read(|state| Retention::of(&survey, state.settings())).await?;
         Ok(RetentionApplied { retention, accepted: change.into() })
     };
-    // What went then is not known any more; that it went, is.
+    // The removals of that time are not known any more, only that they were made.
     let again = async |known: servo_engine::rows::AnswerEntry| {
         let survey = app.workspace().survey_retention().await?;
         let retention = app.workspace().read(|state| Retention::of(&survey, state.settings())).await?;

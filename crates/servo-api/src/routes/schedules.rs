@@ -262,7 +262,7 @@ pub(super) async fn ticks(
     Ok(Answer(page.map(Tick::from)))
 }
 
-/// What the function of a schedule returns for a tick now; none if it has no function.
+/// The result of the function of a schedule for a tick now; none if it has no function.
 async fn evaluated(app: &Shared, schedule: &str) -> Result<Option<EvaluationResult>, Problem> {
     let (wanted, id, now) = (schedule.to_owned(), app.workspace().new_evaluation_id(), app.workspace().now());
     let call = app.workspace().read(move |state| {

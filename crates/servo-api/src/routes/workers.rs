@@ -28,7 +28,7 @@ use crate::views::{
     Accepted, Completed, Heartbeat, HeartbeatAnswer, Lease, LeaseBody, Reported, Started, Task,
 };
 
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 const MAX_NAME: usize = 255;
 const MAX_SLOTS: usize = 256;
 const MAX_QUEUES: usize = 64;
@@ -57,7 +57,7 @@ pub(super) async fn lease(
     }
     let queues = checked_queues(&body.queues)?;
     may_take(&app, &body.worker_id, &queues).await?;
-    let wait = Duration::from_millis(body.wait_ms).min(LONGEST_WAIT);
+    let wait = Duration::from_millis(body.wait_ms).min(MAX_WAIT);
     let received = tokio::select! {
         biased;
         received = tokio::time::timeout(wait, app.api.queue.receive(&queues, body.slots)) => received.ok(),

@@ -1,4 +1,4 @@
-//! What is paused, how full a workspace is, and why a run does not go on.
+//! Pauses, the load of a workspace, and the reasons for which a run waits.
 
 use serde::{Deserialize, Serialize};
 use servo_core::{RunId, TaskKey, Timestamp};
@@ -120,7 +120,7 @@ pub struct Wait {
     /// Since when.
     #[schema(value_type = String, format = DateTime)]
     pub since: Timestamp,
-    /// What would change it.
+    /// The change that would end the wait.
     pub remedy: String,
 }
 

@@ -19,7 +19,7 @@ pub struct Act {
     pub occurred_at: Timestamp,
     /// Who asked: `user:local`, `controller:schedules`.
     pub principal: String,
-    /// What was asked for, such as `run.cancel`.
+    /// The action, such as `run.cancel`.
     pub action: String,
     /// To what: a run, a project, a name of dynamic partitions, an asset.
     pub subject: String,

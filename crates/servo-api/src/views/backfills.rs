@@ -233,7 +233,7 @@ pub struct Backfill {
     /// Seconds that the rest takes at that rate, while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remaining_seconds: Option<f64>,
-    /// What it makes of each asset; absent in lists.
+    /// The partitions that it makes of each asset; absent in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<BackfillTarget>,
 }

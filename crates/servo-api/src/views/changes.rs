@@ -1,4 +1,4 @@
-//! What has changed in a workspace.
+//! Changes of a workspace.
 
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, RunId};

@@ -1,4 +1,4 @@
-//! What is known of a materialization beside its data: metadata, columns, first rows.
+//! Details of a materialization beside its data: metadata, columns, first rows.
 
 use std::collections::BTreeMap;
 

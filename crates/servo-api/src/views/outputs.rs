@@ -73,7 +73,7 @@ pub struct Check {
     /// Type of the exception that the check itself raised: it says nothing about the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it found, by name.
+    /// Findings by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, Object>)]
     pub metadata: BTreeMap<String, serde_json::Value>,

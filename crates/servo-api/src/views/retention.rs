@@ -1,4 +1,4 @@
-//! What the rules of retention do not keep any more.
+//! Data, logs and rows that the rules of retention do not keep any more.
 
 use serde::{Deserialize, Serialize};
 use servo_core::Timestamp;
@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::Accepted;
 
-/// What goes, or would go, when retention is applied.
+/// The removals of retention, applied or previewed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Retention {
     /// When it was looked at.
@@ -42,7 +42,7 @@ pub struct RetentionRule {
 /// Retention was applied: this goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RetentionApplied {
-    /// What was found, and goes.
+    /// The removals, by kind.
     #[serde(flatten)]
     pub retention: Retention,
     /// The event; absent if there was nothing to remove.

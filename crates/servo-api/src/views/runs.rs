@@ -56,7 +56,7 @@ pub struct Run {
     /// Failed checks of severity error and above, and checks that raised, of all its attempts: the run is flagged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub checks_failed: u32,
-    /// What people should know of it, in sentences: queues that no worker serves. Only where one run is asked for.
+    /// Sentences for people, such as about queues that no worker serves. Only where one run is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
     /// Whether some task ran other code than was planned.

@@ -130,7 +130,7 @@ pub struct ScheduleBody {
     /// IANA name of the time zone; UTC unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// What its ticks request.
+    /// The selection that its ticks request.
     pub selection: String,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]

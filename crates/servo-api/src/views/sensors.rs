@@ -20,7 +20,7 @@ pub struct Sensor {
     #[schema(value_type = String)]
     pub sensor_id: SensorId,
     pub name: String,
-    /// What makes it be evaluated: `poll`, `push`, `asset` or `run`.
+    /// The trigger of its evaluations: `poll`, `push`, `asset` or `run`.
     pub kind: String,
     /// Who defines it: `code` or `api`.
     pub origin: String,
@@ -131,7 +131,7 @@ pub struct SensorEval {
 pub struct SensorBody {
     /// Letters, digits, `_` and `-`; unique in the workspace.
     pub name: String,
-    /// What it requests.
+    /// The selection that it requests.
     pub selection: String,
     /// Whether messages can be sent to it.
     #[serde(default)]
@@ -175,11 +175,11 @@ pub struct SensorBody {
 pub struct PushBody {
     /// The id that the sender gave it: a message counts once.
     pub message_id: String,
-    /// What it says.
+    /// The payload, as JSON.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub data: Value,
-    /// What is said beside it.
+    /// Attributes beside the payload.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
@@ -218,7 +218,7 @@ pub struct EvaluateBody {
     pub client_request_id: Option<String>,
 }
 
-/// What came of an evaluation by hand.
+/// The result of an evaluation by hand.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[allow(missing_docs)]
 pub struct SensorEvaluation {

@@ -69,7 +69,7 @@ pub struct WorkerSign {
     pub worker_id: String,
 }
 
-/// What a worker has to know.
+/// The standing of a worker with the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerStanding {
     /// Whether it is registered. If not, it has to register again.
@@ -310,13 +310,13 @@ pub struct TakenEvaluation {
     pub evaluation: Evaluation,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EvaluatedBody {
     /// The call, as it was taken.
     #[schema(value_type = Object)]
     pub evaluation: Evaluation,
-    /// What the function returned, or how it failed.
+    /// The value that the function returned, or its failure.
     #[schema(value_type = Object)]
     pub report: EvaluationReport,
 }

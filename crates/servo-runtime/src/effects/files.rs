@@ -87,7 +87,7 @@ pub(crate) struct FileEffects {
     pub(crate) seed: u64,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) set_aside: SetAside,
-    /// What is shown of it.
+    /// The paths that are shown as stuck.
     pub(crate) stuck: StuckPaths,
 }
 

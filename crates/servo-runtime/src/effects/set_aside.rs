@@ -78,7 +78,7 @@ pub(crate) struct SetAside {
 }
 
 impl SetAside {
-    /// What a process before this one has set aside, with what counts by now.
+    /// The paths that a process before this one has set aside, with what counts by now.
     pub(crate) async fn load(blobs: Arc<dyn Blobs>, state: &State) -> Result<Self, BlobError> {
         let mut found =
             Self { blobs, promotions: BTreeMap::new(), removals: BTreeSet::new(), is_changed: false };

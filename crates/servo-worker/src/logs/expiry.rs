@@ -47,7 +47,7 @@ fn time(at: Timestamp) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(at.as_millis()).unwrap_or(0))
 }
 
-/// What somebody else has removed meanwhile is gone as well.
+/// Takes a file that somebody else has removed meanwhile for removed.
 fn gone(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -184,7 +184,7 @@ pub(super) struct LogMessage {
     pub(super) fields: Map<String, Value>,
 }
 
-/// What a task has left behind in its runner that cannot be undone.
+/// Leftovers of a task in its runner that cannot be undone.
 #[derive(Debug, Deserialize)]
 pub(super) struct Worn {
     pub(super) reason: String,
