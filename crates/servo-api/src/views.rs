@@ -3,6 +3,7 @@
 //! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339
 //! in UTC with milliseconds, and what is not there is left out.
 
+mod admin;
 mod admission;
 mod assets;
 mod attempts;
@@ -33,6 +34,10 @@ mod tables;
 mod tasks;
 mod workers;
 
+pub use admin::{
+    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuota, TenantQuotas,
+    WorkspaceBody, WorkspaceInfo,
+};
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
     Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
@@ -59,8 +64,9 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
-    PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
+    ActPage, ApiKeyPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TenantPage,
+    TickPage, WorkspaceInfoPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};

@@ -45,7 +45,7 @@ pub use config::{Config, LOCAL_WORKERS, Ownership, Stores};
 pub use effects::StuckPath;
 pub use error::{Error, ErrorKind};
 pub use health::{Finding, Vital};
-pub use host::Host;
+pub use host::{Host, InUse, WorkspaceKey};
 pub use lineage::{Direction, Lineage};
 pub use pointers::{DataReport, point_at_latest, verify_data};
 pub use reconcile::{Reconciled, answer_evaluations, catch_up, reconcile_once};

@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
-    Schedule, Sensor, SensorEval, Task, Tick,
+    Act, ApiKey, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined,
+    Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -34,3 +34,9 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of API keys.
+pub type ApiKeyPage = Page<ApiKey>;
+/// A page of tenants.
+pub type TenantPage = Page<Tenant>;
+/// A page of workspaces.
+pub type WorkspaceInfoPage = Page<WorkspaceInfo>;

@@ -114,7 +114,7 @@ impl Local {
         dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, reach, dispatching).await?;
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching, None).await?;
         let mut before = session.unfinished().await?;
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);
