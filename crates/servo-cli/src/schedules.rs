@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Trigger {
         /// Its name or its id.
         schedule: String,
-        /// A partition, instead of the newest complete one.
+        /// A partition, instead of the newest complete one, or of what its function chooses.
         #[arg(long = "partition", value_name = "KEY")]
         partitions: Vec<String>,
         #[command(flatten)]

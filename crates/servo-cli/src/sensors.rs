@@ -279,6 +279,9 @@ fn told(found: &SensorEvaluation) {
         let before = found.cursor_before.as_deref().map(shortened).unwrap_or_else(|| "none".to_owned());
         output::line(format_args!("  cursor: {before} → {}", shortened(cursor)));
     }
+    if let Some(run) = found.requests.iter().rev().find_map(|request| request.run_id) {
+        output::line(format_args!("follow it: servo run watch {run}"));
+    }
     if let Some(printed) = &found.output {
         output::line(format_args!("it printed:\n{printed}"));
     }

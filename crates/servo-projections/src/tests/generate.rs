@@ -16,7 +16,7 @@ use servo_engine::event::{
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
-use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
+use servo_engine::rows::{Column, ColumnSource, Json, JsonTexts, Name, ReadFrom, RowSource};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
@@ -272,6 +272,7 @@ made! {
         bytes_read: from.make(),
         bytes_written: from.make(),
     };
+    JsonTexts: |from| JsonTexts::new(from.make());
     CheckReport: |from| CheckReport {
         name: from.make(),
         kind: from.make(),
