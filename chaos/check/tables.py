@@ -171,5 +171,5 @@ def _statuses(rows: list[Row], model: Model, findings: Findings) -> None:
 
 
 def _removals(rows: list[Row], model: Model, findings: Findings) -> None:
-    found = _by(rows, ("asset_key", "materialization_id"), "removals", findings)
-    _same(model.removed, set(found), "removals", findings)
+    found = {(row["asset_key"], row["materialization_id"]) for row in rows}
+    _same(model.removed, found, "removals", findings)

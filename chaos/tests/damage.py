@@ -478,20 +478,14 @@ def repeat_lines(root: Path) -> None:
 
 def keep_what_was_removed(root: Path) -> None:
     """Let data that retention has removed be there."""
-    found: list[Json] = []
-    change_log(root, lambda batches: found.extend(_removed(batches)) or batches)
-    home = root / "assets" / found[0]["asset_key"] / "materializations"
-    shutil.copytree(one(root, "assets/fan/root/materializations/*"), home / found[0]["materialization_id"])
+    batches = [json.loads(line) for line in segment(root).read_text("utf-8").splitlines()]
+    homes = root / "assets" / "fan" / "root" / "materializations"
+    shutil.copytree(one(homes, "*"), homes / _removed(batches)[0]["materialization_id"])
 
 
 def lose_removal(root: Path) -> None:
     """Lose the row of what was removed."""
     change_rows(root, "removals", lambda rows: rows[:-1])
-
-
-def remove_again(root: Path) -> None:
-    """Let retention remove something twice."""
-    change_log(root, lambda batches: _removed(batches).append(dict(_removed(batches)[0])) or batches)
 
 
 def remove_newest(root: Path) -> None:
@@ -506,7 +500,12 @@ def remove_what_was_read(root: Path) -> None:
 
 def remove_what_never_was(root: Path) -> None:
     """Let retention remove what was never made."""
-    change_log(root, lambda batches: _removed(batches)[0].update(materialization_id=NOBODY) or batches)
+
+    def change(batches: list[Json]) -> list[Json]:
+        _removed(batches)[0]["materialization_id"] = NOBODY
+        return batches
+
+    change_log(root, change)
 
 
 def _removed(batches: list[Json]) -> list[Json]:

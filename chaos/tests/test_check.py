@@ -160,7 +160,6 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.lose_act, "lost", "audit: no row of"),
         (damage.change_act, "wrong", "user:nobody"),
         (damage.lose_removal, "lost", "removals: no row of fan/root"),
-        (damage.remove_again, "doubled", "retention removes fan/root"),
         (damage.remove_newest, "wrong", "the newest"),
         (damage.remove_what_was_read, "wrong", "was made of it"),
         (damage.remove_what_never_was, "wrong", "which does not count"),

@@ -70,7 +70,7 @@ pub(crate) enum Command {
         /// The id of the message: the same message counts once [default: a new one].
         #[arg(long)]
         id: Option<String>,
-        /// What it says, as JSON.
+        /// Its data, as JSON.
         #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
         data: Value,
     },

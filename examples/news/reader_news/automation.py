@@ -1,4 +1,4 @@
-"""When all of it happens: by the clock, when somebody subscribes, when there is a new model, and when a run fails."""
+"""When all of it happens: by the clock, for new subscribers, after a new model, and when a run fails."""
 
 from __future__ import annotations
 

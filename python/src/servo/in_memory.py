@@ -104,10 +104,10 @@ def materialize(  # noqa: PLR0913 - each is named
 ) -> Materialized:
     """Make assets in this process, in the order of their dependencies, without a server.
 
-    Functions are called as a worker calls them, with their hooks, and checks run. Values are handed from one to the next as
-    they are, tables as the library that the parameter asks for has them: nothing is stored, and a parameter
-    that would be given several partitions is given the one value there is. What is made after something
-    that a check blocks is not made.
+    Functions are called as a worker calls them, with their hooks, and checks run. Values are handed from one
+    to the next as they are, tables as the library that the parameter asks for has them: nothing is stored,
+    and a parameter that would be given several partitions is given the one value there is. What is made
+    after something that a check blocks is not made.
 
     Args:
         assets: The assets.

@@ -22,7 +22,7 @@ pub(crate) fn state(run: &Run) -> String {
     }
 }
 
-/// What was asked for: the selection, or which run it repeats.
+/// The request in words: the selection, or which run it repeats.
 pub(super) fn asked(run: &Run) -> String {
     if let RunSource::Retry { of, from_failure } = &run.source {
         let of: String = of.to_string().chars().take(SHORT_ID).collect();

@@ -176,7 +176,7 @@ def failed(ctx, message):
     let _dev = Dev::start(&project);
     until("its evaluation", || evals(&project, "failed", "no_new_data").pop());
     // A second call of the same message would have begun with the first.
-    project.good(&["sensor", "evaluate", "failed", "--payload", r#"{"data": {"selection": "by hand"}}"#]);
+    project.good(&["sensor", "evaluate", "failed", "--payload", r#"{"selection": "by hand"}"#]);
     assert_eq!(std::fs::read_to_string(project.path("told")).unwrap(), "raw.broken\nby hand\n");
 }
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from servo.sql.asset_files import Found
-    from servo.sql.assets import Asset, Made
+    from servo.sql.assets import Asset
 
     Columns = dict[str, tuple[str, Sequence[object]]]
 

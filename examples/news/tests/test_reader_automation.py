@@ -47,7 +47,7 @@ def test_a_letter_has_what_was_recommended_to_its_reader() -> None:
 def test_the_team_is_told_of_runs_and_attempts_that_failed(tmp_path: Path) -> None:
     class Unreachable(Source):
         def items(self, start: object) -> list[dict[str, object]]:
-            raise ConnectionError(f"{self.site} does not answer")
+            raise ConnectionError(f"{self.site} does not answer for {start}")
 
     file = tmp_path / "chat.txt"
     chat = Chat(str(file))
@@ -61,7 +61,7 @@ def test_the_team_is_told_of_runs_and_attempts_that_failed(tmp_path: Path) -> No
         )
     assert file.read_text(encoding="utf-8").splitlines() == [
         "core.* has failed: run_x",
-        "core.items 2026-01-05T09:00:00Z, attempt 1: site does not answer",
+        "core.items 2026-01-05T09:00:00Z, attempt 1: site does not answer for 2026-01-05 09:00:00+00:00",
     ]
 
 
