@@ -23,6 +23,7 @@ const BackfillsPage = lazy(() => import("./backfills/BackfillsPage"));
 const BackfillPage = lazy(() => import("./backfills/BackfillPage"));
 const AutomationPage = lazy(() => import("./automation/AutomationPage"));
 const SchedulePage = lazy(() => import("./automation/SchedulePage"));
+const SensorPage = lazy(() => import("./automation/SensorPage"));
 const QuarantinePage = lazy(() => import("./quarantine/QuarantinePage"));
 const SettingsPage = lazy(() => import("./settings/SettingsPage"));
 const MaterializeDialog = lazy(() => import("./materialize/MaterializeDialog"));
@@ -130,6 +131,7 @@ export function App() {
               <Route path="/backfills/:id">{({ id }) => <BackfillPage key={id} id={id} />}</Route>
               <Route path="/automation" component={AutomationPage} />
               <Route path="/automation/schedules/:name">{({ name }) => <SchedulePage key={name} name={decodeURIComponent(name)} />}</Route>
+              <Route path="/automation/sensors/:name">{({ name }) => <SensorPage key={name} name={decodeURIComponent(name)} />}</Route>
               <Route path="/quarantine" component={QuarantinePage} />
               <Route path="/settings/:tab?">{({ tab }) => <SettingsPage tab={tab ?? "admission"} />}</Route>
               <Route>

@@ -143,6 +143,53 @@ export const schedulesQuery = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/schedules", { params: { query: { limit: 100 } }, signal })),
 });
 
+export const schedulePagesQuery = infiniteQueryOptions({
+  queryKey: ["schedules", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/orchestration/schedules", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const sensorPagesQuery = infiniteQueryOptions({
+  queryKey: ["sensors", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/orchestration/sensors", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const sensorsQuery = queryOptions({
+  queryKey: ["sensors"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors", { params: { query: { limit: 100 } }, signal })),
+});
+
+export const sensorQuery = (sensor: string) =>
+  queryOptions({
+    queryKey: ["sensors", sensor],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors/{sensor}", { params: { path: { sensor } }, signal })),
+    retry: false,
+  });
+
+export const evalsQuery = (sensor: string, limit: number) =>
+  queryOptions({
+    queryKey: ["sensors", sensor, "evals", limit],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors/{sensor}/evals", { params: { path: { sensor }, query: { limit } }, signal })),
+  });
+
+export const evalPagesQuery = (sensor: string, status: string) =>
+  infiniteQueryOptions({
+    queryKey: ["sensors", sensor, "evals", "pages", status],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/orchestration/sensors/{sensor}/evals", {
+          params: { path: { sensor }, query: { limit: 25, ...(status === "" ? {} : { status }), ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+
 export const ticksQuery = (schedule: string, limit: number) =>
   queryOptions({
     queryKey: ["schedules", schedule, "ticks", limit],
