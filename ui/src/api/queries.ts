@@ -254,6 +254,48 @@ export const deploymentQuery = queryOptions({
   retry: false,
 });
 
+export const deploymentsQuery = infiniteQueryOptions({
+  queryKey: ["deployment", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/deployments", { params: { query: { limit: 25, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const deploymentByNumberQuery = (number: number) =>
+  queryOptions({
+    queryKey: ["deployment", "number", number],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/deployments/{number}", { params: { path: { number } }, signal })),
+    retry: false,
+  });
+
+export const diffQuery = (from: number, to: number) =>
+  infiniteQueryOptions({
+    queryKey: ["diff", from, to],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/deployments/{number}/diff", { params: { path: { number: from }, query: { to, limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    retry: false,
+    // Deployments do not change.
+    staleTime: Infinity,
+  });
+
+export const versionsQuery = (key: string) =>
+  infiniteQueryOptions({
+    queryKey: ["asset", key, "versions"],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/assets/{namespace}/{name}/versions", { params: { path: assetPath(key), query: { limit: 10, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    retry: false,
+  });
+
+export const sqlTablesQuery = queryOptions({
+  queryKey: ["sql tables"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/sql/tables", { signal })),
+  staleTime: Infinity,
+});
+
 export const versionQuery = queryOptions({
   queryKey: ["version"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/version", { signal })),

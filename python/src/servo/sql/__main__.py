@@ -41,7 +41,11 @@ def main(arguments: list[str]) -> int:
                 opening.forbid_writes(but_in=directory)
             _answer(workspace, query, directory, options)
     except (QueryError, StateError) as error:
-        sys.stderr.write(_problem(str(error)) if options.json or options.serve else f"error: {error}\n")
+        text = str(error)
+        if options.serve:
+            sys.stderr.write(_problem(text.replace("--allow-files", "servo sql --allow-files")))
+        else:
+            sys.stderr.write(_problem(text) if options.json else f"error: {text}\n")
         return 1
     return 0
 

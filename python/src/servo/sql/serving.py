@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from servo.sql.results import Column, Result
 
+_CHUNK: Final = 65_536
 _LARGEST: Final = 2**53
 """JavaScript has no whole numbers beyond it."""
 
@@ -37,7 +37,10 @@ class Limits(NamedTuple):
     @classmethod
     def read(cls) -> Limits:
         """Read what the server asks for."""
-        return cls(**json.loads(sys.stdin.buffer.readline()))
+        text = b""
+        while not text.endswith(b"\n") and (more := os.read(0, _CHUNK)):
+            text += more
+        return cls(**json.loads(text))
 
     def hold(self, connection: Any) -> None:  # noqa: ANN401 - of DuckDB, which is imported late
         """Hold a database to it; it is sealed afterwards."""
@@ -50,7 +53,9 @@ def end_with_stdin() -> None:
     """End the program when the server closes standard input. Call it after signals are taken care of."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Not by the file object: a thread that reads from it may not be left behind.
+        while os.read(0, _CHUNK):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="server", daemon=True).start()
