@@ -26,6 +26,7 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -109,6 +110,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(staleness::list))
+        .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))

@@ -29,6 +29,7 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -63,7 +64,7 @@ pub use pages::{
     PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
-pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
@@ -77,6 +78,7 @@ pub use sensors::{
     EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
 };
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
+pub use staleness::{StalePartition, StalePartitions, StaleTotals, WhyStale};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{

@@ -43,6 +43,7 @@ mod schedules;
 mod sensors;
 mod session;
 mod sql;
+mod staleness;
 mod style;
 mod summary;
 mod time_zones;
@@ -108,6 +109,11 @@ enum Command {
     /// Look at partitions; add and remove keys of dynamic ones.
     #[command(subcommand)]
     Partition(partitions::Command),
+    /// Explain why an asset or one of its partitions is stale, down to the root cause.
+    #[command(
+        after_help = "Examples:\n  servo why analytics.weekly\n  servo why analytics.delays --partition 2013-01-15 --json"
+    )]
+    Why(staleness::WhyOptions),
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
@@ -205,6 +211,7 @@ impl Command {
             Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
             Self::Partition(_) => "partition",
+            Self::Why(_) => "why",
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
@@ -256,6 +263,7 @@ fn main() -> ExitCode {
             Command::Check(command) => checks::run(&cli.location, &command, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
+            Command::Why(options) => staleness::why(&cli.location, &options, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Audit(options) | Command::Admin(Admin::Audit(options)) => {

@@ -27,8 +27,8 @@ mod track;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use servo_core::partitions::PartitionContext;
-use servo_core::{AssetKey, PartitionKey, Timestamp};
+use servo_core::partitions::{Block, PartitionContext, PartitionSet};
+use servo_core::{AssetKey, EventId, PartitionKey, Timestamp};
 
 pub use explain::{Stale, StaleCause};
 pub use needed::Needed;
@@ -44,62 +44,75 @@ use track::Track;
 pub struct Staleness {
     definitions: Arc<Definitions>,
     deployment: u64,
-    /// By position; only of assets that somebody asked about, and of what they are made from.
-    tracks: BTreeMap<u32, Track>,
+    /// The newest event of the state that it last looked at.
+    seen: EventId,
+    tracks: Tracks,
 }
+
+/// What is known of assets, by position: of those that somebody asked about, and of what they are made from.
+type Tracks = BTreeMap<u32, Track>;
 
 impl Staleness {
     /// Begins to follow a state; none if nothing is deployed.
     pub fn of(state: &State) -> Option<Self> {
         let deployment = state.deployment()?.number;
-        Some(Self { definitions: state.checked_definitions()?, deployment, tracks: BTreeMap::new() })
+        let (definitions, tracks) = (state.checked_definitions()?, Tracks::new());
+        Some(Self { definitions, deployment, seen: EventId::NIL, tracks })
     }
 
-    /// The definitions that it follows.
-    pub fn definitions(&self) -> &Arc<Definitions> {
-        &self.definitions
-    }
-
-    /// Looks at some assets, by position, and at everything that they are made from. States are given in the order in
-    /// which they were published; none if nothing is deployed any more.
+    /// Looks at some assets, by position in [`State::checked_definitions`], and at everything that they are made from.
+    /// None if nothing is deployed.
     ///
-    /// Positions are those of the deployed definitions: of [`State::checked_definitions`].
+    /// It is meant for states that follow each other; of an older one, or of another deployment, it begins anew.
     pub fn look<'s>(
         &'s mut self,
         state: &'s State,
         assets: impl IntoIterator<Item = u32>,
         now: Timestamp,
     ) -> Option<StaleView<'s>> {
-        if state.deployment()?.number != self.deployment {
+        let head = state.head().last_event;
+        if state.deployment()?.number != self.deployment || head < self.seen {
             *self = Self::of(state)?;
         }
-        let at = PartitionContext::new(now, state.dynamic_partitions());
-        let units = units(&self.definitions, assets);
-        let mut sets: BTreeMap<u32, StaleSets> = BTreeMap::new();
-        for unit in units {
-            for &asset in &unit {
-                self.advance(state, asset, at);
-            }
-            // Outputs of one function may read each other.
-            newer::advance(&self.definitions, &mut self.tracks, state, &unit, at);
-            let spread = Spread { definitions: &self.definitions, tracks: &self.tracks, at };
-            spread.unit(&unit, &mut sets);
-        }
-        self.tracks.values_mut().for_each(Track::settle);
-        Some(StaleView { definitions: &self.definitions, tracks: &self.tracks, state, at, now, sets })
+        self.seen = head;
+        Some(look(&self.definitions, &mut self.tracks, state, assets, now))
     }
+}
 
-    fn advance(&mut self, state: &State, asset: u32, at: PartitionContext<'_>) {
-        let definition = self.definitions.asset(asset);
-        let track = self.tracks.entry(asset).or_default();
-        track.advance(state, definition, at);
+fn look<'s>(
+    definitions: &'s Definitions,
+    tracks: &'s mut Tracks,
+    state: &'s State,
+    assets: impl IntoIterator<Item = u32>,
+    now: Timestamp,
+) -> StaleView<'s> {
+    let at = PartitionContext::new(now, state.dynamic_partitions());
+    let mut sets: BTreeMap<u32, StaleSets> = BTreeMap::new();
+    for unit in units(definitions, assets) {
+        for &asset in &unit {
+            tracks.entry(asset).or_default().advance(state, definitions.asset(asset), at);
+        }
+        newer::advance(definitions, tracks, state, &unit, at);
+        Spread { definitions, tracks, at }.unit(&unit, &mut sets);
     }
+    StaleView { definitions, tracks, state, at, now, sets }
+}
+
+/// What has to be made of some partitions, with definitions that need not be deployed.
+pub(crate) fn needed(
+    state: &State,
+    definitions: &Definitions,
+    asked: &BTreeMap<u32, PartitionSet>,
+    now: Timestamp,
+) -> Needed {
+    let mut tracks = Tracks::new();
+    look(definitions, &mut tracks, state, asked.keys().copied(), now).needed(asked)
 }
 
 /// What is stale at one moment.
 pub struct StaleView<'s> {
     definitions: &'s Definitions,
-    tracks: &'s BTreeMap<u32, Track>,
+    tracks: &'s Tracks,
     state: &'s State,
     at: PartitionContext<'s>,
     now: Timestamp,
@@ -132,7 +145,7 @@ impl StaleView<'_> {
     /// The key of a partition that exists; none if the asset has no partitions.
     fn key(&self, asset: u32, digits: &[u64]) -> Option<PartitionKey> {
         let partitions = self.definitions.asset(asset).partitions.as_ref()?;
-        partitions.keys_of(&servo_core::partitions::Block::one(digits), self.at).next()
+        partitions.keys_of(&Block::one(digits), self.at).next()
     }
 
     fn name(&self, asset: u32) -> &AssetKey {

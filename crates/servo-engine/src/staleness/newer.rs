@@ -6,10 +6,10 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use servo_core::EventId;
 use servo_core::partitions::{MappingAt, MappingDef, PartitionContext, PartitionSet};
-use servo_core::{EventId, Partitions};
 
-use super::track::{Moved, Track};
+use super::track::Track;
 use crate::definitions::{Definitions, Dep};
 use crate::state::{Materialized, PartitionSlots, State};
 
@@ -22,6 +22,9 @@ pub(super) struct Newer {
     pub(super) set: PartitionSet,
     /// How many partitions there were to read, for mappings that read the last of them.
     read_from: u128,
+    /// The changes of both sides that it takes into account: up to an event, of a generation.
+    own: Option<(u64, EventId)>,
+    up: Option<(u64, EventId)>,
 }
 
 /// The event that decided what a materialization reads; for one of which nobody said it, its own.
@@ -56,15 +59,14 @@ pub(super) fn advance(
                     continue;
                 };
                 let Some(up_slots) = state.partition_slots(&upstream.key) else { continue };
-                let read_from = upstream
-                    .partitions
-                    .as_ref()
-                    .map_or(1, |partitions: &std::sync::Arc<Partitions>| partitions.count(at));
+                let read_from = upstream.partitions.as_ref().map_or(1, |partitions| partitions.count(at));
                 let has_other_last = newer.read_from != read_from && reads_last(&dep.def);
-                newer.read_from = read_from;
                 let look =
                     Look { own, slots, up, up_slots, mapping: dep.mapping.at(at), floor: OnceCell::new() };
-                newer.set = look.advance(&newer.set, has_other_last);
+                newer.set = look.advance(newer, has_other_last);
+                newer.read_from = read_from;
+                newer.own = Some((own.generation, own.seen()));
+                newer.up = Some((up.generation, up.seen()));
             }
         }
         if let Some(track) = tracks.get_mut(&asset) {
@@ -100,20 +102,22 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// What is newer now, given what was newer at the last look.
-    fn advance(&self, known: &PartitionSet, anew: bool) -> PartitionSet {
-        match (&self.own.moved, &self.up.moved) {
-            (Moved::Slots(own), Moved::Slots(up)) if !anew => {
-                let mut judged = own.clone();
-                if !up.is_empty() {
-                    let readers = self.mapping.downstream(&self.up.set_of(up)).set;
-                    judged.extend(self.own.slots_in(&readers));
-                    judged.sort_by(|a, b| self.own.digits_of(*a).cmp(self.own.digits_of(*b)));
-                    judged.dedup();
-                }
-                self.own.with(known, &judged, |slot| self.is_newer(slot))
-            }
-            (Moved::Anew | Moved::Slots(_), Moved::Anew | Moved::Slots(_)) => self.anew(),
+    fn advance(&self, known: &Newer, anew: bool) -> PartitionSet {
+        let since = |track: &Track, at: Option<(u64, EventId)>| {
+            at.filter(|(generation, _)| *generation == track.generation && !anew).map(|(_, event)| event)
+        };
+        let Some((own, up)) = since(self.own, known.own).zip(since(self.up, known.up)) else {
+            return self.anew();
+        };
+        let mut judged = self.own.moved_since(own, self.slots);
+        let changed = self.up.moved_since(up, self.up_slots);
+        if !changed.is_empty() {
+            let readers = self.mapping.downstream(&self.up.set_of(&changed)).set;
+            judged.extend(self.own.slots_in(&readers));
+            judged.sort_by(|a, b| self.own.digits_of(*a).cmp(self.own.digits_of(*b)));
+            judged.dedup();
         }
+        self.own.with(&known.set, &judged, |slot| self.is_newer(slot))
     }
 
     fn anew(&self) -> PartitionSet {

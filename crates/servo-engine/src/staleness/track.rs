@@ -32,17 +32,11 @@ pub(super) struct Track {
     pub(super) other_code: PartitionSet,
     /// For each dependency, those of which something that they read is newer.
     pub(super) newer: Vec<Newer>,
-    /// The changes of the last look.
-    pub(super) moved: Moved,
-}
-
-/// The changes of a look at an asset.
-#[derive(Debug, Clone)]
-pub(super) enum Moved {
-    /// Everything has to be looked at.
-    Anew,
-    /// These slots.
-    Slots(Vec<u32>),
+    /// Counts how often it began anew: what was found out with an earlier one does not hold.
+    pub(super) generation: u64,
+    /// The slots that the last look found to have changed, sorted by their indexes, and after which event.
+    moved: Vec<u32>,
+    moved_after: EventId,
 }
 
 impl Default for Track {
@@ -58,7 +52,9 @@ impl Default for Track {
             made: PartitionSet::EMPTY,
             other_code: PartitionSet::EMPTY,
             newer: Vec::new(),
-            moved: Moved::Anew,
+            generation: 0,
+            moved: Vec::new(),
+            moved_after: EventId::NIL,
         }
     }
 }
@@ -71,14 +67,19 @@ impl Track {
             *self = Self {
                 dynamic: Some(dynamic),
                 dimensions: asset.partitions.as_ref().map_or(0, |partitions| partitions.dimensions().count()),
+                generation: self.generation + 1,
                 ..Self::default()
             };
         }
+        self.moved = Vec::new();
+        self.moved_after = self.seen;
         let Some(slots) = state.partition_slots(&asset.key) else { return };
         let mut changed: Vec<u32> = Vec::new();
         for (key, slot) in std::mem::take(&mut self.not_yet) {
             changed.extend(self.place(asset, slot, Some(key), at).then_some(slot));
         }
+        // No event says that these have become partitions.
+        self.generation += u64::from(!changed.is_empty());
         let known = self.digits.len() / self.stride();
         self.digits.resize(slots.len() * self.stride(), NOWHERE);
         for (key, slot, status) in slots.changed_since(self.seen) {
@@ -97,16 +98,29 @@ impl Track {
         self.seen = self.seen.max(slots.changed());
         changed.sort_by(|a, b| self.digits_of(*a).cmp(self.digits_of(*b)));
         self.arrange(&changed);
+        changed.dedup();
         self.judge(&changed, slots, asset);
-        match &mut self.moved {
-            Moved::Anew => {}
-            Moved::Slots(slots) => *slots = changed,
-        }
+        self.moved = changed;
     }
 
-    /// Ends a look: what comes next is a change.
-    pub(super) fn settle(&mut self) {
-        self.moved = Moved::Slots(Vec::new());
+    /// The event of the newest change that was looked at.
+    pub(super) fn seen(&self) -> EventId {
+        self.seen
+    }
+
+    /// The slots that have changed after an event, sorted by their indexes.
+    pub(super) fn moved_since(&self, event: EventId, slots: PartitionSlots<'_>) -> Vec<u32> {
+        if event >= self.seen {
+            return Vec::new();
+        }
+        if event == self.moved_after {
+            return self.moved.clone();
+        }
+        let changed = slots.changed_since(event).map(|(_, slot, _)| slot);
+        let is_partition = |slot: &u32| self.digits[*slot as usize * self.stride()] != NOWHERE;
+        let mut moved: Vec<u32> = changed.filter(is_partition).collect();
+        moved.sort_by(|a, b| self.digits_of(*a).cmp(self.digits_of(*b)));
+        moved
     }
 
     fn stride(&self) -> usize {
