@@ -394,7 +394,7 @@ fn stale_partitions_are_those_that_brute_force_finds_at_every_step() {
         let every = 1 + chance % 5;
         for (at, act) in acts.iter().enumerate() {
             story.act(act);
-            if at as u64 % every != 0 && at + 1 != acts.len() {
+            if !(at as u64).is_multiple_of(every) && at + 1 != acts.len() {
                 continue;
             }
             let all: Vec<usize> = (0..story.assets.len()).collect();
@@ -435,7 +435,7 @@ fn what_is_needed_is_what_is_stale_by_itself_and_all_that_becomes_stale_by_makin
         acts.iter().for_each(|act| story.act(act));
         let is_asked = |(asset, part): &(usize, Part)| {
             let mix = chance.rotate_right((asset * 7 + part.iter().sum::<usize>()) as u32);
-            !story.assets[*asset].is_external && mix % 4 != 0
+            !story.assets[*asset].is_external && !mix.is_multiple_of(4)
         };
         let asked: BTreeSet<(usize, Part)> = story.everything().into_iter().filter(is_asked).collect();
         prop_assert_eq!(story.needed(&asked), story.brute_needed(&asked));
