@@ -31,7 +31,7 @@ mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
-pub use app::{Api, ProjectCode};
+pub use app::{Api, ProjectCode, SqlEngine, SqlQuery};
 pub use authentication::{ApiKeys, Authenticated, Authenticator, Credential, SessionOf, bearer};
 pub use front::{WorkspaceStatus, Workspaces};
 pub use login::Logins;

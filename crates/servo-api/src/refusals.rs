@@ -2,6 +2,7 @@
 
 use servo_access::{ControlRefusal, LedgerError};
 use servo_engine::definitions::DefinitionProblems;
+use servo_engine::planner::PlanningError;
 use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
 use servo_runtime::{Error, ErrorKind};
@@ -130,6 +131,9 @@ impl From<RequestError> for Problem {
                     .violations
                     .push(Violation { field: "selection".to_owned(), message: syntax.to_string() });
                 problem
+            }
+            RequestError::Planning(PlanningError::NothingStale { waiting: None, .. }) => {
+                Problem::new(Code::UpToDate, detail)
             }
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),

@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, ApiKey, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined,
-    Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
+    Act, ApiKey, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -40,3 +40,7 @@ pub type ApiKeyPage = Page<ApiKey>;
 pub type TenantPage = Page<Tenant>;
 /// A page of workspaces.
 pub type WorkspaceInfoPage = Page<WorkspaceInfo>;
+/// Deployments.
+pub type DeploymentPage = Page<Deployment>;
+/// Versions of the definition of an asset.
+pub type AssetVersionPage = Page<AssetVersion>;

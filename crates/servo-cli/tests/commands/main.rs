@@ -14,5 +14,6 @@ mod safety;
 mod schedules;
 mod sensors;
 mod serve;
+mod staleness;
 mod support;
 mod workers;
