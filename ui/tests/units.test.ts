@@ -109,6 +109,8 @@ test("differences are counted in words, and their values are readable", () => {
   expect(countsText({ added: 0, changed: 0, moved: 0, removed: 0 })).toBe("nothing differs");
   expect(readable('"daily"')).toBe("daily");
   expect(readable(`"sha256:${"a".repeat(64)}"`)).toBe("sha256:aaaaaaaaaaaa…");
+  expect(readable('["a","b"]')).toBe("a, b");
+  expect(readable('{"team":"supply"}')).toBe('{"team":"supply"}');
   expect(readable("1…")).toBe("1…");
 });
 

@@ -80,9 +80,9 @@ def inbox(ctx: servo.SensorContext):
 
 
 @servo.push_sensor(name="orders", selection="raw.source")
-def orders(ctx: servo.SensorContext):
+def orders(ctx: servo.SensorContext, message: servo.Message):
     """Asks for a run when it is told of an order."""
-    return servo.RunRequest(run_key=f"order-{ctx.message.data['order']}")
+    return servo.RunRequest(run_key=f"order-{message.data['order']}")
 
 
 servo.schedule(name="nightly", cron="0 3 * * *", timezone="Europe/Amsterdam", selection="clean.tidy")
