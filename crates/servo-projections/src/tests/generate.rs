@@ -254,6 +254,7 @@ made! {
         latest: from.make(),
         missing: from.make(),
         failed: from.make(),
+        stale: from.make(),
     };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
