@@ -69,6 +69,18 @@ def gated() -> int:
     return 1
 
 
+@servo.asset(namespace="live", group="ingest")
+def moment() -> int:
+    """Another number every time."""
+    return time.time_ns()
+
+
+@servo.asset(namespace="live", group="ingest")
+def copy(moment: int) -> int:
+    """The number, as it was."""
+    return moment
+
+
 @servo.sensor(name="inbox", interval="1h", selection="raw.readings", enabled=False)
 def inbox(ctx: servo.SensorContext):
     """Asks for the days that came after its cursor."""
