@@ -126,7 +126,7 @@ impl Provider {
         }
         #[allow(clippy::cast_precision_loss)]
         let (now, skew) = (now.as_millis() as f64 / 1e3, config.skew_seconds as f64);
-        if !(payload.exp + skew > now) {
+        if payload.exp + skew <= now {
             return Err(Error::token("it has expired; log in again"));
         }
         if payload.nbf.is_some_and(|begins| begins > now + skew)

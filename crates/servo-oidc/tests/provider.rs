@@ -1,5 +1,7 @@
 //! Tokens and logins, with a real provider.
 
+#![allow(clippy::unwrap_used)]
+
 mod support;
 
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A real provider in a process of its own, and a browser that follows redirects.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, dead_code, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -11,12 +11,12 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 /// Where browsers come back to; nobody listens there.
-pub const CALLBACK: &str = "http://127.0.0.1:9/callback";
+pub(crate) const CALLBACK: &str = "http://127.0.0.1:9/callback";
 
 /// The provider, until it is dropped.
-pub struct TestProvider {
+pub(crate) struct TestProvider {
     process: Child,
-    pub issuer: String,
+    pub(crate) issuer: String,
     port: u16,
 }
 
@@ -29,12 +29,12 @@ impl Drop for TestProvider {
 
 impl TestProvider {
     /// Starts one; none where Node or its packages cannot be had, which is said.
-    pub fn start(callbacks: &[&str]) -> Option<Self> {
+    pub(crate) fn start(callbacks: &[&str]) -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         Self::start_on(port, callbacks)
     }
 
-    pub fn start_on(port: u16, callbacks: &[&str]) -> Option<Self> {
+    pub(crate) fn start_on(port: u16, callbacks: &[&str]) -> Option<Self> {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../servo-oidc/tests/provider");
         if !directory.join("node_modules/oidc-provider").exists() {
             eprintln!(
@@ -58,26 +58,26 @@ impl TestProvider {
     }
 
     /// The same at the same address, with other keys.
-    pub fn restarted(mut self, callbacks: &[&str]) -> Self {
+    pub(crate) fn restarted(mut self, callbacks: &[&str]) -> Self {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         Self::start_on(self.port, callbacks).unwrap()
     }
 
     /// A token as the provider signs it.
-    pub async fn mint(&self, what: &Value) -> String {
+    pub(crate) async fn mint(&self, what: &Value) -> String {
         let request = http().post(format!("{}/test/mint", self.issuer)).body(what.to_string());
         request.send().await.unwrap().error_for_status().unwrap().text().await.unwrap()
     }
 }
 
-pub fn http() -> reqwest::Client {
+pub(crate) fn http() -> reqwest::Client {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build().unwrap()
 }
 
 /// Follows redirects as a browser does, with cookies.
 #[derive(Default)]
-pub struct Browser {
+pub(crate) struct Browser {
     cookies: BTreeMap<(String, String), String>,
 }
 
@@ -86,16 +86,16 @@ impl Browser {
         format!("{}:{}", url.host_str().unwrap(), url.port_or_known_default().unwrap())
     }
 
-    pub fn cookie(&self, authority: &str, prefix: &str) -> Option<(String, String)> {
+    pub(crate) fn cookie(&self, authority: &str, prefix: &str) -> Option<(String, String)> {
         let found = self.cookies.iter().find(|((at, name), _)| at == authority && name.starts_with(prefix));
         found.map(|((_, name), value)| (name.clone(), value.clone()))
     }
 
-    pub fn set(&mut self, authority: &str, name: &str, value: &str) {
+    pub(crate) fn set(&mut self, authority: &str, name: &str, value: &str) {
         self.cookies.insert((authority.to_owned(), name.to_owned()), value.to_owned());
     }
 
-    pub async fn send(&mut self, request: reqwest::RequestBuilder) -> reqwest::Response {
+    pub(crate) async fn send(&mut self, request: reqwest::RequestBuilder) -> reqwest::Response {
         let mut request = request.build().unwrap();
         let authority = Self::authority(request.url());
         let mine = self.cookies.iter().filter(|((at, _), _)| *at == authority);
@@ -118,7 +118,7 @@ impl Browser {
     }
 
     /// Goes somewhere and follows redirects until there are none, or one leads to `stop`; gives that, or the answer.
-    pub async fn go(&mut self, url: &str, stop: &str) -> Result<reqwest::Response, url::Url> {
+    pub(crate) async fn go(&mut self, url: &str, stop: &str) -> Result<reqwest::Response, url::Url> {
         let mut url = url::Url::parse(url).unwrap();
         for _ in 0..20 {
             let response = self.send(http().get(url.clone())).await;
@@ -135,6 +135,6 @@ impl Browser {
 }
 
 /// A parameter of an address.
-pub fn parameter(url: &url::Url, name: &str) -> Option<String> {
+pub(crate) fn parameter(url: &url::Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
 }
