@@ -84,6 +84,8 @@ codes! {
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// There is no such deployment.
+    UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -98,6 +100,8 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// Everything that was asked for is up to date.
+    UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
     /// Another attempt of the task is the current one.
@@ -122,6 +126,8 @@ codes! {
     TakesNoMessages = "takes_no_messages", CONFLICT, "Takes no messages";
     /// It cannot get into that state from where it is.
     InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
+    /// The tables do not have the definitions of a deployment that is older than they are.
+    DefinitionsNotKept = "definitions_not_kept", CONFLICT, "Definitions not kept";
     /// The worker is not registered, or was not heard of for too long.
     UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
     /// The worker has other code than is deployed.

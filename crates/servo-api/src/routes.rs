@@ -7,6 +7,7 @@ mod backfills;
 mod changes;
 mod code;
 mod conflicts;
+mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
@@ -26,6 +27,8 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod sql;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -109,11 +112,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(staleness::list))
+        .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
-        .routes(routes!(deployments::deploy))
+        .routes(routes!(deployment_history::list, deployments::deploy))
+        .routes(routes!(deployment_history::show))
+        .routes(routes!(deployment_history::diff))
+        .routes(routes!(deployment_history::rollback))
+        .routes(routes!(deployment_history::versions))
         .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(retention::show))
@@ -146,6 +155,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
+        .routes(routes!(sql::run))
+        .routes(routes!(sql::tables))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))
         .routes(routes!(registration::register))

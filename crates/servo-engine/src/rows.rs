@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod backfills;
 mod check_results;
+mod definition_versions;
 mod delta;
 mod dep_sets;
 mod deployments;
@@ -43,13 +44,14 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
+pub use definition_versions::{DefinitionChange, DefinitionKind, DefinitionVersionRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
-pub use json::{Json, Name};
+pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;
@@ -120,6 +122,7 @@ macro_rules! tables {
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 removals: RemovalRow,
+                definition_versions: DefinitionVersionRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,
