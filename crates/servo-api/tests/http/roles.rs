@@ -15,7 +15,7 @@ use servo_store::{FileLog, Layout, SystemPutIds};
 use crate::support::{Answer, Harness, Setting};
 
 /// The keys of a server in a directory, which has the workspace of the harness.
-pub async fn api_keys(root: &Path) -> ApiKeys {
+async fn api_keys(root: &Path) -> ApiKeys {
     let layout = Layout::new("server".parse().unwrap(), "control".parse().unwrap());
     let log = Arc::new(FileLog::open(root.join("control"), &layout).unwrap());
     let put_ids = Arc::new(SystemPutIds::default());
@@ -35,7 +35,7 @@ pub async fn api_keys(root: &Path) -> ApiKeys {
 }
 
 /// A new key.
-pub async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
+async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
     made(keys, byte, Grant { role, scope: scope.parse().unwrap(), assets: assets.map(Into::into) }, None)
         .await
 }
@@ -162,7 +162,7 @@ async fn keys_that_are_altered_expired_or_of_another_workspace_are_refused_witho
             );
         }
     }
-    assert_eq!(keys.last_used(&"010101010101".parse().unwrap()).is_some(), true);
+    assert!(keys.last_used(&"010101010101".parse().unwrap()).is_some());
     keys.record_uses(false).await.unwrap();
     let used = keys.control().state().key(&"010101010101".parse().unwrap()).unwrap().last_used_at;
     assert!(used.is_some());
