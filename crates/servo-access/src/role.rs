@@ -136,6 +136,8 @@ permissions! {
     SettingsChange = "settings.change", Admin;
     /// Who did what.
     AuditRead = "audit.read", Admin;
+    /// Queries over every table, the audit among them, and over data of assets.
+    SqlRun = "sql.run", Admin;
     /// API keys.
     KeysManage = "keys.manage", Admin;
     /// Limits of a tenant.
