@@ -110,8 +110,6 @@ permissions! {
     AutomationRead = "automation.read", Viewer;
     /// Workers.
     WorkersRead = "workers.read", Viewer;
-    /// SQL over the tables and the data of assets.
-    SqlRun = "sql.run", Viewer;
     /// A link that lets a browser in, with the permissions of whoever asks for it.
     LoginsCreate = "logins.create", Viewer;
     /// Runs and backfills.
