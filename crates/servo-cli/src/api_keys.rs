@@ -108,8 +108,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             }
         }
         Command::List { all } => {
-            let keys =
-                all_pages(ListOptions::default(), async |options| client.keys(*all, options).await).await?;
+            let keys = all_pages(async |options: &ListOptions| client.keys(*all, options).await).await?;
             match format {
                 Format::Json => output::json(&serde_json::json!({ "items": keys }))?,
                 Format::Table => table(&keys),

@@ -271,12 +271,12 @@ fn is_given(matches: &ArgMatches, name: &str) -> bool {
 fn start_logging(command: &Command) {
     let default = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
     let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    match command {
-        Command::Serve(options) if options.logs_json() => {
-            tracing_subscriber::registry().with(filter).with(json_logs::JsonLines).init();
-        }
-        _ => tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init(),
+    if let Command::Serve(options) = command
+        && options.logs_json()
+    {
+        return tracing_subscriber::registry().with(filter).with(json_logs::JsonLines).init();
     }
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
 
 fn main() -> ExitCode {

@@ -160,8 +160,7 @@ pub(crate) async fn tenants(
             told(&client.remove_tenant(name).await?, name, "is forgotten", format)
         }
         TenantCommand::List => {
-            let found =
-                all_pages(ListOptions::default(), async |options| client.tenants(options).await).await?;
+            let found = all_pages(async |options: &ListOptions| client.tenants(options).await).await?;
             if format == Format::Json {
                 output::json(&serde_json::json!({ "items": found }))?;
                 return Ok(Exit::Done);
@@ -200,8 +199,7 @@ pub(crate) async fn workspaces(
             told(&client.remove_workspace(&name.0, &name.1).await?, name, "is forgotten", format)
         }
         WorkspaceCommand::List => {
-            let found =
-                all_pages(ListOptions::default(), async |options| client.workspaces(options).await).await?;
+            let found = all_pages(async |options: &ListOptions| client.workspaces(options).await).await?;
             if format == Format::Json {
                 output::json(&serde_json::json!({ "items": found }))?;
                 return Ok(Exit::Done);
