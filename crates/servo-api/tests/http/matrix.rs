@@ -44,7 +44,7 @@ async fn judged(harness: &Harness, method: &Method, path: &str, bearer: Option<&
         401 => "401",
         403 => "403",
         404 => {
-            let body: Value = response.json().await.unwrap();
+            let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
             if body["code"] == "unknown_workspace" { "404" } else { "yes" }
         }
         status if status >= 500 && status != 503 => panic!("{method} {path}: {status}"),
