@@ -107,6 +107,26 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe/preview",
+        Access::Needs(Permission::AssetsRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/wipe",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/mark",
+        Access::Needs(Permission::PartitionsChange),
+    ),
+    (
+        Method::POST,
+        "/api/v1/assets/{namespace}/{name}/partitions/undo",
+        Access::Needs(Permission::PartitionsChange),
+    ),
     (Method::GET, "/api/v1/quarantine", Access::Needs(Permission::QuarantineRead)),
     (
         Method::POST,

@@ -96,6 +96,10 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// A run is at work on a partition that is to be wiped.
+    PartitionBusy = "partition_busy", CONFLICT, "A run is at work on the partition";
+    /// Nothing was wiped or marked that can be undone.
+    NothingToUndo = "nothing_to_undo", CONFLICT, "Nothing to undo";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
     /// Another attempt of the task is the current one.

@@ -16,6 +16,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod partition_life;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -109,6 +110,10 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(partition_life::preview))
+        .routes(routes!(partition_life::wipe))
+        .routes(routes!(partition_life::mark))
+        .routes(routes!(partition_life::undo))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))

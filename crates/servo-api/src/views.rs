@@ -20,6 +20,7 @@ mod materializations;
 mod names;
 mod outputs;
 mod pages;
+mod partition_life;
 mod partition_summary;
 mod plans;
 mod readiness;
@@ -62,6 +63,7 @@ pub use pages::{
     ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
     PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
+pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
 pub use readiness::{Readiness, ReadinessCheck};

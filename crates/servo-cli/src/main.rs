@@ -31,6 +31,7 @@ mod materialize;
 mod open;
 mod output;
 mod owner;
+mod partition_life;
 mod partitions;
 mod plan;
 mod project;

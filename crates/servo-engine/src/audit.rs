@@ -26,6 +26,9 @@ impl Act {
     pub(crate) const RETRY_NOW: &'static str = "run.retry_now";
     pub(crate) const DEPLOY: &'static str = "assets.deploy";
     pub(crate) const PARTITIONS: &'static str = "partitions.change";
+    pub(crate) const WIPE_PARTITIONS: &'static str = "partitions.wipe";
+    pub(crate) const MARK_PARTITIONS: &'static str = "partitions.mark";
+    pub(crate) const RESTORE_PARTITIONS: &'static str = "partitions.undo";
     pub(crate) const SETTINGS: &'static str = "settings.change";
     pub(crate) const PAUSE: &'static str = "dispatch.pause";
     pub(crate) const RESUME: &'static str = "dispatch.resume";
@@ -87,6 +90,17 @@ impl Act {
             Input::Deploy(command) => Some((Self::new(Self::DEPLOY, &command.project, ""), &command.caller)),
             Input::ChangePartitions(command) => {
                 Some((Self::new(Self::PARTITIONS, &command.name, ""), &command.caller))
+            }
+            Input::WipePartitions(command) => {
+                let action = Self::WIPE_PARTITIONS;
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::MarkPartitions(command) => {
+                let action = Self::MARK_PARTITIONS;
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::RestorePartitions(command) => {
+                Some((Self::new(Self::RESTORE_PARTITIONS, &command.asset, ""), &command.caller))
             }
             Input::Review(command) => {
                 let action = match command.verdict {

@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::{
-    AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, TaskKey,
-    Timestamp,
+    AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, PartitionKey,
+    RunId, TaskKey, Timestamp,
 };
 
 use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
-use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
+use crate::event::{ExpiredData, KeyList, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
-use crate::lifecycle::SettingOrigin;
+use crate::lifecycle::{AttemptOutcome, SettingOrigin};
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
@@ -42,6 +42,12 @@ pub enum Input {
     Deploy(Deploy),
     /// Add and remove keys of dynamic partitions.
     ChangePartitions(ChangePartitions),
+    /// Forget the status of partitions, and remove their data unless it is kept.
+    WipePartitions(WipePartitions),
+    /// Say how partitions fare.
+    MarkPartitions(MarkPartitions),
+    /// Undo a wipe that kept the data, or a mark.
+    RestorePartitions(RestorePartitions),
     /// Give settings other values.
     ChangeSettings(ChangeSettings),
     /// Pause or resume dispatching.
@@ -106,6 +112,9 @@ impl Input {
             Input::RetryNow(command) => Some(&command.caller),
             Input::Deploy(command) => Some(&command.caller),
             Input::ChangePartitions(command) => Some(&command.caller),
+            Input::WipePartitions(command) => Some(&command.caller),
+            Input::MarkPartitions(command) => Some(&command.caller),
+            Input::RestorePartitions(command) => Some(&command.caller),
             Input::ChangeSettings(command) => Some(&command.caller),
             Input::Pause(command) => Some(&command.caller),
             Input::Review(command) => Some(&command.caller),
@@ -300,6 +309,51 @@ pub struct ChangePartitions {
     pub add: Vec<String>,
     /// Keys to remove, in any order; those that are not there do not matter.
     pub remove: Vec<String>,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Forget the status of partitions. Made by [`crate::requests::prepare_wipe`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WipePartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Its partitions; none for an asset without partitions. Those of which nothing is known do not matter.
+    pub partitions: Vec<Option<PartitionKey>>,
+    /// Whether their data stays where it is.
+    pub keep_data: bool,
+    /// Whether attempts that are at work on them do not matter: what they make does not count.
+    pub force: bool,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Say how partitions fare. Made by [`crate::requests::prepare_mark`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkPartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Its partitions; none if it has no partitions.
+    pub partitions: KeyList,
+    /// Materialized, or failed.
+    pub outcome: AttemptOutcome,
+    /// Why.
+    pub reason: String,
+    /// The parts of the state that these were found with.
+    pub basis: PlanBasis,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// Undo a wipe that kept the data, or a mark.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestorePartitions {
+    /// The asset.
+    pub asset: AssetKey,
+    /// The event that is undone; the last one that can be if absent.
+    pub change: Option<EventId>,
     /// Who asks.
     pub caller: Caller,
 }

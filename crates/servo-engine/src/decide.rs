@@ -5,6 +5,7 @@ mod backfills;
 mod deploy;
 mod evaluations;
 mod launch;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod retention;
@@ -97,6 +98,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::RetryNow(command) => waiting::retry_now(state, command, now),
         Input::Deploy(command) => deploy::deploy(state, command, now),
         Input::ChangePartitions(command) => partitions::change(state, command),
+        Input::WipePartitions(command) => partition_life::wipe(state, command),
+        Input::MarkPartitions(command) => partition_life::mark(state, command),
+        Input::RestorePartitions(command) => partition_life::restore(state, command),
         Input::ChangeSettings(command) => settings::change(state, command),
         Input::Pause(command) => pauses::change(state, command),
         Input::StartWith(command) => settings::start_with(state, command),

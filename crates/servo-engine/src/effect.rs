@@ -115,13 +115,15 @@ impl Promotion {
     }
 }
 
-/// A superseded materialization whose data is not kept any more.
+/// A materialization whose data is not kept any more.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Expired {
     pub asset: AssetKey,
     pub partition: Option<PartitionKey>,
     pub materialization_id: MaterializationId,
+    /// Whether `latest.json` may point at it: then that goes too.
+    pub was_latest: bool,
 }
 
 /// Files that do not count and never will: of a failed attempt, or of a rejected review.

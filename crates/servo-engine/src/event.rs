@@ -8,6 +8,7 @@ mod clock;
 mod definitions;
 mod dispatch;
 mod materializations;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod refusals;
@@ -31,6 +32,7 @@ pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
+pub use partition_life::{KeyList, PartitionsMarked, PartitionsRestored, PartitionsWiped};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
@@ -296,6 +298,12 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// The status of partitions is gone, and their data too unless it is kept.
+    PartitionsWiped = 130,
+    /// Somebody says how partitions fare.
+    PartitionsMarked = 131,
+    /// A wipe or a mark was undone.
+    PartitionsRestored = 132,
 }
 
 /// The version this build writes for every event kind.

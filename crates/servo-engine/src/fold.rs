@@ -12,6 +12,7 @@ mod dispatch;
 mod expiry;
 mod materializations;
 mod outputs;
+mod partition_life;
 mod partitions;
 mod pauses;
 mod propagate;
@@ -151,6 +152,13 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::PartitionsWiped(payload) => {
+                partition_life::wiped(self, at, payload, &event.idempotency_key)
+            }
+            EventData::PartitionsMarked(payload) => {
+                partition_life::marked(self, at, payload, &event.idempotency_key)
+            }
+            EventData::PartitionsRestored(payload) => partition_life::restored(self, at, payload),
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

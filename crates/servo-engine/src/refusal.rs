@@ -78,6 +78,20 @@ pub enum Refusal {
          `servo quarantine list` shows what does"
     )]
     NotInQuarantine { asset: AssetKey, materialization_id: MaterializationId },
+    #[error(
+        "{asset}{partition} {what} by run {run_id}: wait for it, stop it with `servo run cancel {run_id}`, or wipe with \
+         --force, and what it makes does not count"
+    )]
+    PartitionBusy { asset: AssetKey, partition: String, run_id: RunId, what: &'static str },
+    #[error(
+        "{asset}: {count} partitions or ranges of them at once, at most {limit} are allowed; ask for fewer"
+    )]
+    TooManyToChange { asset: AssetKey, count: usize, limit: usize },
+    #[error(
+        "nothing of {asset} can be undone: no partition was wiped with its data kept, or marked, that nothing \
+         happened to since"
+    )]
+    NothingToUndo { asset: AssetKey },
     #[error("the reason is longer than {limit} characters, which is the most")]
     LongReason { limit: usize },
     #[error(transparent)]
@@ -142,6 +156,8 @@ impl Refusal {
             Refusal::Cancelled { .. } => "task_cancelled",
             Refusal::AttemptEnded { .. } => "attempt_ended",
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
+            Refusal::PartitionBusy { .. } => "partition_busy",
+            Refusal::NothingToUndo { .. } => "nothing_to_undo",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
@@ -163,6 +179,7 @@ impl Refusal {
             | Refusal::LongReason { .. }
             | Refusal::BadSetting(_)
             | Refusal::BadMessageId { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. } => "invalid_request",
             Refusal::TooManyPartitions { .. } | Refusal::TooManyAssets { .. } | Refusal::Quota { .. } => {
                 "quota_exceeded"
@@ -196,6 +213,8 @@ impl Refusal {
             | Refusal::NothingToTrigger { .. }
             | Refusal::UnknownWorker { .. }
             | Refusal::NothingDeployed { .. }
+            | Refusal::PartitionBusy { .. }
+            | Refusal::NothingToUndo { .. }
             | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
             Refusal::BadPartition { .. }
@@ -203,6 +222,7 @@ impl Refusal {
             | Refusal::BadAsset { .. }
             | Refusal::BadSetting(_)
             | Refusal::LongReason { .. }
+            | Refusal::TooManyToChange { .. }
             | Refusal::TooManyPartitionChanges { .. }
             | Refusal::BadDefinition { .. }
             | Refusal::BadMessageId { .. }

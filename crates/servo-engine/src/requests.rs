@@ -5,6 +5,7 @@
 
 mod backfills;
 mod error;
+mod partition_life;
 mod plan;
 mod retry;
 
@@ -13,6 +14,7 @@ pub use backfills::{
     preview_backfill, retry_backfill,
 };
 pub use error::RequestError;
+pub use partition_life::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
 pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};
 
@@ -61,6 +63,10 @@ struct NormalizedRequest<'a> {
     keys: BTreeSet<&'a str>,
     ranges: BTreeSet<&'a str>,
     latest: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    missing: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    failed: bool,
     config: &'a BTreeMap<String, String>,
     retry_of: Option<(RunId, bool)>,
     tasks: Option<&'a Fingerprint>,
@@ -95,6 +101,8 @@ impl RunRequest {
             keys: self.partitions.keys.iter().map(String::as_str).collect(),
             ranges: self.partitions.ranges.iter().map(String::as_str).collect(),
             latest: self.partitions.latest,
+            missing: self.partitions.missing,
+            failed: self.partitions.failed,
             config: &self.config,
             retry_of,
             tasks: tasks.map(Plan::fingerprint),

@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
 
 use crate::event::ExpiredData;
-use crate::provenance::PiecesRead;
+use crate::provenance::{InputRead, PiecesRead};
 use crate::rows::QuarantineRow;
 use crate::settings::Settings;
 use crate::state::{Materialized, State, Task};
@@ -103,34 +103,46 @@ impl Read {
 /// The data that attempts at work were told to read.
 #[derive(Debug, Default)]
 pub(crate) struct InUse {
-    named: BTreeSet<(MaterializationId, AssetKey)>,
+    /// With a run that reads it.
+    named: BTreeMap<(MaterializationId, AssetKey), RunId>,
     /// Assets of which very many partitions are read: nothing of them is removed meanwhile.
-    assets: BTreeSet<AssetKey>,
+    assets: BTreeMap<AssetKey, RunId>,
 }
 
 impl InUse {
     pub(crate) fn of(state: &State) -> Self {
         let mut in_use = Self::default();
-        for read in open_attempts(state).flat_map(|task| &task.provenance.inputs) {
+        for (run, read) in reads(state) {
             match &read.pieces {
                 PiecesRead::Named(pieces) => {
-                    in_use.named.extend(pieces.iter().map(|piece| (piece.id, read.asset.clone())));
+                    in_use.named.extend(pieces.iter().map(|piece| ((piece.id, read.asset.clone()), run)));
                 }
                 PiecesRead::Counted { .. } => {
-                    in_use.assets.insert(read.asset.clone());
+                    in_use.assets.insert(read.asset.clone(), run);
                 }
             }
         }
         in_use
     }
+
+    /// A run that reads a materialization now.
+    pub(crate) fn reader(&self, asset: &AssetKey, id: MaterializationId) -> Option<RunId> {
+        self.named.get(&(id, asset.clone())).or_else(|| self.assets.get(asset)).copied()
+    }
+}
+
+fn reads(state: &State) -> impl Iterator<Item = (RunId, &InputRead)> {
+    let active = state.runs().filter(|run| !run.state.is_terminal());
+    let open = active.flat_map(|run| run.tasks.iter().map(move |task| (run.id, task)));
+    let open = open.filter(|(_, task)| task.has_open_attempt());
+    open.flat_map(|(run, task)| task.provenance.inputs.iter().map(move |read| (run, read)))
 }
 
 /// Whether data must stay although the rules do not keep it: it counts, or an attempt at work reads it.
 pub(crate) fn is_needed(state: &State, in_use: &InUse, data: &ExpiredData) -> bool {
     let latest = state.latest(&data.asset_key, data.partition_key.as_ref()).map(Materialized::id);
     latest == Some(data.materialization_id)
-        || in_use.assets.contains(&data.asset_key)
-        || in_use.named.contains(&(data.materialization_id, data.asset_key.clone()))
+        || in_use.reader(&data.asset_key, data.materialization_id).is_some()
 }
 
 /// Of superseded materializations those that nothing needs: neither what counts was made of them, nor does an attempt at

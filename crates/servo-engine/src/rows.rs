@@ -24,6 +24,7 @@ mod materialization_inputs;
 mod materializations;
 mod outbox;
 mod partition_status;
+mod partition_undo;
 mod pauses;
 mod quarantine;
 mod removals;
@@ -54,6 +55,7 @@ pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
+pub use partition_undo::PartitionUndoRow;
 pub use pauses::PauseRow;
 pub use quarantine::QuarantineRow;
 pub use removals::RemovalRow;
@@ -101,6 +103,7 @@ macro_rules! tables {
                 asset_definitions: AssetDefinitionRow,
                 asset_states: AssetStateRow,
                 partition_status: PartitionStatusRow,
+                partition_undo: PartitionUndoRow,
                 quarantine: QuarantineRow,
                 dynamic_partitions: DynamicPartitionRow,
                 partition_sets: PartitionSetRow,

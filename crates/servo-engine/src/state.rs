@@ -17,6 +17,7 @@ pub(crate) mod index;
 mod newer_event;
 mod partition_status;
 mod pauses;
+mod prior_status;
 mod quarantine;
 mod run;
 mod run_keys;
@@ -65,6 +66,7 @@ pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use partition_status::Materialization;
 pub(crate) use pauses::Pauses;
+pub(crate) use prior_status::PriorStatus;
 pub(crate) use quarantine::Quarantine;
 pub(crate) use run_keys::RunKeyIndex;
 pub(crate) use run_rows::DEFAULT_QUEUE;
@@ -84,6 +86,18 @@ use crate::rows::{
     QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
+
+/// Open attempts that make an asset, in runs that go on: what they store will count.
+pub(crate) fn making<'a>(state: &'a State, asset: &'a AssetKey) -> impl Iterator<Item = (TaskRef, &'a Task)> {
+    let active = state.runs().filter(|run| !run.state.is_terminal() && run.cancel.is_none());
+    let tasks = active.flat_map(|run| (0u32..).zip(run.tasks.iter()).map(|(task, it)| (run.id, task, it)));
+    let makes = |task: &Task| {
+        task.has_open_attempt()
+            && task.key.operation() != servo_core::Operation::Check
+            && task.assets().any(|made| made == *asset)
+    };
+    tasks.filter(move |(.., task)| makes(task)).map(|(run, task, it)| (TaskRef { run, task }, it))
+}
 
 /// The state of one workspace.
 #[derive(Debug, Clone)]
@@ -348,6 +362,16 @@ impl State {
     /// The newest good materialization of a partition, or of an asset without partitions.
     pub fn latest(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<&Materialized> {
         self.partition_status(asset, partition)?.latest()
+    }
+
+    /// Changes of partitions of an asset that can be undone, from the first to the last: the event, when, and how many
+    /// partitions would be what they were.
+    pub fn undoable(&self, asset: &AssetKey) -> Vec<(EventId, Timestamp, u64)> {
+        let mut found: BTreeMap<EventId, (Timestamp, u64)> = BTreeMap::new();
+        for (_, prior) in self.statuses.priors(asset) {
+            found.entry(prior.change).or_insert((prior.at, 0)).1 += 1;
+        }
+        found.into_iter().map(|(change, (at, count))| (change, at, count)).collect()
     }
 
     /// The status of a partition; none if it was never attempted.

@@ -193,7 +193,11 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     add("RetentionApplied", retention_applied(), now);
     add("SettingsChanged", settings_changed(1), now);
     add("PauseChanged", pause_changed(1), now);
-    for (name, data) in schedule_events(now).into_iter().chain(sensor_events(now)).chain(backfill_events(now))
+    for (name, data) in schedule_events(now)
+        .into_iter()
+        .chain(sensor_events(now))
+        .chain(backfill_events(now))
+        .chain(support::life_events())
     {
         add(name, data, now);
     }

@@ -13,6 +13,7 @@ mod dispatched;
 mod follow;
 pub mod history;
 mod log;
+mod life;
 mod memory;
 mod retry;
 mod rules;

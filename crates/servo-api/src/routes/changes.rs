@@ -161,7 +161,10 @@ fn part(data: &EventData) -> Part {
         | EventData::MaterializationApproved(_)
         | EventData::MaterializationRejected(_)
         | EventData::MaterializationReleased(_)
-        | EventData::RetentionApplied(_) => Part::Assets,
+        | EventData::RetentionApplied(_)
+        | EventData::PartitionsWiped(_)
+        | EventData::PartitionsMarked(_)
+        | EventData::PartitionsRestored(_) => Part::Assets,
         EventData::SettingsChanged(_)
         | EventData::PauseChanged(_)
         | EventData::WorkerRegistered(_)

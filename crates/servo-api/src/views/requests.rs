@@ -9,6 +9,7 @@ use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::partition_life::{MarkBody, UndoBody, WipeBody};
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -281,7 +282,10 @@ asked!(
     EvaluateBody,
     SettingsBody,
     PauseBody,
-    ApplyRetentionBody
+    ApplyRetentionBody,
+    WipeBody,
+    MarkBody,
+    UndoBody
 );
 
 fn is_zero(value: &i32) -> bool {

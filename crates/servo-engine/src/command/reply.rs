@@ -9,8 +9,9 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker,
-    Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, MarkPartitions, Pause, PushMessage,
+    RegisterWorker, Report, RestorePartitions, RetryNow, Review, TriggerRun, TriggerSchedule, WipePartitions,
+    WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -150,6 +151,9 @@ commands! {
     RetryNow => Change(Change),
     Deploy => Change(Change),
     ChangePartitions => Partitions(PartitionsReply),
+    WipePartitions => Partitions(PartitionsReply),
+    MarkPartitions => Partitions(PartitionsReply),
+    RestorePartitions => Partitions(PartitionsReply),
     ChangeSettings => Change(Change),
     Pause => Change(Change),
     Review => Change(Change),
@@ -209,6 +213,9 @@ inputs! {
     RetryNow => RetryNow,
     Deploy => Deploy,
     ChangePartitions => ChangePartitions,
+    WipePartitions => WipePartitions,
+    MarkPartitions => MarkPartitions,
+    RestorePartitions => RestorePartitions,
     ChangeSettings => ChangeSettings,
     Pause => Pause,
     Review => Review,

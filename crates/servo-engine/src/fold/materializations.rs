@@ -36,6 +36,7 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     }
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
+    let voided = task.voided.clone();
     let made = task.materialization.zip(task.attempt_id).map(|(materialization_id, attempt_id)| Made {
         run_id: run,
         task_key: task.key.clone(),
@@ -48,6 +49,9 @@ pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
     let outputs = task.outputs.clone();
     let assets: Vec<_> = task.assets().collect();
     for (position, asset) in assets.into_iter().enumerate() {
+        if voided.contains(&asset) {
+            continue;
+        }
         let unknown = OutputReport::new(asset.clone(), OutputState::Committed);
         let output = if outputs.is_empty() { Some(&unknown) } else { output_of(&outputs, &asset) };
         let committed = output.filter(|output| output.state == OutputState::Committed);
@@ -78,6 +82,10 @@ pub(super) fn record(
     }
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
+        // What was wiped or marked before this is past undoing.
+        if state.statuses.take_prior(&asset, partition.as_ref()).is_some() {
+            state.changes.undo.insert((asset.clone(), partition.clone()));
+        }
     }
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
@@ -106,7 +114,7 @@ pub(super) fn attempt_failed(state: &mut State, at: At, run: RunId, position: u3
     }
     let last = LastAttempt { outcome: AttemptOutcome::Failed, run_id: run, at: at.time, event_id: at.id };
     let partition = task.key.partition();
-    let assets: Vec<_> = task.assets().collect();
+    let assets: Vec<_> = task.assets().filter(|asset| !task.voided.contains(asset)).collect();
     for asset in assets {
         record(state, asset, partition.clone(), None, last);
     }

@@ -120,6 +120,21 @@ pub(super) fn drop_quarantined(state: &mut State, row: QuarantineRow) {
     }));
 }
 
+/// Marks outputs of the newest attempt for removal that a wipe was faster than.
+pub(super) fn discard_voided(state: &mut State, run: RunId, position: u32) {
+    let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };
+    let (Some(attempt_id), false) = (task.attempt_id, task.voided.is_empty()) else { return };
+    let id = materialization_of(attempt_id);
+    let is_void = |asset: &&AssetKey| state.quarantine.get(asset, id).is_none();
+    let assets: Vec<AssetKey> = task.voided.iter().filter(is_void).cloned().collect();
+    if assets.is_empty() {
+        return;
+    }
+    let (task_key, attempt) = (task.key.clone(), task.attempt);
+    let discard = Discard { run_id: run, task_key, attempt, attempt_id, assets };
+    state.changes.effect(Effect::Discard(discard));
+}
+
 /// Marks the stored outputs of an attempt for removal, except quarantined ones, which may still be approved.
 pub(super) fn discard(state: &mut State, run: RunId, position: u32, attempt: u32, attempt_id: AttemptId) {
     let Some(task) = state.runs.get(&run).map(|owner| &owner.tasks[position as usize]) else { return };

@@ -38,6 +38,8 @@ pub(crate) struct Changes {
     pub(crate) asset_states: BTreeSet<AssetKey>,
     /// Partitions whose status changed.
     pub(crate) statuses: BTreeSet<(AssetKey, Option<PartitionKey>)>,
+    /// Partitions whose wipe or mark can be undone, or no longer.
+    pub(crate) undo: BTreeSet<(AssetKey, Option<PartitionKey>)>,
     /// Quarantined or reviewed materializations.
     pub(crate) quarantine: BTreeSet<(AssetKey, MaterializationId)>,
     /// Scopes that were paused or resumed.

@@ -51,6 +51,7 @@ impl State {
             partition_sets: self.dynamic.set_rows(),
             asset_states: self.asset_states.rows(),
             partition_status: self.statuses.rows(),
+            partition_undo: self.statuses.undo_rows(),
             quarantine: self.quarantine.rows().cloned().collect(),
             settings: self.changed_settings.rows().cloned().collect(),
             pauses: self.pauses.rows().cloned().collect(),
@@ -98,6 +99,7 @@ impl State {
             asset_definitions,
             asset_states,
             partition_status,
+            partition_undo,
             quarantine,
             dynamic_partitions,
             partition_sets,
@@ -133,6 +135,7 @@ impl State {
         }
         state.asset_states = AssetStates::restore(asset_states);
         state.statuses = Statuses::restore(partition_status)?;
+        state.statuses.restore_undo(partition_undo)?;
         state.quarantine = Quarantine::restore(quarantine);
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
@@ -226,8 +229,6 @@ pub(super) fn take(state: &mut State) -> Delta {
     let settings = changes.settings.iter().filter_map(|name| state.changed_settings.row(name));
     let pauses = changes.pauses.iter().filter_map(|scope| state.pauses.row(scope));
     let asset_states = changes.asset_states.iter().filter_map(|asset| state.asset_states.row(asset));
-    let statuses = changes.statuses.iter();
-    let statuses = statuses.filter_map(|(asset, key)| state.statuses.row(asset, key.as_ref()));
     let schedules = changes.schedules.iter().filter_map(|id| state.schedules.get(*id));
     let defined = changes.schedule_definitions.iter().filter_map(|id| state.schedules.get(*id));
     let ticks = changes.ticks.iter().filter_map(|id| state.schedules.ticks().get(id));
@@ -250,7 +251,8 @@ pub(super) fn take(state: &mut State) -> Delta {
         outbox: Vec::new(),
         asset_definitions: definitions.collect(),
         asset_states: asset_states.collect(),
-        partition_status: statuses.collect(),
+        partition_status: Vec::new(),
+        partition_undo: Vec::new(),
         quarantine: Vec::new(),
         dynamic_partitions: Vec::new(),
         partition_sets: sets.collect(),
@@ -294,6 +296,18 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.sensors.message_row(sensor, event, &message) {
             Some(row) => delta.sensor_messages.push(row),
             None => delta.gone.sensor_messages.push((sensor, message.to_string())),
+        }
+    }
+    for (asset, key) in changes.statuses {
+        match state.statuses.row(&asset, key.as_ref()) {
+            Some(row) => delta.partition_status.push(row),
+            None => delta.gone.partition_status.push((asset, key)),
+        }
+    }
+    for (asset, key) in changes.undo {
+        match state.statuses.undo_row(&asset, key.as_ref()) {
+            Some(row) => delta.partition_undo.push(row),
+            None => delta.gone.partition_undo.push((asset, key)),
         }
     }
     for (name, key) in changes.partitions {

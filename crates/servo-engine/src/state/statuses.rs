@@ -10,16 +10,21 @@ use super::code_versions::CodeVersions;
 use super::partition_status::{
     LastAttempt, Materialization, Materialized, PartitionCounts, PartitionStatus, restore, row,
 };
+use super::prior_status::{PriorStatus, restore_prior, undo_row};
 use super::shared::{SharedMap, SharedVec};
-use crate::rows::PartitionStatusRow;
+use crate::rows::{PartitionStatusRow, PartitionUndoRow};
 
-/// The partitions of one asset. Nothing is ever removed.
+/// The partitions of one asset.
 #[derive(Debug, Clone, Default)]
 struct AssetPartitions {
     /// Where in `statuses` each is, by the canonical text of its key; empty for an asset without partitions.
     index: SharedMap<Box<str>, u32>,
     statuses: SharedVec<PartitionStatus>,
+    /// Places in `statuses` that wiped partitions have left.
+    free: Vec<u32>,
     counts: PartitionCounts,
+    /// Statuses that can be given back, by the same text.
+    prior: SharedMap<Box<str>, PriorStatus>,
 }
 
 /// The partitions of all assets, deployed or not.
@@ -54,7 +59,8 @@ impl Statuses {
     }
 
     pub(crate) fn assets(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, PartitionCounts)> {
-        self.assets.iter().map(|(key, asset)| (key, asset.counts))
+        let known = self.assets.iter().filter(|(_, asset)| !asset.index.is_empty());
+        known.map(|(key, asset)| (key, asset.counts))
     }
 
     /// Notes the end of an attempt; false if that was known or is older than what is.
@@ -66,10 +72,7 @@ impl Statuses {
         last: LastAttempt,
     ) -> bool {
         let latest = latest.map(|latest| Materialized::new(latest, &mut self.code_versions));
-        if !self.assets.contains_key(asset) {
-            self.assets.insert(asset.clone(), Arc::default());
-        }
-        let Some(asset) = self.assets.get_mut(asset).map(Arc::make_mut) else { return false };
+        let asset = self.asset_mut(asset);
         let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
             asset.push(text(partition), PartitionStatus::of(latest, last));
             return true;
@@ -78,19 +81,114 @@ impl Statuses {
         if merged == asset.statuses[at] {
             return false;
         }
-        *asset.counts.of(asset.statuses[at].status()) -= 1;
-        *asset.counts.of(merged.status()) += 1;
-        asset.statuses[at] = merged;
+        asset.replace(at, merged);
         true
+    }
+
+    /// Packs a materialization that nothing is known of but its id and its time: somebody says that it is there.
+    pub(crate) fn marked(&mut self, materialization: &Materialization) -> Materialized {
+        Materialized::new(materialization, &mut self.code_versions)
+    }
+
+    /// Sets the status of a partition, whatever it was.
+    pub(crate) fn put(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        status: PartitionStatus,
+    ) {
+        let asset = self.asset_mut(asset);
+        match asset.index.get(text(partition)).map(|at| *at as usize) {
+            Some(at) => asset.replace(at, status),
+            None => asset.push(text(partition), status),
+        }
+    }
+
+    /// Forgets the status of a partition; gives it.
+    pub(crate) fn remove(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionStatus> {
+        let asset = self.assets.get_mut(asset).map(Arc::make_mut)?;
+        let at = asset.index.remove(text(partition))?;
+        let status = asset.statuses[at as usize].clone();
+        *asset.counts.of(status.status()) -= 1;
+        asset.free.push(at);
+        Some(status)
+    }
+
+    /// Notes what a partition was before a change that can be undone.
+    pub(crate) fn set_prior(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        prior: PriorStatus,
+    ) {
+        self.asset_mut(asset).prior.insert(text(partition).into(), prior);
+    }
+
+    /// Takes out what a partition was before the last change that can be undone.
+    pub(crate) fn take_prior(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PriorStatus> {
+        if !self.assets.get(asset)?.prior.contains_key(text(partition)) {
+            return None;
+        }
+        self.assets.get_mut(asset).map(Arc::make_mut)?.prior.remove(text(partition))
+    }
+
+    /// Partitions of an asset whose last change can be undone, in the order of their texts.
+    pub(crate) fn priors(
+        &self,
+        asset: &AssetKey,
+    ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PriorStatus)> {
+        let asset = self.assets.get(asset).into_iter();
+        asset.flat_map(|asset| asset.prior.iter().map(|(key, prior)| (canonical(key), prior)))
+    }
+
+    pub(crate) fn undo_row(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<PartitionUndoRow> {
+        let prior = self.assets.get(asset)?.prior.get(text(partition))?;
+        Some(undo_row(asset, partition.cloned(), prior, &self.code_versions))
+    }
+
+    pub(crate) fn undo_rows(&self) -> Vec<PartitionUndoRow> {
+        let mut rows = Vec::new();
+        for (key, asset) in self.assets.iter() {
+            rows.extend(asset.prior.iter().map(|(partition, prior)| {
+                undo_row(key, partition_key(partition), prior, &self.code_versions)
+            }));
+        }
+        rows
+    }
+
+    pub(crate) fn restore_undo(&mut self, rows: Vec<PartitionUndoRow>) -> Result<(), RestoreError> {
+        for row in rows {
+            let (asset, partition) = (row.asset_key.clone(), row.partition_key.clone());
+            let prior = restore_prior(row, &mut self.code_versions)?;
+            self.set_prior(&asset, partition.as_ref(), prior);
+        }
+        Ok(())
+    }
+
+    fn asset_mut(&mut self, asset: &AssetKey) -> &mut AssetPartitions {
+        if !self.assets.contains_key(asset) {
+            self.assets.insert(asset.clone(), Arc::default());
+        }
+        self.assets.get_mut(asset).map(Arc::make_mut).expect("it was inserted above")
     }
 
     pub(crate) fn rows(&self) -> Vec<PartitionStatusRow> {
         let mut rows = Vec::with_capacity(self.assets.values().map(|asset| asset.statuses.len()).sum());
         for (key, asset) in self.assets.iter() {
             rows.extend(asset.index.iter().map(|(partition, at)| {
-                let partition = canonical(partition)
-                    .map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"));
-                row(key, partition, &asset.statuses[*at as usize], &self.code_versions)
+                row(key, partition_key(partition), &asset.statuses[*at as usize], &self.code_versions)
             }));
         }
         rows
@@ -121,7 +219,7 @@ impl Statuses {
         }
         let asset = |(key, Restored { index, statuses, counts }): (AssetKey, Restored)| {
             let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
-            (key, Arc::new(AssetPartitions { index, statuses, counts }))
+            (key, Arc::new(AssetPartitions { index, statuses, counts, ..AssetPartitions::default() }))
         };
         Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
     }
@@ -138,8 +236,22 @@ struct Restored {
 impl AssetPartitions {
     fn push(&mut self, partition: &str, status: PartitionStatus) {
         *self.counts.of(status.status()) += 1;
-        self.index.insert(partition.into(), position(self.statuses.len()));
-        self.statuses.push(status);
+        match self.free.pop() {
+            Some(at) => {
+                self.index.insert(partition.into(), at);
+                self.statuses[at as usize] = status;
+            }
+            None => {
+                self.index.insert(partition.into(), position(self.statuses.len()));
+                self.statuses.push(status);
+            }
+        }
+    }
+
+    fn replace(&mut self, at: usize, status: PartitionStatus) {
+        *self.counts.of(self.statuses[at].status()) -= 1;
+        *self.counts.of(status.status()) += 1;
+        self.statuses[at] = status;
     }
 }
 
@@ -150,6 +262,10 @@ fn position(len: usize) -> u32 {
 /// The text by which a partition is found. That of a partition key is never empty.
 fn text(partition: Option<&PartitionKey>) -> &str {
     partition.map_or("", PartitionKey::canonical)
+}
+
+fn partition_key(text: &str) -> Option<PartitionKey> {
+    canonical(text).map(|text| PartitionKey::parse(text).expect("the text of a partition key parses"))
 }
 
 fn canonical(text: &str) -> Option<&str> {

@@ -105,6 +105,8 @@ pub struct Task {
     pub provenance: Arc<Provenance>,
     /// The dispatch event: the newest attempt reads what was newest then.
     pub inputs_as_of: Option<EventId>,
+    /// Assets that were wiped while the newest attempt was at work on them: its result does not count for them.
+    pub voided: Arc<[AssetKey]>,
     /// When the queue took the newest attempt.
     pub dispatched_at: Option<Timestamp>,
     /// The newest attempt as a worker executes it; none before one began it.
@@ -165,6 +167,7 @@ impl Task {
             ready_at: None,
             provenance: Arc::default(),
             inputs_as_of: None,
+            voided: Arc::default(),
             dispatched_at: None,
             execution: None,
             finished_at: None,

@@ -14,20 +14,20 @@ use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, Schedu
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
-    FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
-    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
-    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
-    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
-    tick_id,
+    FailureThreshold, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
+    MaterializationReleased, NewValue, PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged,
+    PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested,
+    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
+    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin,
-    Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
-    SettingOrigin, TaskError, TaskOptions, TickStatus,
+    AttemptOutcome, BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck,
+    InputRead, Origin, Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance,
+    RetryPolicy, RunSource, SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -591,6 +591,48 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 reason: "1 partition was not made".to_owned(),
             })]
         }
+        EventKind::PartitionsWiped => {
+            let (asset_key, after) = (asset(), EventId::from_parts(1_736_899_200_000, 9));
+            let plain = PartitionsWiped {
+                asset_key,
+                after,
+                partitions: Vec::new(),
+                count: 1,
+                keep_data: false,
+                reason: String::new(),
+            };
+            let full = PartitionsWiped {
+                partitions: days(),
+                count: 30,
+                keep_data: true,
+                reason: "größe".to_owned(),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsWiped(plain), EventData::PartitionsWiped(full)]
+        }
+        EventKind::PartitionsMarked => {
+            let (asset_key, after) = (asset(), EventId::from_parts(1_736_899_200_000, 9));
+            let plain = PartitionsMarked {
+                asset_key,
+                after,
+                partitions: KeyList::default(),
+                outcome: AttemptOutcome::Failed,
+                reason: String::new(),
+            };
+            let days = days();
+            let full = PartitionsMarked {
+                partitions: KeyList::new(vec![days[0].last().clone(), days[0].from.clone()]),
+                outcome: AttemptOutcome::Succeeded,
+                reason: "größe".to_owned(),
+                ..plain.clone()
+            };
+            vec![EventData::PartitionsMarked(plain), EventData::PartitionsMarked(full)]
+        }
+        EventKind::PartitionsRestored => vec![EventData::PartitionsRestored(PartitionsRestored {
+            asset_key: asset(),
+            change: EventId::from_parts(1_736_899_200_000, 9),
+            count: 30,
+        })],
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),
             number: 1,

@@ -12,18 +12,19 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
-    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
+    DeployedAsset, KeyList, MaterializationApproved, MaterializationRejected, MaterializationReleased,
+    PartitionsMarked, PartitionsRestored, PartitionsWiped, RequestAnswered, RequestRefused, RunKeyConflicted,
+    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, SensorCursorReset, SensorDefined, SensorEvaluated,
+    SensorEvaluationRequested, SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
+    SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
-    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, SensorStatus,
-    Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun,
-    Verdict,
+    Attempt, AttemptOutcome, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event,
+    EventData, Input, Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState,
+    SensorStatus, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus,
+    TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -563,5 +564,32 @@ pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         ("BackfillCreated", EventData::BackfillCreated(created)),
         ("BackfillChunkPlanned", EventData::BackfillChunkPlanned(planned)),
         ("BackfillStateChanged", EventData::BackfillStateChanged(changed)),
+    ]
+}
+
+/// Every event about the life of a partition.
+pub(crate) fn life_events() -> Vec<(&'static str, EventData)> {
+    let asset_key = AssetKey::new("t", "a").expect("an asset");
+    let after = EventId::NIL;
+    let wiped = PartitionsWiped {
+        asset_key: asset_key.clone(),
+        after,
+        partitions: Vec::new(),
+        count: 1,
+        keep_data: false,
+        reason: String::new(),
+    };
+    let marked = PartitionsMarked {
+        asset_key: asset_key.clone(),
+        after,
+        partitions: KeyList::default(),
+        outcome: AttemptOutcome::Succeeded,
+        reason: String::new(),
+    };
+    let restored = PartitionsRestored { asset_key, change: after, count: 1 };
+    vec![
+        ("PartitionsWiped", EventData::PartitionsWiped(wiped)),
+        ("PartitionsMarked", EventData::PartitionsMarked(marked)),
+        ("PartitionsRestored", EventData::PartitionsRestored(restored)),
     ]
 }

@@ -5,21 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
+use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, RunId, TaskKey, Timestamp};
 use servo_engine::definitions::{CheckKind, ScheduleDef, SensorDef, Severity};
 use servo_engine::effect;
 use servo_engine::evaluation::{
     Evaluated, Evaluation, EvaluationOutcome, EvaluationReport, EvaluationResult, RequestSpec,
 };
+use servo_engine::event::KeyList;
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
+use servo_engine::requests::PlanBasis;
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
 use servo_engine::{
-    Attempt, Caller, CancelRun, Change, ChangePartitions, ChangeSensor, ChangeSettings, DataFormat, Deploy,
-    Effect, Engine, ErrorCode, Event, EventData, Input, Outcome, OutputState, Pause, Plan, PushMessage,
-    RegisterWorker, Reply, Report, RetryPolicy, Review, RunReply, RunRequest, RunSource, SensorChange,
-    SettingOrigin, SettingValue, Settings, StartWith, State, TaskError, TaskOptions, TaskRequest, TriggerRun,
-    Verdict, WorkerLeaves,
+    Attempt, AttemptOutcome, Caller, CancelRun, Change, ChangePartitions, ChangeSensor, ChangeSettings,
+    DataFormat, Deploy, Effect, Engine, ErrorCode, Event, EventData, Input, MarkPartitions, Outcome,
+    OutputState, Pause, Plan, PushMessage, RegisterWorker, Reply, Report, RestorePartitions, RetryPolicy,
+    Review, RunReply, RunRequest, RunSource, SensorChange, SettingOrigin, SettingValue, Settings, StartWith,
+    State, TaskError, TaskOptions, TaskRequest, TriggerRun, Verdict, WipePartitions, WorkerLeaves,
 };
 
 use crate::support::{SECRET, START, definition, key, plan_of, tenant, workspace};
@@ -223,6 +225,7 @@ impl Sim {
                 Some(Input::WorkerLeaves(WorkerLeaves { worker_id, draining: whom & 4 == 0 }))
             }
             31 if how % 32 < 12 => Some(sensed(whom)),
+            31 if how % 32 < 20 => self.life(whom, how),
             _ => {
                 // Clocks are set back now and then; nothing may depend on their going forward (P7).
                 let step = Millis::new(u64::from(how) * 50);
@@ -288,6 +291,43 @@ impl Sim {
             caller: Caller::user("me"),
             reason: String::new(),
         }))
+    }
+
+    /// Wipes or marks partitions, or undoes that, whatever is at work.
+    fn life(&self, whom: u16, how: u8) -> Option<Input> {
+        let state = self.engine.state();
+        let assets: Vec<AssetKey> = state
+            .attempted_assets()
+            .map(|(asset, _)| asset.clone())
+            .chain([AssetKey::new("t", "n20").expect("a key")])
+            .collect();
+        let asset = assets[usize::from(whom >> 3) % assets.len()].clone();
+        let caller = Caller::user("me");
+        let known = state.partition_statuses(&asset).map(|(text, _)| text).chain([None, Some("p=i:1")]);
+        let partitions: Vec<Option<PartitionKey>> = known
+            .enumerate()
+            .filter(|(i, _)| whom >> (i % 8) & 1 == 1)
+            .map(|(_, text)| text.map(|text| PartitionKey::parse(text).expect("a partition")))
+            .collect();
+        Some(match whom % 6 {
+            0..=2 => Input::WipePartitions(WipePartitions {
+                asset,
+                partitions,
+                keep_data: whom % 3 != 0,
+                force: how & 32 == 0,
+                reason: String::new(),
+                caller,
+            }),
+            3..=4 => Input::MarkPartitions(MarkPartitions {
+                asset,
+                partitions: KeyList::new(partitions.into_iter().flatten().collect()),
+                outcome: if how & 64 == 0 { AttemptOutcome::Succeeded } else { AttemptOutcome::Failed },
+                reason: String::new(),
+                basis: PlanBasis::default(),
+                caller,
+            }),
+            _ => Input::RestorePartitions(RestorePartitions { asset, change: None, caller }),
+        })
     }
 
     /// How an attempt ends: well or not, with or without a word about its outputs.
