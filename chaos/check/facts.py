@@ -17,6 +17,9 @@ ACTIONS = {
     "AssetsDeployed": "assets.deploy",
     "SettingsChanged": "settings.change",
     "DynamicPartitionsChanged": "partitions.change",
+    "PartitionsWiped": "partitions.wipe",
+    "PartitionsMarked": "partitions.mark",
+    "PartitionsRestored": "partitions.undo",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
 }

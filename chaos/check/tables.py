@@ -161,8 +161,7 @@ def _quarantine(rows: list[Row], model: Model, findings: Findings) -> None:
 
 def _statuses(rows: list[Row], model: Model, findings: Findings) -> None:
     found = _by(rows, ("asset_key", "partition_key"), "partition_status", findings)
-    newest = {(made.asset, made.partition): made for made in model.made}
-    for key, made in newest.items():
+    for key, made in model.newest().items():
         row = found.get(key)
         if row is None:
             findings.lost(f"partition_status: no row of {key}")

@@ -140,6 +140,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::POST, "/api/v1/deployments/preview", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/code", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),

@@ -119,6 +119,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
         .routes(routes!(deployments::deploy))
+        .routes(routes!(deployments::preview))
         .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(retention::show))

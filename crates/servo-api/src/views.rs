@@ -47,7 +47,7 @@ pub use backfills::{
 };
 pub use changes::Changes;
 pub use conflicts::Conflict;
-pub use deployments::{Deployed, Deployment};
+pub use deployments::{Deployed, Deployment, Repartitioned};
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;

@@ -5,6 +5,7 @@
 
 mod backfills;
 mod error;
+mod estimate;
 mod partition_life;
 mod plan;
 mod retry;
@@ -14,7 +15,10 @@ pub use backfills::{
     preview_backfill, retry_backfill,
 };
 pub use error::RequestError;
-pub use partition_life::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
+pub use estimate::Estimate;
+pub use partition_life::{
+    PartitionsOf, Repartitioned, WipePreview, prepare_mark, prepare_wipe, repartitioned,
+};
 pub use plan::{PlanBasis, PlannedRun, StalePlan, plan, plan_with, prepare, unplanned};
 pub use retry::{EndedRun, Retry, retry};
 

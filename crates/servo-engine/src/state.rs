@@ -81,6 +81,7 @@ use crate::definitions::{AssetDef, Definitions};
 use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
 use crate::fold::At;
+use crate::lifecycle::BackfillState;
 use crate::rows::{
     AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
     QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
@@ -507,6 +508,23 @@ impl State {
         self.backfills.values().map(|backfill| &**backfill)
     }
 
+    /// Whether another chunk of a backfill may be at work.
+    pub(crate) fn has_room_for_chunks(&self) -> bool {
+        self.index.chunks_at_work < self.settings.max_backfill_concurrency
+    }
+
+    /// The limit that keeps a backfill from planning its next chunk, in words; none if it does not wait for one.
+    pub fn backfill_waits(&self, backfill: &Backfill) -> Option<String> {
+        let has_own_room = backfill.active.len() < backfill.definition.max_concurrent_runs as usize;
+        let is_held = backfill.state == BackfillState::Running && has_own_room && !self.has_room_for_chunks();
+        is_held.then(|| {
+            format!(
+                "{} chunks of backfills are at work, and max_backfill_concurrency is {}",
+                self.index.chunks_at_work, self.settings.max_backfill_concurrency
+            )
+        })
+    }
+
     /// Chunks of backfills that are at work or ended recently, with those that the tables do not have yet.
     pub fn backfill_chunks(&self) -> impl Iterator<Item = &BackfillChunkRow> {
         let left = self.changes.ended_chunks.iter();
@@ -527,6 +545,7 @@ impl State {
         index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
+        index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
         index
     }
 
@@ -637,8 +656,10 @@ impl State {
         change: impl FnOnce(&mut Backfill),
     ) {
         let Some(backfill) = self.backfills.get_mut(id) else { return };
+        let at_work = backfill.active.len() as u32;
         change(backfill);
         backfill.version = backfill.version.max(version);
+        self.index.chunks_at_work = self.index.chunks_at_work - at_work + backfill.active.len() as u32;
         if backfill.is_open() {
             self.index.backfills.insert(id);
         } else {

@@ -64,6 +64,7 @@ struct Waiting {
     version: EventId,
     queued_runs: usize,
     deployment: u64,
+    has_room: bool,
 }
 
 impl Engine {
@@ -276,6 +277,7 @@ impl Engine {
             version: backfill.version,
             queued_runs: self.state.queued_runs(),
             deployment: self.state.definitions.number(),
+            has_room: self.state.has_room_for_chunks(),
         })
     }
 
@@ -284,7 +286,9 @@ impl Engine {
         let first = step.events.len();
         let mut planned = 0;
         loop {
-            let open: Vec<BackfillId> = self.open_backfills().collect();
+            let mut open: Vec<BackfillId> = self.open_backfills().collect();
+            // Where places are few, those that have the fewest go first.
+            open.sort_by_key(|id| self.state.backfill(*id).map_or(0, |backfill| backfill.active.len()));
             if open.is_empty() || planned >= MAX_CHUNKS {
                 return step.events.len() > first;
             }

@@ -2,9 +2,7 @@
 
 use servo_core::{AssetKey, EventId};
 use servo_engine::requests::{PartitionsOf, WipePreview, prepare_mark, prepare_wipe};
-use servo_engine::{
-    AttemptOutcome, Caller, PartitionsReply, Refusal, RestorePartitions, WipePartitions,
-};
+use servo_engine::{AttemptOutcome, Caller, PartitionsReply, Refusal, RestorePartitions, WipePartitions};
 
 use crate::error::Error;
 use crate::workspace::Workspace;

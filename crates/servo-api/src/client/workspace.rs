@@ -95,6 +95,12 @@ impl Client {
         self.get(&["deployments", "current"], &[]).await
     }
 
+    /// Says what deploying a manifest would do.
+    pub async fn preview_deployment(&self, manifest: &impl Serialize) -> Result<Deployed, ClientError> {
+        let response = self.post(&["deployments", "preview"], None, manifest).await?;
+        self.read(response).await
+    }
+
     /// Deploys a manifest, as the SDK wrote it: its digest is that of what is sent.
     pub async fn deploy(&self, manifest: &impl Serialize) -> Result<Deployed, ClientError> {
         self.change(&["deployments"], manifest).await

@@ -10,6 +10,7 @@ mod facts;
 mod first_hour;
 mod keys;
 mod owners;
+mod partition_life;
 mod safety;
 mod schedules;
 mod sensors;

@@ -8,6 +8,7 @@ use servo_core::{AssetKey, PartitionKey, Timestamp};
 use super::plan::dynamic_partitions;
 use super::{PlanBasis, RequestError};
 use crate::command::{MarkPartitions, WipePartitions};
+use crate::definitions::{AssetDef, Definitions};
 use crate::event::{KeyList, KeyRange};
 use crate::lifecycle::AttemptOutcome;
 use crate::principal::Caller;
@@ -140,6 +141,43 @@ pub fn prepare_mark(
         basis: PlanBasis { deployment: Some(state.definitions.number()), dynamic },
         caller: Caller::default(),
     })
+}
+
+/// What other definitions would mean for partitions of an asset that are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repartitioned {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Partitions that keep their status.
+    pub kept: u64,
+    /// Partitions that the new definition does not have. They stay until somebody wipes them.
+    pub outside: u64,
+}
+
+/// The assets whose partitions would be others with these definitions, of which something is known.
+pub fn repartitioned(state: &State, definitions: &Definitions, at: Timestamp) -> Vec<Repartitioned> {
+    let moment = PartitionContext::new(at, state.dynamic_partitions());
+    let mut found = Vec::new();
+    for asset in definitions.assets() {
+        let is_other = |deployed: &std::sync::Arc<AssetDef>| deployed.partitions != asset.def.partitions;
+        if !state.definition(&asset.key).is_some_and(is_other) {
+            continue;
+        }
+        let mut change = Repartitioned { asset: asset.key.clone(), kept: 0, outside: 0 };
+        for (text, _) in state.partition_statuses(&asset.key) {
+            let key = text.and_then(|text| PartitionKey::parse(text).ok());
+            let is_kept = match (&asset.partitions, &key) {
+                (Some(partitions), Some(key)) => partitions.index_of(key, moment).is_ok(),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            *(if is_kept { &mut change.kept } else { &mut change.outside }) += 1;
+        }
+        if change.kept + change.outside > 0 {
+            found.push(change);
+        }
+    }
+    found
 }
 
 /// An asset that is deployed, or of which something is known.

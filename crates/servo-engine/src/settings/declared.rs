@@ -164,6 +164,8 @@ settings! {
     max_concurrent_runs: u32 = 1_000, 1 => MAX_LIMIT;
     /// Runs that may wait for their turn when as many as may are at work; more are refused.
     max_queued_runs: u32 = 10_000, 0 => MAX_LIMIT;
+    /// Runs of chunks at work at once, of all backfills together; others wait for their turn.
+    max_backfill_concurrency: u32 = 5, 1 => MAX_LIMIT;
     /// Tasks a single run may plan.
     max_tasks_per_run: u32 = 10_000, 1 => MAX_LIMIT;
     /// How long an attempt may run if its asset sets no timeout.

@@ -95,6 +95,8 @@ pub(crate) struct Index {
     pub(crate) due: BTreeSet<(Timestamp, Due)>,
     /// Backfills that a controller may have something to do for.
     pub(crate) backfills: BTreeSet<BackfillId>,
+    /// Chunks of all backfills that are at work.
+    pub(crate) chunks_at_work: u32,
     /// Waiting for a retry without a timer row.
     pub(crate) unarmed: BTreeSet<TaskRef>,
     /// Tasks that hold a slot.

@@ -37,15 +37,19 @@ impl Model {
             self.data.quarantine.retain(|place, _| !here(place));
         }
         self.data.approved.retain(|_, approved| !here(&approved.place));
-        let places: Vec<AssetPartition> = self.data.prior.keys().filter(|place| here(place)).cloned().collect();
+        let places: Vec<AssetPartition> =
+            self.data.prior.keys().filter(|place| here(place)).cloned().collect();
         for place in places {
             let was = self.data.prior.remove(&place).and_then(|(_, status)| status?.latest);
             let now = self.data.statuses.get(&place).and_then(|status| status.latest.as_ref());
-            if let Some(was) = was.filter(|was| !keeps && was.stored && now.is_none_or(|now| now.id != was.id)) {
+            if let Some(was) =
+                was.filter(|was| !keeps && was.stored && now.is_none_or(|now| now.id != was.id))
+            {
                 self.data.removed.insert((asset.clone(), was.id));
             }
         }
-        let places: Vec<AssetPartition> = self.data.statuses.keys().filter(|place| here(place)).cloned().collect();
+        let places: Vec<AssetPartition> =
+            self.data.statuses.keys().filter(|place| here(place)).cloned().collect();
         for place in places {
             let Some(status) = self.data.statuses.remove(&place) else { continue };
             if keeps {
