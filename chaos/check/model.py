@@ -130,9 +130,7 @@ class Model:
         """Give the newest materialization that has data, by asset and partition."""
         return self.newest(lambda made: made.output.get("format") != "none")
 
-    def newest(
-        self, counts: Callable[[Made], bool] = lambda _: True
-    ) -> dict[tuple[str, str | None], Made]:
+    def newest(self, counts: Callable[[Made], bool] = lambda _: True) -> dict[tuple[str, str | None], Made]:
         """Give the newest materialization since the last wipe, by asset and partition."""
         newest: dict[tuple[str, str | None], Made] = {}
         for number, made in enumerate(self.made):

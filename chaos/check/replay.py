@@ -90,17 +90,8 @@ class _Replay:
     def wiped(self, event: Event) -> None:
         """Forget what was made, and what is at work: a result from before a wipe does not count."""
         asset, keeps = event.payload["asset_key"], event.payload.get("keep_data", False)
-        ranges = [(one["from"], one.get("to", one["from"])) for one in event.payload.get("partitions", [])]
-
-        def meant(partition: str | None) -> bool:
-            if partition is None:
-                return not ranges
-            return any(first <= partition <= last for first, last in ranges)
-
-        for run, task in self.model.tasks:
-            makes = asset in task.assets and not task.key.endswith(":check")
-            if makes and task.open is not None and not run.cancelled and meant(partition_of(task.key)):
-                task.open.voided.add(asset)
+        meant = _meant(event)
+        self.void(asset, meant)
         for key, made in self.model.newest().items():
             if key[0] == asset and meant(key[1]):
                 self.model.wiped[key] = (len(self.model.made), event.id)
@@ -113,6 +104,13 @@ class _Replay:
         if not keeps:
             for key in [key for key in self.model.waiting if key[0] == asset and meant(key[1])]:
                 del self.model.waiting[key]
+
+    def void(self, asset: str, meant: Callable[[str | None], bool]) -> None:
+        """Let what open attempts make of an asset not count."""
+        for run, task in self.model.tasks:
+            makes = asset in task.assets and not task.key.endswith(":check")
+            if makes and task.open is not None and not run.cancelled and meant(partition_of(task.key)):
+                task.open.voided.add(asset)
 
     def restored(self, event: Event) -> None:
         change = event.payload["change"]
@@ -379,3 +377,9 @@ class _Replay:
 
 def _made(run: Run, task: Task, attempt: Attempt, output: dict[str, Any], event: Event) -> Made:
     return Made(output["asset"], task.partition, attempt.id, output, task.key, run.id, event.at)
+
+
+def _meant(event: Event) -> Callable[[str | None], bool]:
+    """Say which partitions a wipe is about: none stand for an asset without any."""
+    ranges = [(one["from"], one.get("to", one["from"])) for one in event.payload.get("partitions", [])]
+    return lambda key: not ranges if key is None else any(first <= key <= last for first, last in ranges)
