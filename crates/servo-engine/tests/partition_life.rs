@@ -296,6 +296,22 @@ fn a_wipe_with_data_takes_what_an_earlier_wipe_has_kept() {
 }
 
 #[test]
+fn the_same_request_is_carried_out_once_and_answered_alike() {
+    let mut world = made(1);
+    let caller = Caller {
+        request_id: Some("monday".into()),
+        request_fingerprint: Some(servo_core::Fingerprint::from_digest([7; 32])),
+        ..Caller::user("zoë")
+    };
+    let Input::WipePartitions(command) = wipe(&[1], true, false) else { unreachable!() };
+    let command = Input::WipePartitions(WipePartitions { caller, ..command });
+    let first = changed(world.ask(command.clone()));
+    let events = world.events().len();
+    assert_eq!(changed(world.ask(command)), first);
+    assert_eq!(world.events().len(), events);
+}
+
+#[test]
 fn too_many_marks_and_long_reasons_are_refused() {
     let mut world = made(1);
     let numbers: Vec<i64> = (0..10_001).collect();

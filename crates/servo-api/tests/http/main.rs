@@ -10,6 +10,7 @@ mod events;
 mod idempotency;
 mod logs;
 mod pages;
+mod partition_life;
 mod problems;
 mod readiness;
 mod registration;
