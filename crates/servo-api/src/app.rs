@@ -1,10 +1,13 @@
 //! The served workspace and the state that all requests share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use servo_core::Timestamp;
+use servo_engine::State;
+use servo_engine::staleness::{StaleView, Staleness};
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
@@ -12,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::login::Logins;
 use crate::problem::Problem;
+use crate::views::SqlResult;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -19,6 +23,25 @@ const LEASE: Duration = Duration::from_secs(30);
 pub trait ProjectCode: Send + Sync {
     /// Resolves when the code that was saved before is what runs. An error if it cannot be loaded.
     fn current(&self) -> BoxFuture<'_, Result<(), Problem>>;
+}
+
+/// A query with the limits that it is held to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlQuery {
+    /// The query.
+    pub text: String,
+    /// Rows of the result.
+    pub max_rows: u32,
+    /// Bytes of the result, as JSON.
+    pub max_bytes: usize,
+    /// When it is stopped.
+    pub timeout: Duration,
+}
+
+/// Runs SQL over the tables and the data of a workspace, in a process of its own.
+pub trait SqlEngine: Send + Sync {
+    /// Runs a query; whoever drops the future stops it.
+    fn run(&self, query: SqlQuery) -> BoxFuture<'_, Result<SqlResult, Problem>>;
 }
 
 /// The components that the server exposes: one workspace.
@@ -45,6 +68,8 @@ pub struct Api {
     pub project_root: Option<PathBuf>,
     /// The code that tasks run with, if it follows a project on disk.
     pub code: Option<Arc<dyn ProjectCode>>,
+    /// Runs SQL. Without one, queries are refused.
+    pub sql: Option<Arc<dyn SqlEngine>>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
@@ -63,6 +88,7 @@ impl Api {
             lease: LEASE,
             project_root: None,
             code: None,
+            sql: None,
             hosts: Vec::new(),
         }
     }
@@ -81,17 +107,45 @@ pub(crate) struct App {
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
+    /// What was found out about stale partitions, for the next who asks.
+    staleness: Mutex<Option<Staleness>>,
 }
 
 pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(api: Api) -> Shared {
-        Arc::new(Self { api, leases: Leases::default(), closing: watch::Sender::new(false) })
+        Arc::new(Self {
+            api,
+            leases: Leases::default(),
+            closing: watch::Sender::new(false),
+            staleness: Mutex::default(),
+        })
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Looks at what is stale of some assets, by position in the deployed definitions; none if nothing is deployed.
+    pub(crate) fn stale<R>(
+        &self,
+        state: &State,
+        assets: impl IntoIterator<Item = u32>,
+        now: Timestamp,
+        look: impl FnOnce(&StaleView<'_>) -> R,
+    ) -> Option<R> {
+        // Whoever panicked while looking has left something that is not whole: begin anew.
+        let mut known = self.staleness.lock().unwrap_or_else(|poisoned| {
+            let mut known = poisoned.into_inner();
+            *known = None;
+            known
+        });
+        if known.is_none() {
+            *known = Staleness::of(state);
+        }
+        let view = known.as_mut()?.look(state, assets, now)?;
+        Some(look(&view))
     }
 
     /// Waits until the code that was saved before this request is what it is answered with.

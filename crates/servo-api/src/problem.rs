@@ -82,6 +82,8 @@ codes! {
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// There is no such deployment.
+    UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -100,6 +102,8 @@ codes! {
     PartitionBusy = "partition_busy", CONFLICT, "A run is at work on the partition";
     /// Nothing was wiped or marked that can be undone.
     NothingToUndo = "nothing_to_undo", CONFLICT, "Nothing to undo";
+    /// Everything that was asked for is up to date.
+    UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
     /// Another attempt of the task is the current one.
@@ -124,6 +128,8 @@ codes! {
     TakesNoMessages = "takes_no_messages", CONFLICT, "Takes no messages";
     /// It cannot get into that state from where it is.
     InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
+    /// The tables do not have the definitions of a deployment that is older than they are.
+    DefinitionsNotKept = "definitions_not_kept", CONFLICT, "Definitions not kept";
     /// The worker is not registered, or was not heard of for too long.
     UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
     /// The worker has other code than is deployed.

@@ -7,6 +7,7 @@ mod backfills;
 mod changes;
 mod code;
 mod conflicts;
+mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
@@ -27,6 +28,8 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod sql;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -114,12 +117,18 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(partition_life::wipe))
         .routes(routes!(partition_life::mark))
         .routes(routes!(partition_life::undo))
+        .routes(routes!(staleness::list))
+        .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
-        .routes(routes!(deployments::deploy))
         .routes(routes!(deployments::preview))
+        .routes(routes!(deployment_history::list, deployments::deploy))
+        .routes(routes!(deployment_history::show))
+        .routes(routes!(deployment_history::diff))
+        .routes(routes!(deployment_history::rollback))
+        .routes(routes!(deployment_history::versions))
         .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(retention::show))
@@ -152,6 +161,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
         .routes(routes!(tables::show))
+        .routes(routes!(sql::run))
+        .routes(routes!(sql::tables))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))
         .routes(routes!(registration::register))

@@ -12,6 +12,7 @@ mod completion;
 mod config;
 mod demo;
 mod deploy;
+mod deployments;
 mod describe;
 mod dev;
 mod doctor;
@@ -44,6 +45,8 @@ mod schedules;
 mod sensors;
 mod session;
 mod sql;
+mod sql_engine;
+mod staleness;
 mod style;
 mod summary;
 mod time_zones;
@@ -106,9 +109,17 @@ enum Command {
     /// Check the project and make it what the workspace runs.
     #[command(after_help = "Examples:\n  servo deploy --dry-run\n  servo deploy")]
     Deploy(deploy::Options),
+    /// Look at deployments, compare them, and return to an earlier one.
+    #[command(subcommand)]
+    Deployment(deployments::Command),
     /// Look at partitions; add and remove keys of dynamic ones.
     #[command(subcommand)]
     Partition(partitions::Command),
+    /// Explain why an asset or one of its partitions is stale, down to the root cause.
+    #[command(
+        after_help = "Examples:\n  servo why analytics.weekly\n  servo why analytics.delays --partition 2013-01-15 --json"
+    )]
+    Why(staleness::WhyOptions),
     /// Run a small graph with the in-process executor and show what became of it.
     #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
     Demo(demo::Options),
@@ -205,7 +216,9 @@ impl Command {
             Self::Plan(_) => "plan",
             Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
+            Self::Deployment(_) => "deployment",
             Self::Partition(_) => "partition",
+            Self::Why(_) => "why",
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
@@ -256,7 +269,9 @@ fn main() -> ExitCode {
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Check(command) => checks::run(&cli.location, &command, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
+            Command::Deployment(command) => deployments::run(&cli.location, &command, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
+            Command::Why(options) => staleness::why(&cli.location, &options, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Audit(options) | Command::Admin(Admin::Audit(options)) => {

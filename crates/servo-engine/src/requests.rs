@@ -71,6 +71,8 @@ struct NormalizedRequest<'a> {
     missing: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     failed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stale: bool,
     config: &'a BTreeMap<String, String>,
     retry_of: Option<(RunId, bool)>,
     tasks: Option<&'a Fingerprint>,
@@ -107,6 +109,7 @@ impl RunRequest {
             latest: self.partitions.latest,
             missing: self.partitions.missing,
             failed: self.partitions.failed,
+            stale: self.partitions.stale,
             config: &self.config,
             retry_of,
             tasks: tasks.map(Plan::fingerprint),

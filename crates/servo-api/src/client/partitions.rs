@@ -5,8 +5,8 @@ use servo_core::AssetKey;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody, PartitionsSet, UndoBody,
-    WipeBody, Wiped,
+    ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody, PartitionsSet,
+    StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
 };
 
 impl Client {
@@ -62,6 +62,22 @@ impl Client {
         body: &UndoBody,
     ) -> Result<PartitionsSet, ClientError> {
         self.change(&["assets", asset.namespace(), asset.name(), "partitions", "undo"], body).await
+    }
+
+    /// The stale partitions of what is selected: one page, with numbers of all.
+    pub async fn stale_partitions(&self, options: &ListOptions) -> Result<StalePartitions, ClientError> {
+        self.get(&["partitions", "stale"], &options.query("reason")).await
+    }
+
+    /// Why an asset or one of its partitions is stale.
+    pub async fn why_stale(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<WhyStale, ClientError> {
+        let query: Vec<(&'static str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "why"], &query).await
     }
 
     /// Adds and removes keys of dynamic partitions.

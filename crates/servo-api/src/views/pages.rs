@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
-    Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -34,3 +34,7 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// Deployments.
+pub type DeploymentPage = Page<Deployment>;
+/// Versions of the definition of an asset.
+pub type AssetVersionPage = Page<AssetVersion>;

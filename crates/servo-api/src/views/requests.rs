@@ -9,6 +9,7 @@ use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::deployments::RollbackBody;
 use super::partition_life::{MarkBody, UndoBody, WipeBody};
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
@@ -114,6 +115,9 @@ pub struct PartitionsBody {
     /// Of these, or of all if none are given, only those whose last attempt failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// Of these, or of all if none are given, only those that have to be made to be up to date.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
 }
 
 /// Options of a cancellation.
@@ -245,15 +249,15 @@ impl PartitionsBody {
 
 impl From<PartitionChoice> for PartitionsBody {
     fn from(choice: PartitionChoice) -> Self {
-        let PartitionChoice { keys, ranges, latest, missing, failed } = choice;
-        Self { keys, ranges, latest, missing, failed }
+        let PartitionChoice { keys, ranges, latest, missing, failed, stale } = choice;
+        Self { keys, ranges, latest, missing, failed, stale }
     }
 }
 
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
-        let PartitionsBody { keys, ranges, latest, missing, failed } = body;
-        Self { keys, ranges, latest, missing, failed }
+        let PartitionsBody { keys, ranges, latest, missing, failed, stale } = body;
+        Self { keys, ranges, latest, missing, failed, stale }
     }
 }
 
@@ -285,7 +289,8 @@ asked!(
     ApplyRetentionBody,
     WipeBody,
     MarkBody,
-    UndoBody
+    UndoBody,
+    RollbackBody
 );
 
 fn is_zero(value: &i32) -> bool {

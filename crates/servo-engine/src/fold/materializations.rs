@@ -16,7 +16,9 @@ use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
 use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
-use crate::state::{FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task};
+use crate::state::{
+    ContentDigest, FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task,
+};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
@@ -199,6 +201,9 @@ pub(super) fn materialize(
         event_id: at.id,
         inputs_as_of: made.inputs_as_of,
         code_version,
+        counts_from: at.id,
+        content: output.content_hash.as_deref().map(ContentDigest::of),
+        data_as_of: made.provenance.data_as_of.unwrap_or(at.time).min(at.time),
     }
 }
 

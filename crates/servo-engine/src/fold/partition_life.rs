@@ -5,6 +5,7 @@
 //! mark has replaced is kept beside the status until something else happens to the partition.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, PartitionKey, RunId};
@@ -119,6 +120,9 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
         false => payload.partitions.iter().cloned().map(Some).collect(),
     };
     let last = LastAttempt { outcome: payload.outcome, run_id: NO_RUN, at: at.time, event_id: at.id };
+    let deployed = state.definitions.get(asset);
+    let code_version: Option<Arc<str>> =
+        deployed.and_then(|asset| asset.code_version.as_deref().map(Arc::from));
     for place in places {
         let before = state.statuses.get(asset, place.as_ref()).cloned();
         let mut latest = before.as_ref().and_then(PartitionStatus::latest).copied();
@@ -131,8 +135,12 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
                 run_id: NO_RUN,
                 at: at.time,
                 event_id: at.id,
-                inputs_as_of: None,
-                code_version: None,
+                // As good as if it was made now, by the code that is deployed, from everything that there is.
+                inputs_as_of: Some(at.id),
+                code_version: code_version.clone(),
+                counts_from: at.id,
+                content: None,
+                data_as_of: at.time,
             }));
         }
         let prior = PriorStatus { change: at.id, at: at.time, status: before };

@@ -27,6 +27,9 @@ table! {
         last_materialization_event_id: Option<EventId>, unique;
         last_materialization_inputs_as_of: Option<EventId>, unique;
         last_materialization_code_version: Option<String>;
+        last_materialization_content_since: Option<EventId>, unique;
+        last_materialization_content: Option<u64>, unique;
+        last_materialization_data_as_of: Option<Timestamp>, unique;
         last_attempt_outcome: Option<AttemptOutcome>;
         last_attempt_at: Option<Timestamp>, unique;
         last_attempt_run_id: Option<RunId>;

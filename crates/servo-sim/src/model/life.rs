@@ -80,6 +80,8 @@ impl Model {
         }
         let places = if keys.is_empty() { vec![None] } else { keys.into_iter().map(Some).collect() };
         let nobody = RunId::NIL.to_string();
+        let definition = self.deployed.as_ref().and_then(|deployed| deployed.definitions.get(&asset));
+        let code = definition.and_then(|definition| definition["code_version"].as_str()).map(str::to_owned);
         for partition in places {
             let place = (asset.clone(), partition);
             let before = self.data.statuses.remove(&place);
@@ -89,8 +91,8 @@ impl Model {
                 run: nobody.clone(),
                 at: event.at,
                 event: event.id,
-                code: None,
-                as_of: None,
+                code: code.clone(),
+                as_of: Some(event.id),
                 stored: false,
             });
             let last = LastAttempt { succeeded, run: nobody.clone(), at: event.at, event: event.id };
