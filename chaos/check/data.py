@@ -19,7 +19,7 @@ LONGEST_NAME = 200
 
 def check(workspace: Path, model: Model, findings: Findings) -> None:
     """Look at every home of data, and at what the log says should be in it."""
-    kept = [made for made in model.made if (made.asset, made.id) not in model.removed]
+    kept = (made for made in model.made if (made.asset, made.id) not in model.removed)
     stored = [made for made in kept if made.output.get("format") not in {None, "none"}]
     expected: dict[Path, Made] = {}
     for made in stored:

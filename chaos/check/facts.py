@@ -22,6 +22,7 @@ ACTIONS = {
     "PartitionsRestored": "partitions.undo",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
+    "RetentionApplied": "retention.apply",
 }
 
 

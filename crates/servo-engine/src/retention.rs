@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp};
 
 use crate::event::ExpiredData;
-use crate::provenance::{InputRead, PiecesRead};
+use crate::provenance::PiecesRead;
 use crate::rows::QuarantineRow;
 use crate::settings::Settings;
 use crate::state::{Materialized, State, Task};
@@ -100,49 +100,39 @@ impl Read {
     }
 }
 
-/// The data that attempts at work were told to read.
+/// The data that attempts at work were told to read, and what was made of which the tables may not know yet: the inputs
+/// of what counts, as far as its task is in memory.
 #[derive(Debug, Default)]
 pub(crate) struct InUse {
-    /// With a run that reads it.
-    named: BTreeMap<(MaterializationId, AssetKey), RunId>,
+    named: BTreeSet<(MaterializationId, AssetKey)>,
     /// Assets of which very many partitions are read: nothing of them is removed meanwhile.
-    assets: BTreeMap<AssetKey, RunId>,
+    assets: BTreeSet<AssetKey>,
 }
 
 impl InUse {
     pub(crate) fn of(state: &State) -> Self {
         let mut in_use = Self::default();
-        for (run, read) in reads(state) {
+        let made = state.runs().flat_map(|run| run.tasks.iter()).filter(|task| counts(state, task));
+        for read in open_attempts(state).chain(made).flat_map(|task| &task.provenance.inputs) {
             match &read.pieces {
                 PiecesRead::Named(pieces) => {
-                    in_use.named.extend(pieces.iter().map(|piece| ((piece.id, read.asset.clone()), run)));
+                    in_use.named.extend(pieces.iter().map(|piece| (piece.id, read.asset.clone())));
                 }
                 PiecesRead::Counted { .. } => {
-                    in_use.assets.insert(read.asset.clone(), run);
+                    in_use.assets.insert(read.asset.clone());
                 }
             }
         }
         in_use
     }
-
-    /// A run that reads a materialization now.
-    pub(crate) fn reader(&self, asset: &AssetKey, id: MaterializationId) -> Option<RunId> {
-        self.named.get(&(id, asset.clone())).or_else(|| self.assets.get(asset)).copied()
-    }
-}
-
-fn reads(state: &State) -> impl Iterator<Item = (RunId, &InputRead)> {
-    let active = state.runs().filter(|run| !run.state.is_terminal());
-    let open = active.flat_map(|run| run.tasks.iter().map(move |task| (run.id, task)));
-    let open = open.filter(|(_, task)| task.has_open_attempt());
-    open.flat_map(|(run, task)| task.provenance.inputs.iter().map(move |read| (run, read)))
 }
 
 /// Whether data must stay although the rules do not keep it: it counts, or an attempt at work reads it.
 pub(crate) fn is_needed(state: &State, in_use: &InUse, data: &ExpiredData) -> bool {
     let latest = state.latest(&data.asset_key, data.partition_key.as_ref()).map(Materialized::id);
     latest == Some(data.materialization_id)
-        || in_use.reader(&data.asset_key, data.materialization_id).is_some()
+        || in_use.assets.contains(&data.asset_key)
+        || in_use.named.contains(&(data.materialization_id, data.asset_key.clone()))
 }
 
 /// Of superseded materializations those that nothing needs: neither what counts was made of them, nor does an attempt at
@@ -177,7 +167,49 @@ fn before(now: Timestamp, keep: Millis) -> Option<Timestamp> {
     (keep > Millis::ZERO).then(|| now.saturating_sub(keep))
 }
 
+/// Whether the latest of some asset was made by a task.
+fn counts(state: &State, task: &Task) -> bool {
+    let is_latest = |asset: AssetKey| {
+        state.latest(&asset, task.key.partition().as_ref()).map(Materialized::id) == task.materialization
+    };
+    task.materialization.is_some() && task.assets().any(is_latest)
+}
+
 fn open_attempts(state: &State) -> impl Iterator<Item = &Task> {
     let active = state.runs().filter(|run| !run.state.is_terminal());
     active.flat_map(|run| run.tasks.iter()).filter(|task| task.has_open_attempt())
+}
+
+/// The runs that read data now.
+#[derive(Debug, Default)]
+pub(crate) struct Readers {
+    named: BTreeMap<(MaterializationId, AssetKey), RunId>,
+    /// Of assets of which very many partitions are read.
+    assets: BTreeMap<AssetKey, RunId>,
+}
+
+impl Readers {
+    pub(crate) fn of(state: &State) -> Self {
+        let mut readers = Self::default();
+        for run in state.runs().filter(|run| !run.state.is_terminal()) {
+            let open = run.tasks.iter().filter(|task| task.has_open_attempt());
+            for read in open.flat_map(|task| &task.provenance.inputs) {
+                match &read.pieces {
+                    PiecesRead::Named(pieces) => {
+                        let named = pieces.iter().map(|piece| ((piece.id, read.asset.clone()), run.id));
+                        readers.named.extend(named);
+                    }
+                    PiecesRead::Counted { .. } => {
+                        readers.assets.insert(read.asset.clone(), run.id);
+                    }
+                }
+            }
+        }
+        readers
+    }
+
+    /// A run that reads a materialization now.
+    pub(crate) fn of_data(&self, asset: &AssetKey, id: MaterializationId) -> Option<RunId> {
+        self.named.get(&(id, asset.clone())).or_else(|| self.assets.get(asset)).copied()
+    }
 }

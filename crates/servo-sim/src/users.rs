@@ -156,6 +156,18 @@ impl Users {
                 })
                 .await;
             }
+            UserRequest::Retention => {
+                let answer = cluster.retry_until_acked(
+                    move |workspace| {
+                        let caller = caller.clone();
+                        async move { workspace.apply_retention(caller).await }.boxed()
+                    },
+                    always,
+                );
+                if let Ok((_, Change::Accepted { event_id })) = answer.await {
+                    self.acknowledge(event_id);
+                }
+            }
             UserRequest::Read => self.read().await,
         }
     }

@@ -9,9 +9,9 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, MarkPartitions, Pause, PushMessage,
-    RegisterWorker, Report, RestorePartitions, RetryNow, Review, TriggerRun, TriggerSchedule, WipePartitions,
-    WorkerLeaves,
+    ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, MarkPartitions, Pause,
+    PushMessage, RegisterWorker, Report, RestorePartitions, RetryNow, Review, TriggerRun, TriggerSchedule,
+    WipePartitions, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -165,6 +165,7 @@ commands! {
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
     Started => Change(Change),
@@ -228,6 +229,7 @@ inputs! {
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,
 }

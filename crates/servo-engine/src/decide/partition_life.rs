@@ -9,7 +9,7 @@ use super::{Answer, Decision};
 use crate::command::{Change, MarkPartitions, PartitionsReply, Reply, RestorePartitions, WipePartitions};
 use crate::event::{EventData, KeyRange, PartitionsMarked, PartitionsRestored, PartitionsWiped};
 use crate::refusal::Refusal;
-use crate::retention::InUse;
+use crate::retention::Readers;
 use crate::state::{Materialized, State, making};
 
 /// Ranges that one event names at most: it stays far below the size of a batch.
@@ -134,10 +134,10 @@ fn not_busy(state: &State, command: &WipePartitions, selected: &BTreeSet<&str>) 
     if command.keep_data {
         return Ok(());
     }
-    let in_use = InUse::of(state);
+    let readers = Readers::of(state);
     for partition in &command.partitions {
         let latest = state.latest(asset, partition.as_ref()).map(Materialized::id);
-        if let Some(run_id) = latest.and_then(|id| in_use.reader(asset, id)) {
+        if let Some(run_id) = latest.and_then(|id| readers.of_data(asset, id)) {
             let (asset, partition) = (asset.clone(), shown(partition.as_ref()));
             return Err(Refusal::PartitionBusy { asset, partition, run_id, what: "is being read" });
         }
