@@ -126,10 +126,6 @@ class Model:
         """Every task with its run."""
         return [(run, task) for run in self.runs.values() for task in run.tasks.values()]
 
-    def newest(self) -> dict[tuple[str, str | None], Made]:
-        """Give the newest materialization, with data or without, by asset and partition."""
-        return {(made.asset, made.partition): made for made in self.made}
-
     def latest(self) -> dict[tuple[str, str | None], Made]:
         """Give the newest materialization that has data, by asset and partition."""
         return self.newest(lambda made: made.output.get("format") != "none")

@@ -174,7 +174,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_list_of_keys_reads_back_as_it_was_written(texts in proptest::collection::vec("[a-cé]{1,4}", 0..20)) {
-            let key = |text: &String| PartitionKey::single("k", PartitionValue::String(text.clone())).unwrap();
+            let key = |text: &String| PartitionKey::single("k", PartitionValue::Str(text.clone())).unwrap();
             let list = KeyList::new(texts.iter().map(key).collect());
             let written = serde_json::to_string(&list).unwrap();
             prop_assert_eq!(serde_json::from_str::<KeyList>(&written).unwrap(), list);
