@@ -129,7 +129,12 @@ fn data_goes_as_an_effect_of_an_event_and_what_counts_never_goes() {
     let (change, effects) = apply(&mut world, data.iter().map(expired).collect(), false);
     assert!(matches!(change, Change::Accepted { .. }));
     let gone = |data: &MadeData| {
-        Effect::Expire(Expired { asset: a(), partition: None, materialization_id: data.id })
+        Effect::Expire(Expired {
+            asset: a(),
+            partition: None,
+            materialization_id: data.id,
+            was_latest: false,
+        })
     };
     assert_eq!(effects, [gone(&data[0]), gone(&data[1])]);
     let delta = world.engine.state_mut().take_delta();
