@@ -16,6 +16,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod notifications;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -145,6 +146,12 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))

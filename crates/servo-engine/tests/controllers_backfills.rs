@@ -52,6 +52,7 @@ fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
         assets,
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(command)).expect("deployed");

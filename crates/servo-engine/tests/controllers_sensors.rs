@@ -40,6 +40,7 @@ fn deploy(digest: &str, schedules: Vec<ScheduleDef>, sensors: Vec<SensorDef>) ->
         assets: vec![definition("a", "1"), definition("b", "1"), definition("c", "1")],
         schedules: schedules.into_iter().map(Arc::new).collect(),
         sensors: sensors.into_iter().map(Arc::new).collect(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     })
 }
@@ -65,6 +66,7 @@ fn pending(world: &World) -> Evaluation {
         | Effect::Promote(_)
         | Effect::Discard(_)
         | Effect::ClearStaging(_)
+        | Effect::Notify(_)
         | Effect::Expire(_)
         | Effect::ExpireLogs(_) => None,
     });

@@ -1,7 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, NotificationRecord, NotificationRule,
+    Partition, Quarantined, Run,
     Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
@@ -34,3 +35,7 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of notification rules.
+pub type NotificationRulePage = Page<NotificationRule>;
+/// A page of notifications of a rule.
+pub type NotificationRecordPage = Page<NotificationRecord>;

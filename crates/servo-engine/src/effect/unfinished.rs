@@ -10,12 +10,14 @@ use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
 use crate::work;
 
-/// Every effect without an acknowledgement: dispatches, then releases, then evaluations.
+/// Every effect without an acknowledgement: dispatches, then releases, evaluations and notifications.
 pub fn unfinished(state: &State) -> Vec<Effect> {
     let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
     let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
     let calls = evaluations(state).map(|evaluation| Effect::Evaluate(Box::new(evaluation)));
-    dispatches.chain(releases).chain(calls).collect()
+    let notifications = state.notifications.rows().filter_map(|row| super::delivery(state, row));
+    let notifications = notifications.map(|delivery| Effect::Notify(Box::new(delivery)));
+    dispatches.chain(releases).chain(calls).chain(notifications).collect()
 }
 
 /// Every call that a worker should make now.

@@ -5,6 +5,7 @@ use servo_core::{RunId, Timestamp};
 
 use super::{Applied, At, Ignored, retention};
 use crate::event::ClockStepped;
+use crate::rows::NotificationRow;
 use crate::state::{Schedule, State, Task};
 
 pub(super) fn stepped(state: &mut State, at: At, payload: &ClockStepped, key: &str) -> Applied {
@@ -38,6 +39,15 @@ fn shift_automation(state: &mut State, at: At, by_ms: i64) {
                 pending.deadline = moved(pending.deadline, by_ms);
             }
         });
+    }
+    let waiting: Vec<_> =
+        state.notifications.rows().filter(|row| row.next_attempt_at.is_some()).cloned().collect();
+    for row in waiting {
+        let mut row = NotificationRow::clone(&row);
+        shift(&mut row.next_attempt_at, by_ms);
+        row.created_at = moved(row.created_at, by_ms);
+        row.row_version = at.id;
+        state.put_notification(row, usize::MAX);
     }
     let waits = |schedule: &&Schedule| schedule.evaluating.is_some() || schedule.retry_at.is_some();
     let schedules: Vec<_> = state.schedules().filter(waits).map(|schedule| schedule.id).collect();

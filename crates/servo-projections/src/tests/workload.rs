@@ -127,6 +127,7 @@ impl Workload {
         let deploy = Input::Deploy(Deploy {
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             time_zones: "2026e".into(),
             digest: format!("sha256:{n}").into(),
             project: "demo".to_owned(),

@@ -295,6 +295,7 @@ fn deploy(whom: u16) -> Input {
     Input::Deploy(Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest,
         project: "sim".to_owned(),
