@@ -87,7 +87,7 @@ pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
     ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
-    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, NotificationRule, PartitionCounts,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, NewerEvent, NotificationRule, PartitionCounts,
     PartitionStatus, PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet,
     Schedule, Sensor, SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
 };
