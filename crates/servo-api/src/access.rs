@@ -171,7 +171,11 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::DELETE, "/api/v1/notifications/{notification}", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/notifications/{notification}/history", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/notifications/{notification}/pause", Access::Needs(Permission::AutomationChange)),
-    (Method::POST, "/api/v1/notifications/{notification}/resume", Access::Needs(Permission::AutomationChange)),
+    (
+        Method::POST,
+        "/api/v1/notifications/{notification}/resume",
+        Access::Needs(Permission::AutomationChange),
+    ),
     (Method::POST, "/api/v1/notifications/{notification}/test", Access::Needs(Permission::AutomationChange)),
     (Method::GET, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationRead)),
     (Method::POST, "/api/v1/orchestration/sensors", Access::Needs(Permission::AutomationChange)),

@@ -62,7 +62,8 @@ pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
-    NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
+    NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
+    SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};

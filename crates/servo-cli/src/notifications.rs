@@ -137,7 +137,8 @@ fn channels(rule: &NotificationRule) -> String {
 
 async fn show(location: &Location, notification: &str, format: Format) -> anyhow::Result<()> {
     let found =
-        through(location, Need::ReadProject, async |client| Ok(client.notification(notification).await?)).await?;
+        through(location, Need::ReadProject, async |client| Ok(client.notification(notification).await?))
+            .await?;
     if format == Format::Json {
         return output::json(&found);
     }
@@ -183,11 +184,7 @@ async fn history(
     if format == Format::Json {
         return output::json(&page);
     }
-    output::table(
-        &["at", "why", "to", "status", "tries", "what"],
-        &[],
-        page.items.iter().map(row).collect(),
-    );
+    output::table(&["at", "why", "to", "status", "tries", "what"], &[], page.items.iter().map(row).collect());
     if let Some(next) = &page.next_cursor {
         output::line(format_args!("\nmore: servo notification history {notification} --cursor {next}"));
     }
@@ -196,7 +193,8 @@ async fn history(
 
 fn row(record: &NotificationRecord) -> Vec<String> {
     let told = record.facts.get("summary").and_then(|text| text.as_str()).unwrap_or_default();
-    let what = record.last_error.as_ref().map_or_else(|| told.to_owned(), |error| format!("{told} – {error}"));
+    let what =
+        record.last_error.as_ref().map_or_else(|| told.to_owned(), |error| format!("{told} – {error}"));
     vec![
         record.created_at.to_string(),
         record.trigger.clone(),
@@ -227,7 +225,11 @@ async fn test(location: &Location, notification: &str, format: Format) -> anyhow
 }
 
 /// The notifications of a test, once it is known what came of all of them.
-async fn tested(client: &Client, notification: &str, event: EventId) -> anyhow::Result<Vec<NotificationRecord>> {
+async fn tested(
+    client: &Client,
+    notification: &str,
+    event: EventId,
+) -> anyhow::Result<Vec<NotificationRecord>> {
     let begun = Instant::now();
     loop {
         let page = client.notification_history(notification, &ListOptions::default()).await?;
@@ -254,7 +256,8 @@ async fn create(location: &Location, file: &PathBuf, format: Format) -> anyhow::
     let body: NotificationBody =
         serde_json::from_str(&text).with_context(|| format!("{} is no notification rule", file.display()))?;
     let accepted =
-        through(location, Need::ChangeProject, async |client| Ok(client.create_notification(&body).await?)).await?;
+        through(location, Need::ChangeProject, async |client| Ok(client.create_notification(&body).await?))
+            .await?;
     if format == Format::Json {
         return output::json(&accepted);
     }

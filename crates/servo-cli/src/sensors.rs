@@ -143,7 +143,9 @@ pub(crate) struct Create {
 
 fn run_state(text: &str) -> Result<RunState, String> {
     let wanted = "expected succeeded, failed, cancelled or timed_out";
-    RunState::from_name(&text.to_uppercase()).filter(|state| state.is_terminal()).ok_or_else(|| wanted.to_owned())
+    RunState::from_name(&text.to_uppercase())
+        .filter(|state| state.is_terminal())
+        .ok_or_else(|| wanted.to_owned())
 }
 
 /// Which sensor, as its caller knows it.

@@ -87,9 +87,10 @@ pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
     ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
-    Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, NewerEvent, NotificationRule, PartitionCounts,
-    PartitionStatus, PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet,
-    Schedule, Sensor, SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
+    Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, NewerEvent, NotificationRule,
+    PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer,
+    Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task,
+    TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

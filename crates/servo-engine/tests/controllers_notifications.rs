@@ -12,8 +12,8 @@ use servo_engine::outputs::{CheckReport, OutputReport};
 use servo_engine::rows::NotificationRow;
 use servo_engine::{
     AutomationStatus, Caller, Change, ChangeNotification, ChangeSettings, Deploy, Effect, EventData, Input,
-    NotificationChange, NotificationStatus, NotificationTrigger, Outcome, OutputState, Refusal, Reply, Report,
-    SettingOrigin, SettingValue, Settings, State, TriggerRun, effect,
+    NotificationChange, NotificationStatus, NotificationTrigger, Outcome, OutputState, Refusal, Reply,
+    Report, SettingOrigin, SettingValue, Settings, State, TriggerRun, effect,
 };
 use support::{World, definition, ended_as, plan_of, tenant, user_error, workspace};
 
@@ -24,13 +24,12 @@ fn rule_of(text: &str) -> NotificationDef {
 
 /// A rule that is created over the API: to a webhook.
 fn rule(when: &str, more: &str) -> NotificationDef {
-    rule_of(&format!(
-        r#""when":[{when}],"to":[{{"type":"webhook","url":"https://example.org/hook"}}]{more}"#
-    ))
+    rule_of(&format!(r#""when":[{when}],"to":[{{"type":"webhook","url":"https://example.org/hook"}}]{more}"#))
 }
 
 fn deploy(digest: &str, rules: Vec<NotificationDef>) -> Input {
-    let owned = AssetDef { owners: vec!["ops@example.org".to_owned()], ..AssetDef::clone(&definition("a", "1")) };
+    let owned =
+        AssetDef { owners: vec!["ops@example.org".to_owned()], ..AssetDef::clone(&definition("a", "1")) };
     Input::Deploy(Deploy {
         time_zones: "2026e".into(),
         digest: digest.into(),
@@ -59,7 +58,9 @@ fn run(world: &mut World, key: &str, tasks: &[&str]) {
 /// What whoever sends is asked for since this was last asked.
 fn asked(world: &mut World) -> Vec<Delivery> {
     let effects = std::mem::take(&mut world.effects).into_iter();
-    effects.filter_map(|effect| if let Effect::Notify(delivery) = effect { Some(*delivery) } else { None }).collect()
+    effects
+        .filter_map(|effect| if let Effect::Notify(delivery) = effect { Some(*delivery) } else { None })
+        .collect()
 }
 
 fn rows(world: &World) -> Vec<NotificationRow> {
@@ -92,7 +93,10 @@ fn survives(world: &World) {
         notifications::reconcile(&restored, Notifying::Everything, now),
         notifications::reconcile(state, Notifying::Everything, now)
     );
-    assert!(notifications::reconcile(state, Notifying::Everything, now).is_empty(), "a second look adds nothing");
+    assert!(
+        notifications::reconcile(state, Notifying::Everything, now).is_empty(),
+        "a second look adds nothing"
+    );
 }
 
 #[test]
@@ -259,7 +263,10 @@ fn a_test_goes_to_every_destination_and_is_tried_once() {
     world.engine.set_notifying(Notifying::Tests);
     run(&mut world, "r1", &["a"]);
     world.play("a", user_error());
-    assert!(asked(&mut world).is_empty(), "a command that has the workspace for a moment leaves it to others");
+    assert!(
+        asked(&mut world).is_empty(),
+        "a command that has the workspace for a moment leaves it to others"
+    );
     world.ask(change(NotificationChange::Test)).expect("accepted");
     let told = asked(&mut world);
     assert_eq!(told.iter().map(|it| it.destination).collect::<Vec<_>>(), [0, 1]);
@@ -288,7 +295,10 @@ fn a_paused_rule_tells_nothing_and_what_waits_is_dropped() {
     world.pass(3_600);
     assert!(asked(&mut world).is_empty());
     let row = &rows(&world)[0];
-    assert_eq!((row.status, row.last_error.as_deref()), (NotificationStatus::Dropped, Some("its rule is paused")));
+    assert_eq!(
+        (row.status, row.last_error.as_deref()),
+        (NotificationStatus::Dropped, Some("its rule is paused"))
+    );
     world.ask(change(NotificationChange::Resume)).expect("resumed");
     run(&mut world, "r3", &["a"]);
     world.play("a", user_error());
@@ -372,14 +382,26 @@ fn definitions_that_make_no_sense_are_refused_with_what_to_do() {
         (r#""when":["run_failed"],"to":[]"#, "0 destinations"),
         (r#""when":["run_failed"],"to":[{"type":"webhook","url":"ftp://a"}]"#, "neither of http"),
         (r#""when":["run_failed"],"to":[{"type":"webhook","url":"https://me:secret@a"}]"#, "has a password"),
-        (r#""when":["run_failed"],"to":[{"type":"webhook","url":"https://a","headers":{"A B":"c"}}]"#, "no header"),
+        (
+            r#""when":["run_failed"],"to":[{"type":"webhook","url":"https://a","headers":{"A B":"c"}}]"#,
+            "no header",
+        ),
         (
             r#""when":["run_failed"],"to":[{"type":"email","host":"h","from":"a@b","to":["c@d\r\nBcc: e@f"]}]"#,
             "no address",
         ),
-        (r#""when":["run_failed"],"title":"{password}","to":[{"type":"webhook","url":"https://a"}]"#, "{password}"),
-        (r#""when":["run_failed"],"selection":"t.nothing","to":[{"type":"webhook","url":"https://a"}]"#, "t.nothing"),
-        (r#""when":["run_failed"],"max_per_hour":0,"to":[{"type":"webhook","url":"https://a"}]"#, "max_per_hour"),
+        (
+            r#""when":["run_failed"],"title":"{password}","to":[{"type":"webhook","url":"https://a"}]"#,
+            "{password}",
+        ),
+        (
+            r#""when":["run_failed"],"selection":"t.nothing","to":[{"type":"webhook","url":"https://a"}]"#,
+            "t.nothing",
+        ),
+        (
+            r#""when":["run_failed"],"max_per_hour":0,"to":[{"type":"webhook","url":"https://a"}]"#,
+            "max_per_hour",
+        ),
     ];
     for (text, expected) in bad {
         let definition = NotificationDef { name: "mine".to_owned(), ..rule_of(text) };

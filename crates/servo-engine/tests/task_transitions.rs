@@ -21,9 +21,9 @@ use servo_engine::{
     RetryPolicy, RunRequest, Settings, TaskError, TaskOptions, TaskState, TriggerRun, Verdict,
 };
 use support::{
-    SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key, notification_events,
-    partitions_changed, pause_changed, plan_of, refused, released, retention_applied, reviewed,
-    schedule_events, sensor_events, settings_changed, task, user_error,
+    SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
+    notification_events, partitions_changed, pause_changed, plan_of, refused, released, retention_applied,
+    reviewed, schedule_events, sensor_events, settings_changed, task, user_error,
 };
 
 const OUTCOMES: [Outcome; 5] =

@@ -121,9 +121,9 @@ impl Notifier for Senders {
             Some(to @ Destination::Email { .. }) => {
                 email::send(self, delivery, to, private, &mut secrets).await
             }
-            Some(Destination::Command { .. }) if !self.commands => {
-                Err(never("this server runs no commands; SERVO_NOTIFY_COMMANDS=1 in its environment allows them"))
-            }
+            Some(Destination::Command { .. }) if !self.commands => Err(never(
+                "this server runs no commands; SERVO_NOTIFY_COMMANDS=1 in its environment allows them",
+            )),
             Some(Destination::Command { command, timeout_ms }) => {
                 command::run(self, delivery, command, *timeout_ms).await
             }

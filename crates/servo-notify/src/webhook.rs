@@ -29,7 +29,9 @@ const READ: usize = 4_096;
 pub(crate) struct Clients {
     /// Reaches public addresses only, and asks no proxy, which would find hosts by itself.
     public: Client,
-    /// Reaches everything, by the proxies of the environment.
+    /// Reaches this machine and its network.
+    direct: Client,
+    /// Reaches everything else, by the proxies of the environment.
     everywhere: Client,
 }
 
@@ -48,6 +50,7 @@ impl Clients {
         };
         Ok(Self {
             public: built(builder().no_proxy().dns_resolver(PublicOnly))?,
+            direct: built(builder().no_proxy())?,
             everywhere: built(builder())?,
         })
     }
@@ -163,7 +166,12 @@ async fn post(
     if !private && literal.is_some_and(|address| !is_public(address)) {
         return Err(never(format!("the webhook is not reached: {PRIVATE}")));
     }
-    let client = if private { &senders.http.everywhere } else { &senders.http.public };
+    let is_near = literal.map_or(url.host_str() == Some("localhost"), |address| !is_public(address));
+    let client = match (private, is_near) {
+        (false, _) => &senders.http.public,
+        (true, true) => &senders.http.direct,
+        (true, false) => &senders.http.everywhere,
+    };
     let mut request = client.post(url).header("Content-Type", "application/json");
     for (name, value) in headers {
         request = request.header(name, value);

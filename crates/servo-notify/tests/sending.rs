@@ -104,7 +104,8 @@ fn delivery(to: &str) -> Delivery {
         r#"{{"name":"oncall","when":["run_failed"],"title":"{{trigger}} of {{asset}} ({{owner}})","to":[{to}]}}"#
     );
     let rule: NotificationDef = serde_json::from_str(&rule).unwrap();
-    let mut facts = Facts::new(Timestamp::from_millis(1_736_899_200_000), "run r failed: 1 of 2 tasks did not succeed");
+    let mut facts =
+        Facts::new(Timestamp::from_millis(1_736_899_200_000), "run r failed: 1 of 2 tasks did not succeed");
     facts.assets = vec!["raw.größe".to_owned()];
     facts.owners = vec!["ops@example.org".to_owned()];
     facts.error = Some("ValueError: <it> & 3".to_owned());
@@ -154,7 +155,10 @@ async fn a_webhook_is_sent_the_facts_signed_with_its_secret() {
     let body: serde_json::Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(body["title"], "run_failed of raw.größe (ops@example.org)");
     assert_eq!(body["facts"]["error"], "ValueError: <it> & 3");
-    assert_eq!((&body["trigger"], &body["workspace"], &body["attempt"]), (&"run_failed".into(), &"prod".into(), &2.into()));
+    assert_eq!(
+        (&body["trigger"], &body["workspace"], &body["attempt"]),
+        (&"run_failed".into(), &"prod".into(), &2.into())
+    );
     let mut mac = <hmac::Hmac<sha2::Sha256> as hmac::KeyInit>::new_from_slice(b"hunter2").unwrap();
     hmac::Mac::update(&mut mac, request.body.as_bytes());
     let signature = data_encoding::HEXLOWER.encode(&hmac::Mac::finalize(mac).into_bytes());
@@ -170,7 +174,10 @@ async fn an_object_of_the_rule_is_filled_in() {
     );
     send(&to).await.unwrap();
     let body: serde_json::Value = serde_json::from_str(&next(&requests).body).unwrap();
-    assert_eq!((&body["event_action"], &body["n"]), (&"trigger".into(), &serde_json::json!([1, "raw.größe"])));
+    assert_eq!(
+        (&body["event_action"], &body["n"]),
+        (&"trigger".into(), &serde_json::json!([1, "raw.größe"]))
+    );
     assert_eq!(body["payload"]["key"], std::env::var("PATH").unwrap());
 }
 
@@ -194,9 +201,17 @@ async fn slack_is_sent_a_text_that_mentions_nobody() {
 #[tokio::test]
 async fn answers_decide_whether_it_is_tried_again_and_no_secret_is_told() {
     let answers = [
-        ("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 8\r\nConnection: close\r\n\r\ntoken-77", true, "503"),
+        (
+            "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 8\r\nConnection: close\r\n\r\ntoken-77",
+            true,
+            "503",
+        ),
         ("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", true, "429"),
-        ("HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\nConnection: close\r\n\r\nno_service", false, "no_service"),
+        (
+            "HTTP/1.1 404 Not Found\r\nContent-Length: 10\r\nConnection: close\r\n\r\nno_service",
+            false,
+            "no_service",
+        ),
         (
             "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
             false,
@@ -222,7 +237,8 @@ async fn answers_decide_whether_it_is_tried_again_and_no_secret_is_told() {
 #[tokio::test]
 async fn a_server_that_is_not_there_and_a_secret_that_is_not_there_are_told_without_the_address() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let failure = send(&format!(r#"{{"type":"webhook","url":"http://127.0.0.1:{port}/secret"}}"#)).await.unwrap_err();
+    let failure =
+        send(&format!(r#"{{"type":"webhook","url":"http://127.0.0.1:{port}/secret"}}"#)).await.unwrap_err();
     assert!(failure.retry && failure.message.contains("cannot be reached"), "{failure:?}");
     assert!(!failure.message.contains("secret"), "{failure:?}");
     let to = r#"{"type":"slack","url":{"name":"url","provider":"env","path":"SERVO_NOTIFY_MISSING"}}"#;
@@ -269,7 +285,10 @@ async fn an_email_is_delivered_with_a_login() {
     senders.send(&delivery(&to)).await.unwrap();
     let said = said.lock().unwrap().join("\n");
     assert!(said.contains("MAIL FROM:<servo@example.org>"), "{said}");
-    assert!(said.contains("RCPT TO:<ops@example.org>") && said.contains("RCPT TO:<data@example.org>"), "{said}");
+    assert!(
+        said.contains("RCPT TO:<ops@example.org>") && said.contains("RCPT TO:<data@example.org>"),
+        "{said}"
+    );
     assert!(said.contains("AUTH "), "{said}");
     assert!(said.contains("Subject: ") && said.contains("Auto-Submitted: auto-generated"), "{said}");
     assert!(said.contains("Message-ID: <") && said.contains("@servo>"), "{said}");
@@ -285,7 +304,10 @@ async fn a_refused_recipient_is_told_and_not_tried_again() {
     let failure = send(&to).await.unwrap_err();
     assert!(!failure.retry && failure.message.contains("no such user"), "{failure:?}");
     let (address, _said) = smtp("450 later");
-    let later = to.replace(&format!("\"port\":{}", to.split("\"port\":").nth(1).unwrap().split(',').next().unwrap()), &format!("\"port\":{}", address.port()));
+    let later = to.replace(
+        &format!("\"port\":{}", to.split("\"port\":").nth(1).unwrap().split(',').next().unwrap()),
+        &format!("\"port\":{}", address.port()),
+    );
     assert!(send(&later).await.unwrap_err().retry);
 }
 
@@ -349,6 +371,7 @@ async fn a_command_that_fails_or_hangs_is_told_and_leaves_nothing_behind() {
 
 #[tokio::test]
 async fn a_server_runs_no_commands_unless_it_is_told_to() {
-    let failure = Senders::new("prod").unwrap().send(&delivery(r#"{"type":"command","command":["true"]}"#)).await;
+    let failure =
+        Senders::new("prod").unwrap().send(&delivery(r#"{"type":"command","command":["true"]}"#)).await;
     assert!(failure.unwrap_err().message.contains("SERVO_NOTIFY_COMMANDS=1"));
 }

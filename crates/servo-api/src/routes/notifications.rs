@@ -57,7 +57,8 @@ pub(super) async fn list(
     let list = List::open(&app.api.keys, "notifications".to_owned(), query.limit, query.cursor.as_deref())?;
     let (after, wanted) = (list.after.clone(), list.wanted());
     let found = app.workspace().read(move |state| {
-        let rest = state.notification_rules().filter(|it| after.as_deref().is_none_or(|after| &*it.name > after));
+        let rest =
+            state.notification_rules().filter(|it| after.as_deref().is_none_or(|after| &*it.name > after));
         rest.take(wanted).map(NotificationRule::from).collect::<Vec<_>>()
     });
     Ok(Answer(Page::of(found.await?, &list, |rule| rule.name.clone())))
@@ -87,7 +88,8 @@ pub(super) async fn show(
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<NotificationRule>, Problem> {
     let wanted = name.clone();
-    let found = app.workspace().read(move |state| state.notification_rule(&wanted).map(NotificationRule::from));
+    let found =
+        app.workspace().read(move |state| state.notification_rule(&wanted).map(NotificationRule::from));
     found.await?.map(Answer).ok_or_else(|| unknown(name))
 }
 
@@ -103,7 +105,8 @@ pub(super) async fn redefine(
     Command { body, caller }: Command<NotificationBody>,
 ) -> Result<Response<Body>, Problem> {
     let (wanted, new_name) = (name.clone(), body.name.clone());
-    let known = app.workspace().read(move |state| state.notification_rule(&wanted).map(|it| it.name.clone())).await?;
+    let known =
+        app.workspace().read(move |state| state.notification_rule(&wanted).map(|it| it.name.clone())).await?;
     if known.as_deref().is_some_and(|known| known != new_name) {
         return Err(Problem::invalid("name", "a notification rule keeps its name; create another one"));
     }

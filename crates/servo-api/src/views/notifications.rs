@@ -152,7 +152,9 @@ impl From<&EngineRule> for NotificationRule {
             open: rule
                 .open
                 .iter()
-                .map(|(what, pieces)| (what.clone(), pieces.iter().filter(|it| !it.is_empty()).cloned().collect()))
+                .map(|(what, pieces)| {
+                    (what.clone(), pieces.iter().filter(|it| !it.is_empty()).cloned().collect())
+                })
                 .collect(),
             left_out: rule.left_out,
             last_sent_at: rule.last_sent_at,

@@ -1,9 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, NotificationRecord, NotificationRule,
-    Partition, Quarantined, Run,
-    Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, NotificationRecord,
+    NotificationRule, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 

@@ -11,6 +11,7 @@ mod idempotency;
 mod logs;
 mod pages;
 mod problems;
+mod pushes;
 mod readiness;
 mod registration;
 mod remote_workers;

@@ -165,9 +165,8 @@ pub(super) fn evaluated(state: &mut State, at: At, payload: &SensorEvaluated, ke
     }
     let pending = sensor.evaluating.as_ref().map(|pending| pending.evaluation_id);
     let is_answer = payload.evaluation_id.is_some() && payload.evaluation_id == pending;
-    let waits = |message: &Arc<str>| {
-        sensor.messages.find(message).is_some() && payload.evaluation_id.is_none()
-    };
+    let waits =
+        |message: &Arc<str>| sensor.messages.find(message).is_some() && payload.evaluation_id.is_none();
     let is_of_message = !payload.manual && payload.trigger.message_id().is_some_and(waits);
     if !is_answer && !is_of_message && !retention::remember(state, at, key) {
         return Applied::No(Ignored::Duplicate);
@@ -395,7 +394,12 @@ fn retry_messages(state: &mut State, at: At, id: SensorId) {
     let Some(sensor) = state.sensors.get(id).cloned() else { return };
     for key in sensor.messages.failed() {
         let Some(row) = sensor.messages.get(&key) else { continue };
-        put_message(state, at, id, SensorMessageRow { retry_at: None, row_version: at.id, ..(**row).clone() });
+        put_message(
+            state,
+            at,
+            id,
+            SensorMessageRow { retry_at: None, row_version: at.id, ..(**row).clone() },
+        );
     }
 }
 

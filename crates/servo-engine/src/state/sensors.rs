@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, EvaluationId, EventId, RunId, SensorId, Timestamp};
 
-use super::{Messages, SharedMap};
 use super::schedules::ERROR_AFTER;
+use super::{Messages, SharedMap};
 use crate::definitions::SensorDef;
 use crate::event::SensorTrigger;
 use crate::lifecycle::{AutomationStatus, Origin, SensorKind};

@@ -13,18 +13,19 @@ use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined, NotificationTested,
-    QueueServiceChanged, RuleChange, RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
-    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
+    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
+    NotificationTested, QueueServiceChanged, RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted,
+    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, SensorCursorReset, SensorDefined, SensorEvaluated,
+    SensorEvaluationRequested, SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
+    SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
     Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
-    NotificationStatus, Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, SensorStatus,
-    Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun,
-    Verdict,
+    NotificationStatus, Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState,
+    SensorStatus, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus,
+    TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
