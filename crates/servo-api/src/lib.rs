@@ -23,6 +23,8 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod ui;
 pub mod views;
 

@@ -15,7 +15,7 @@ use servo_engine::{
     NotificationChange, NotificationStatus, NotificationTrigger, Outcome, OutputState, Refusal, Reply,
     Report, SettingOrigin, SettingValue, Settings, State, TriggerRun, effect,
 };
-use support::{World, definition, ended_as, plan_of, tenant, user_error, workspace};
+use support::{World, definition, ended_as, plan, tenant, user_error, workspace};
 
 fn rule_of(text: &str) -> NotificationDef {
     let whole = format!(r#"{{"name":"oncall","location":{{"file":"jobs.py","line":3}},{text}}}"#);
@@ -52,7 +52,7 @@ fn world(rule: NotificationDef) -> World {
 
 fn run(world: &mut World, key: &str, tasks: &[&str]) {
     let tasks: Vec<(&str, &[&str])> = tasks.iter().map(|task| (*task, &[][..])).collect();
-    world.trigger(TriggerRun::new(key, plan_of(&tasks), "me"));
+    world.trigger(TriggerRun::new(key, plan(&tasks), "me"));
 }
 
 /// What whoever sends is asked for since this was last asked.

@@ -1,7 +1,8 @@
 //! The expected contents of the files in `corpus/v1/`.
 
-#[path = "sensors.rs"]
+#[path = "notifications.rs"]
 mod notifications;
+#[path = "sensors.rs"]
 mod sensors;
 
 use std::collections::BTreeMap;

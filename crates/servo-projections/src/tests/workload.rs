@@ -71,6 +71,7 @@ impl Workload {
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
+            | Effect::Notify(_)
             | Effect::Expire(_)
             | Effect::ExpireLogs(_) => None,
         });
