@@ -15,7 +15,7 @@ pub use abandoned::abandoned;
 pub(crate) use evaluate::{of_schedule, of_sensor};
 pub(crate) use notify::delivery;
 pub(crate) use unfinished::dispatch;
-pub use unfinished::{evaluations, outstanding, unfinished};
+pub use unfinished::{deliveries, evaluations, outstanding, unfinished};
 
 use std::sync::Arc;
 

@@ -51,7 +51,7 @@ pub use host::Host;
 pub use lineage::{Direction, Lineage};
 pub use notifier::Notifier;
 pub use pointers::{DataReport, point_at_latest, verify_data};
-pub use reconcile::{Reconciled, answer_evaluations, catch_up, reconcile_once};
+pub use reconcile::{Reconciled, answer_evaluations, answer_notifications, catch_up, reconcile_once};
 pub use requests::{Launched, Preview, RetryRequest};
 pub use retention::{Kept, Survey};
 pub use secrets::read_secret;

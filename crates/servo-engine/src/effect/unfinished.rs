@@ -6,6 +6,7 @@ use super::{Dispatch, Effect, Release};
 use crate::command::Attempt;
 use crate::evaluation::Evaluation;
 use crate::lifecycle::{OutboxStatus, TaskState};
+use crate::notification::Delivery;
 use crate::rows::QuarantineRow;
 use crate::state::{DEFAULT_QUEUE, Run, State, Task};
 use crate::work;
@@ -15,8 +16,7 @@ pub fn unfinished(state: &State) -> Vec<Effect> {
     let dispatches = outstanding(state).into_iter().map(Effect::Enqueue);
     let releases = state.quarantine.approved().map(|row| Effect::Release(Release::of(row)));
     let calls = evaluations(state).map(|evaluation| Effect::Evaluate(Box::new(evaluation)));
-    let notifications = state.notifications.rows().filter_map(|row| super::delivery(state, row));
-    let notifications = notifications.map(|delivery| Effect::Notify(Box::new(delivery)));
+    let notifications = deliveries(state).map(|delivery| Effect::Notify(Box::new(delivery)));
     dispatches.chain(releases).chain(calls).chain(notifications).collect()
 }
 
@@ -25,6 +25,11 @@ pub fn evaluations(state: &State) -> impl Iterator<Item = Evaluation> {
     let schedules = state.schedules.values().filter_map(|schedule| super::of_schedule(state, schedule));
     let sensors = state.sensors.values().filter_map(|sensor| super::of_sensor(sensor));
     schedules.chain(sensors)
+}
+
+/// Every notification that is on its way: somebody should send it now.
+pub fn deliveries(state: &State) -> impl Iterator<Item = Delivery> {
+    state.notifications.rows().filter_map(|row| super::delivery(state, row))
 }
 
 /// Every attempt that some queue should hold now: what a node must hand out after a start, because the queue may have
