@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use servo_engine::notification::{Delivery, Notified};
-use servo_runtime::{Reconciled, Stores, SystemClock, answer_evaluations, answer_notifications, catch_up, reconcile_once};
+use servo_runtime::{
+    Reconciled, Stores, SystemClock, answer_evaluations, answer_notifications, catch_up, reconcile_once,
+};
 use servo_store::{DataRoot, SystemPutIds};
 use servo_worker::{DataLocations, RunnerSettings, Runners};
 use tokio::task::JoinSet;

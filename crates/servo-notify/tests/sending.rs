@@ -1,5 +1,7 @@
 //! Notifications are sent to a real HTTP server, a real SMTP server and real programs.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

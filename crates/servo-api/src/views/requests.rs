@@ -9,6 +9,7 @@ use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::notifications::NotificationBody;
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -277,6 +278,7 @@ asked!(
     TriggerScheduleBody,
     VersionBody,
     SensorBody,
+    NotificationBody,
     ResetCursorBody,
     EvaluateBody,
     SettingsBody,

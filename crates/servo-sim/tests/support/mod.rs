@@ -126,6 +126,7 @@ impl World {
             | Effect::Discard(_)
             | Effect::ClearStaging(_)
             | Effect::Evaluate(_)
+            | Effect::Notify(_)
             | Effect::Expire(_)
             | Effect::ExpireLogs(_) => None,
         });
