@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod backfills;
 mod check_results;
+mod definition_versions;
 mod delta;
 mod dep_sets;
 mod deployments;
@@ -44,6 +45,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
+pub use definition_versions::{DefinitionChange, DefinitionKind, DefinitionVersionRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
@@ -124,6 +126,7 @@ macro_rules! tables {
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 removals: RemovalRow,
+                definition_versions: DefinitionVersionRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,

@@ -1,8 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, NotificationRecord,
-    NotificationRule, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
+    NotificationRecord, NotificationRule, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task,
+    Tick,
 };
 use crate::pages::Page;
 
@@ -38,3 +39,7 @@ pub type BackfillChunkPage = Page<BackfillChunk>;
 pub type NotificationRulePage = Page<NotificationRule>;
 /// A page of notifications of a rule.
 pub type NotificationRecordPage = Page<NotificationRecord>;
+/// Deployments.
+pub type DeploymentPage = Page<Deployment>;
+/// Versions of the definition of an asset.
+pub type AssetVersionPage = Page<AssetVersion>;

@@ -9,6 +9,7 @@ use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::deployments::RollbackBody;
 use super::notifications::NotificationBody;
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
@@ -283,7 +284,8 @@ asked!(
     EvaluateBody,
     SettingsBody,
     PauseBody,
-    ApplyRetentionBody
+    ApplyRetentionBody,
+    RollbackBody
 );
 
 fn is_zero(value: &i32) -> bool {

@@ -8,17 +8,21 @@ use std::sync::Arc;
 
 use servo_core::{AssetKey, Millis, PartitionKey, RuleId, RunId, ScheduleId, SensorId};
 
+use super::definitions::keep_version;
 use super::{Applied, At, Ignored, retention};
+use crate::definitions::NotificationDef;
 use crate::evaluation::cut;
 use crate::event::{
     NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
     NotificationTested, QueueServiceChanged, RuleChange,
 };
 use crate::failure::{ErrorCode, TaskError};
-use crate::lifecycle::{AutomationStatus, NotificationStatus, NotificationTrigger, RunState, TaskState};
+use crate::lifecycle::{
+    AutomationStatus, NotificationStatus, NotificationTrigger, Origin, RunState, TaskState,
+};
 use crate::notification::{Facts, MAX_ERROR, NAMED_ASSETS};
 use crate::outputs::{CheckReport, OutputReport};
-use crate::rows::{Json, NotificationRow};
+use crate::rows::{DefinitionChange, DefinitionKind, Json, NotificationRow};
 use crate::state::{NotificationRule, State, Task};
 
 /// Notifications that ended and are kept in memory.
@@ -56,12 +60,14 @@ pub(super) fn defined(state: &mut State, at: At, payload: &NotificationRuleDefin
             changed_at: at.time,
             version: at.id,
         });
+        keep_definition(state, at, payload, DefinitionChange::Added);
         return Applied::Yes;
     };
     if payload.state_version <= known.state_version {
         return Applied::No(Ignored::Duplicate);
     }
     let was_removed = known.removed_at.is_some();
+    let is_new = was_removed || known.origin != Origin::Code;
     state.change_rule(id, at, |rule| {
         rule.origin = payload.origin;
         rule.definition = definition.clone();
@@ -73,7 +79,17 @@ pub(super) fn defined(state: &mut State, at: At, payload: &NotificationRuleDefin
             rule.paused = !definition.enabled;
         }
     });
+    let change = if is_new { DefinitionChange::Added } else { DefinitionChange::Changed };
+    keep_definition(state, at, payload, change);
     Applied::Yes
+}
+
+/// What code declares can be returned to.
+fn keep_definition(state: &mut State, at: At, payload: &NotificationRuleDefined, change: DefinitionChange) {
+    if payload.origin == Origin::Code {
+        let (kind, definition) = (DefinitionKind::Notification, &payload.definition);
+        keep_version(state, at, kind, &definition.name, change, Some(definition));
+    }
 }
 
 pub(super) fn changed(state: &mut State, at: At, payload: &NotificationRuleChanged) -> Applied {
@@ -83,6 +99,8 @@ pub(super) fn changed(state: &mut State, at: At, payload: &NotificationRuleChang
     if payload.state_version <= rule.state_version {
         return Applied::No(Ignored::Duplicate);
     }
+    let is_gone = payload.change == RuleChange::Removed && rule.origin == Origin::Code;
+    let gone = is_gone.then(|| rule.name.clone());
     state.change_rule(payload.rule_id, at, |rule| {
         rule.state_version = payload.state_version;
         match payload.change {
@@ -95,6 +113,10 @@ pub(super) fn changed(state: &mut State, at: At, payload: &NotificationRuleChang
             }
         }
     });
+    if let Some(name) = gone {
+        let (kind, change) = (DefinitionKind::Notification, DefinitionChange::Removed);
+        keep_version(state, at, kind, &name, change, None::<&NotificationDef>);
+    }
     Applied::Yes
 }
 
