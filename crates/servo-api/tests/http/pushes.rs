@@ -174,7 +174,8 @@ async fn three_hundred_pushes_of_one_message_at_once_are_one_run() {
     let harness = server(root.path()).await;
     let shown = format!("Bearer {SECRET}");
     let body = r#"{"message_id":"upload-7","data":{"file":"a.csv"}}"#;
-    let pushes = (0..300).map(|_| push(&harness, "token", body, &[("Authorization", shown.as_str())]));
+    let headers = [("Authorization", shown.as_str())];
+    let pushes = (0..300).map(|_| push(&harness, "token", body, &headers));
     let answers = futures::future::join_all(pushes).await;
     assert!(answers.iter().all(|(status, _)| *status == 202));
     let taken = answers.iter().filter(|(_, answer)| answer["accepted_event_id"].is_string()).count();

@@ -50,7 +50,7 @@ fn mail(port: &mut u16) -> Arc<Mutex<String>> {
         for stream in listener.incoming() {
             let stream = stream.unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            let mut answer = |text: &str| (&stream).write_all(format!("{text}\r\n").as_bytes()).is_ok();
+            let answer = |text: &str| (&stream).write_all(format!("{text}\r\n").as_bytes()).is_ok();
             answer("220 mail.example.org");
             let mut is_data = false;
             while let Some(Ok(line)) = lines.next() {
