@@ -28,6 +28,7 @@ GROUPS = {
     "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
     "Notifications": "notify Slack Webhook Email Command",
     "Tests and tools": "materialize collecting Registry",
+    "Clients of a server": "Client AsyncClient",
 }
 
 
@@ -55,7 +56,7 @@ def arguments(doc: str) -> list[str]:
         if re.match(r"    \**\w+: ", line):
             name, _, text = line.strip().partition(": ")
             found.append(f"- `{name}`: {text}")
-        elif found:
+        elif found and line.strip():
             found[-1] += f" {line.strip()}"
     return found
 

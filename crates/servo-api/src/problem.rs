@@ -60,6 +60,8 @@ codes! {
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
     /// No route or resource at this address.
     NotFound = "not_found", NOT_FOUND, "Not found";
+    /// There is no such workspace, or none that the credential is good for.
+    UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
     /// There is no such run.
     UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
     /// The run has no such task.
@@ -100,6 +102,8 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// Everything that was asked for is up to date.
+    UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
     /// Another attempt of the task is the current one.

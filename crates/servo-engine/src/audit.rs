@@ -164,6 +164,9 @@ impl Act {
                 };
                 Some((Self::new(action, &command.rule, ""), &command.caller))
             }
+            Input::Deny(command) => {
+                Some((Self::new(command.permission, &command.subject, ""), &command.caller))
+            }
             Input::StartWith(_)
             | Input::Notified(_)
             | Input::Evaluated(_)

@@ -18,6 +18,7 @@ mod waiting;
 mod workers;
 
 pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
+use launch::newest;
 pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;
@@ -114,6 +115,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::ChangeNotification(command) => notifications::change(state, command, now),
         Input::Notified(answer) => notifications::notified(state, answer, now),
+        Input::Deny(command) => {
+            Decision::refuse(Refusal::Forbidden { permission: command.permission, role: command.role })
+        }
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {

@@ -49,6 +49,7 @@ pub mod retention;
 mod retry;
 pub mod rows;
 mod settings;
+pub mod staleness;
 mod state;
 mod step;
 #[cfg(feature = "testing")]
@@ -59,7 +60,7 @@ pub mod work;
 pub use command::{
     ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
     ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
-    CreateBackfill, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
+    CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
     NotificationChange, PartitionsReply, Pause, PushMessage, RegisterWorker, Reply, Report, RetryNow, Review,
     RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started, StoredRunKey, TriggerRun,
     TriggerSchedule, Verdict, WorkerLeaves,

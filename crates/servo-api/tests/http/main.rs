@@ -15,6 +15,7 @@ mod pushes;
 mod readiness;
 mod registration;
 mod remote_workers;
+mod roles;
 mod runs;
 mod security;
 mod support;

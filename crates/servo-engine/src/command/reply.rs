@@ -9,8 +9,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
-    ChangeSensor, ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage,
-    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause,
+    PushMessage, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -169,6 +169,7 @@ commands! {
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
     Started => Change(Change),
@@ -231,6 +232,7 @@ inputs! {
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,
 }
