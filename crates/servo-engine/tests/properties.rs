@@ -469,6 +469,9 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
             || kind == EventKind::RetentionApplied
+            // Tests of `controllers_notifications` are about these two.
+            || kind == EventKind::NotificationTested
+            || kind == EventKind::QueueServiceChanged
             || kind.name().starts_with("Schedule")
             || kind.name().starts_with("Backfill")
     };
