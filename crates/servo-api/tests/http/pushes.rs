@@ -149,8 +149,7 @@ async fn pushes_that_make_no_sense_change_nothing() {
     let harness = server(root.path()).await;
     let shown = format!("Bearer {SECRET}");
     let headers = [("Authorization", shown.as_str())];
-    let before = harness.workspace.read(|state| state.head().seq).await.unwrap();
-    for body in ["", "{", "[]", "7", r#"{"data":{}}"#, r#"{"message_id":""}"#, r#"{"message_id":7}"#] {
+    for body in ["", "{", "[]", "7", r#"{"data":{}}"#, r#"{"message_id":""}"#, r#"{"message_id":null}"#] {
         let (status, answer) = push(&harness, "token", body, &headers).await;
         assert_eq!(status.as_u16(), 400, "{body}: {answer}");
         assert!(answer["detail"].is_string(), "{body}: {answer}");
@@ -164,7 +163,6 @@ async fn pushes_that_make_no_sense_change_nothing() {
     let waiting =
         |state: &servo_engine::State| state.sensors().map(|sensor| sensor.messages.len()).sum::<usize>();
     assert_eq!(harness.workspace.read(waiting).await.unwrap(), 0);
-    assert!(harness.workspace.read(|state| state.head().seq).await.unwrap() >= before);
     harness.close().await;
 }
 
