@@ -5,6 +5,7 @@
 mod admission;
 mod assets;
 mod attempts;
+mod deployments;
 mod description;
 mod events;
 mod idempotency;
