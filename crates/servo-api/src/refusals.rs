@@ -89,6 +89,7 @@ impl From<Refusal> for Problem {
             Refusal::NothingToUndo { .. } => Code::NothingToUndo,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
+            Refusal::UnknownNotification { .. } => Code::UnknownNotification,
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,

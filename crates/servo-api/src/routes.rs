@@ -17,6 +17,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod notifications;
 mod partition_life;
 mod partition_summary;
 mod partitions;
@@ -160,6 +161,12 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))

@@ -19,6 +19,7 @@ mod logs;
 mod materialization_detail;
 mod materializations;
 mod names;
+mod notifications;
 mod outputs;
 mod pages;
 mod partition_life;
@@ -66,11 +67,12 @@ pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
+pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
-    SensorPage, TaskPage, TickPage,
+    MaterializationRecordPage, NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage,
+    RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};

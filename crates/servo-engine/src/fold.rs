@@ -11,6 +11,7 @@ mod definitions;
 mod dispatch;
 mod expiry;
 mod materializations;
+pub(crate) mod notifications;
 mod outputs;
 mod partition_life;
 mod partitions;
@@ -71,6 +72,8 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// There is no such notification, or no such rule.
+    UnknownNotification,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -159,6 +162,16 @@ impl State {
                 partition_life::marked(self, at, payload, &event.idempotency_key)
             }
             EventData::PartitionsRestored(payload) => partition_life::restored(self, at, payload),
+            EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
+            EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
+            EventData::NotificationTested(payload) => {
+                notifications::tested(self, at, payload, &event.idempotency_key)
+            }
+            EventData::NotificationRequested(payload) => notifications::requested(self, at, payload),
+            EventData::NotificationAttempted(payload) => notifications::attempted(self, at, payload),
+            EventData::QueueServiceChanged(payload) => {
+                notifications::queue_changed(self, at, payload, &event.idempotency_key)
+            }
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

@@ -118,6 +118,8 @@ pub enum Refusal {
     CannotTrigger { name: String, problem: String },
     #[error("there is no sensor {name}; `servo sensor list` shows what there is")]
     UnknownSensor { name: String },
+    #[error("there is no notification rule {name}; `servo notification list` shows what there is")]
+    UnknownNotification { name: String },
     #[error("sensor {name} takes no messages, it is of kind {kind}; declare it with @servo.push_sensor")]
     TakesNoMessages { name: String, kind: SensorKind },
     #[error("a message needs an id of 1 to {limit} bytes without control characters")]
@@ -164,6 +166,7 @@ impl Refusal {
             Refusal::NothingToUndo { .. } => "nothing_to_undo",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
+            Refusal::UnknownNotification { .. } => "unknown_notification",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
             Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
@@ -200,7 +203,8 @@ impl Refusal {
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownSchedule { .. }
-            | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
+            | Refusal::UnknownSensor { .. }
+            | Refusal::UnknownNotification { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
             | Refusal::StaleRunKey { .. }

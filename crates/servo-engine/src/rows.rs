@@ -23,6 +23,7 @@ mod idempotency;
 mod json;
 mod materialization_inputs;
 mod materializations;
+mod notifications;
 mod outbox;
 mod partition_status;
 mod partition_undo;
@@ -55,6 +56,7 @@ pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
+pub use notifications::{NotificationRow, NotificationRuleRow};
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
 pub use partition_undo::PartitionUndoRow;
@@ -97,6 +99,7 @@ macro_rules! tables {
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
+                notifications: NotificationRow,
             }
             // Rows change and go.
             hot {
@@ -117,6 +120,7 @@ macro_rules! tables {
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
+                notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

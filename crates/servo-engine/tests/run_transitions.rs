@@ -21,8 +21,8 @@ use servo_engine::{
 };
 use support::{
     SECRET, World, answered, backfill_events, conflicted, deployed, empty_state, ended_as, event, key,
-    partitions_changed, pause_changed, plan, refused, released, retention_applied, reviewed, schedule_events,
-    sensor_events, settings_changed, user_error,
+    notification_events, partitions_changed, pause_changed, plan, refused, released, retention_applied,
+    reviewed, schedule_events, sensor_events, settings_changed, user_error,
 };
 
 fn request() -> TriggerRun {
@@ -196,6 +196,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     for (name, data) in schedule_events(now)
         .into_iter()
         .chain(sensor_events(now))
+        .chain(notification_events(now))
         .chain(backfill_events(now))
         .chain(support::life_events())
     {

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::admission::PauseBody;
 use super::deployments::RollbackBody;
+use super::notifications::NotificationBody;
 use super::partition_life::{MarkBody, UndoBody, WipeBody};
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
@@ -282,6 +283,7 @@ asked!(
     TriggerScheduleBody,
     VersionBody,
     SensorBody,
+    NotificationBody,
     ResetCursorBody,
     EvaluateBody,
     SettingsBody,

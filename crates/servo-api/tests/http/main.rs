@@ -13,6 +13,7 @@ mod logs;
 mod pages;
 mod partition_life;
 mod problems;
+mod pushes;
 mod readiness;
 mod registration;
 mod remote_workers;
