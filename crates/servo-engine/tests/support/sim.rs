@@ -316,7 +316,7 @@ impl Sim {
             0..=2 => Input::WipePartitions(WipePartitions {
                 asset,
                 partitions,
-                keep_data: whom % 3 != 0,
+                keep_data: !whom.is_multiple_of(3),
                 force: how & 32 == 0,
                 reason: String::new(),
                 caller,
