@@ -82,6 +82,7 @@ codes! {
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    UnknownCondition = "unknown_condition", NOT_FOUND, "No automation";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.

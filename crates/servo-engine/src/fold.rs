@@ -7,6 +7,7 @@ mod audit;
 mod backfills;
 mod cancel;
 mod clock;
+pub(crate) mod conditions;
 mod definitions;
 mod dispatch;
 mod expiry;
@@ -70,6 +71,8 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// The asset has no automation condition.
+    UnknownCondition,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -151,6 +154,10 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::ConditionsEvaluated(payload) => {
+                conditions::evaluated(self, at, payload, &event.idempotency_key)
+            }
+            EventData::ConditionPauseChanged(payload) => conditions::pause_changed(self, at, payload),
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod backfills;
 mod check_results;
+mod conditions;
 mod delta;
 mod dep_sets;
 mod deployments;
@@ -43,6 +44,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
+pub use conditions::{ConditionEvaluationRow, ConditionRequestRow, ConditionStateRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
@@ -93,6 +95,7 @@ macro_rules! tables {
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
+                condition_evaluations: ConditionEvaluationRow,
             }
             // Rows change and go.
             hot {
@@ -112,6 +115,8 @@ macro_rules! tables {
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
+                condition_state: ConditionStateRow,
+                condition_requests: ConditionRequestRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

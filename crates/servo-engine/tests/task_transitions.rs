@@ -315,6 +315,8 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.extend(schedule_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(sensor_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(backfill_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
+    let conditions = support::condition_events(AssetKey::parse("t/a").expect("a key"));
+    list.extend(conditions.into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(support::worker_events().into_iter().map(|(name, data)| (name.into(), data, now)));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));

@@ -185,6 +185,8 @@ fn part(data: &EventData) -> Part {
         | EventData::SensorEvaluated(_)
         | EventData::BackfillCreated(_)
         | EventData::BackfillChunkPlanned(_)
-        | EventData::BackfillStateChanged(_) => Part::Automation,
+        | EventData::BackfillStateChanged(_)
+        | EventData::ConditionsEvaluated(_)
+        | EventData::ConditionPauseChanged(_) => Part::Automation,
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
 use servo_core::{Millis, PartitionsDef};
 
+use super::conditions::Condition;
 use crate::lifecycle::{RunState, SensorKind};
 use crate::retry::RetryPolicy;
 
@@ -94,6 +95,9 @@ pub struct AssetDef {
     pub io: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: BTreeMap<String, String>,
+    /// When it is made without anybody asking.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub automation: Option<Arc<Condition>>,
 }
 
 /// Where something is declared.
@@ -445,7 +449,7 @@ pub enum VerifyScheme {
     Stripe,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Applied, At, Ignored};
+use super::{Applied, At, Ignored, conditions};
 use crate::event::AssetsDeployed;
 use crate::principal::Principal;
 use crate::state::State;
@@ -16,5 +16,6 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
     Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());
+    conditions::deployed(state, at, payload);
     Applied::Yes
 }

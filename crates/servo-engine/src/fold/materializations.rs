@@ -9,7 +9,7 @@ use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, Par
 
 use super::At;
 use super::outputs::output_of;
-use super::sensors;
+use super::{conditions, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -79,6 +79,8 @@ pub(super) fn record(
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
     }
+    let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
+    conditions::recorded(state, &asset, partition.as_ref(), read);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);

@@ -85,6 +85,11 @@ impl Deployed {
         self.assets.get(key).map_or(0, |asset| asset.number)
     }
 
+    /// The event that last changed the definition of an asset.
+    pub(crate) fn changed_by(&self, key: &AssetKey) -> Option<EventId> {
+        self.assets.get(key).map(|asset| asset.version)
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()
