@@ -6,6 +6,7 @@ mod audit;
 mod backfills;
 mod changes;
 mod code;
+mod conditions;
 mod conflicts;
 mod deployments;
 mod evaluations;
@@ -145,6 +146,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(conditions::list))
+        .routes(routes!(conditions::explain))
+        .routes(routes!(conditions::evaluations))
+        .routes(routes!(conditions::pause))
+        .routes(routes!(conditions::resume))
         .routes(routes!(tables::show))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))

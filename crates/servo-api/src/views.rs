@@ -8,6 +8,7 @@ mod assets;
 mod attempts;
 mod audit;
 mod backfills;
+mod conditions;
 mod changes;
 mod conflicts;
 mod deployments;
@@ -44,6 +45,9 @@ pub use backfills::{
     AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
     ChangeBackfillBody, RetryBackfillBody,
 };
+pub use conditions::{
+    Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
+};
 pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
@@ -59,7 +63,7 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConflictPage, MaterializationRecordPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage, ConditionPage, ConflictPage, MaterializationRecordPage,
     PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};

@@ -5,6 +5,7 @@ mod admin_log;
 mod admission;
 mod assets;
 mod audit;
+mod automation;
 mod backend;
 mod backfills;
 mod checks;
@@ -120,6 +121,9 @@ enum Command {
     /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
     #[command(subcommand)]
     Sensor(sensors::Command),
+    /// Look at automation conditions of assets: list, explain, pause, resume.
+    #[command(subcommand)]
+    Automation(automation::Command),
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
@@ -209,6 +213,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
+            Self::Automation(_) => "automation",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
@@ -249,6 +254,7 @@ fn main() -> ExitCode {
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
+            Command::Automation(command) => automation::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
     RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
@@ -52,6 +52,7 @@ pub(crate) struct InFlight {
     pub(crate) ticks: Vec<ScheduleTickRow>,
     pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) chunks: Vec<BackfillChunkRow>,
+    pub(crate) evaluations: Vec<ConditionEvaluationRow>,
 }
 
 impl FlushTracker {
@@ -82,6 +83,7 @@ impl FlushTracker {
             ticks: delta.ended.schedule_ticks.clone(),
             evals: delta.ended.sensor_evals.clone(),
             chunks: delta.ended.backfill_chunks.clone(),
+            evaluations: delta.ended.condition_evaluations.clone(),
         }));
     }
 

@@ -1,7 +1,7 @@
 """Automation conditions: when an asset is made without anybody asking.
 
-A condition is an expression that Servo evaluates for each partition of its asset, whenever something has changed that
-it looks at. `eager`, `on_cron` and `on_missing` are whole ones; the others are parts to build with:
+A condition is an expression that Servo evaluates for each partition of its asset, whenever something has
+changed that it looks at. `eager`, `on_cron` and `on_missing` are whole ones; the others are parts to build with:
 
 >>> import servo
 >>> with servo.collecting():
@@ -90,7 +90,11 @@ and, or and not
         >>> all_upstream(updated().since(cron_tick("0 6 * * *")))
         all_upstream(updated().since(cron_tick('0 6 * * *')))
         """
-        manifest = {"op": "since", "of": self.manifest, "since": _of("since", other).manifest}
+        manifest: dict[str, object] = {
+            "op": "since",
+            "of": self.manifest,
+            "since": _of("since", other).manifest,
+        }
         return Condition(manifest, f"{_inner(self)}.since({other.text})")
 
     def newly_true(self) -> Condition:
@@ -108,7 +112,7 @@ and, or and not
         (missing() & ~in_progress()).label('nobody makes it')
         """
         shown = text("label(name)", name, "nobody makes it")
-        manifest = {"op": "named", "name": shown, "of": self.manifest}
+        manifest: dict[str, object] = {"op": "named", "name": shown, "of": self.manifest}
         return Condition(manifest, f"{_inner(self)}.label({shown!r})")
 
     def during(
@@ -316,7 +320,9 @@ def latest(windows: int = 1) -> Condition:
 def during(
     start: str, end: str, *, days: Sequence[str] | None = None, timezone: Zone | None = None
 ) -> Condition:
-    """It is between two times of a day; of the next day if the second is not later. `days` are those it starts on.
+    """It is between two times of a day; of the next day if the second is not later.
+
+    `days` are those on which it begins.
 
     >>> during("22:00", "06:00", days=["mon", "tue"], timezone="UTC").to_manifest()
     {'op': 'during', 'from': '22:00', 'to': '06:00', 'days': ['mon', 'tue'], 'timezone': 'UTC'}
@@ -358,8 +364,8 @@ def at_most(times: int, *, per: Duration) -> Condition:
 def eager() -> Condition:
     """Make the asset as soon as an upstream asset was updated, or one of its partitions is new.
 
-    Waits while an upstream partition is missing or is being made, or the asset itself is. An upstream asset that is
-    requested in the same moment counts as updated, so that a chain of eager assets is one run.
+    Waits while an upstream partition is missing or is being made, or the asset itself is. An upstream asset
+    that is requested in the same moment counts as updated, so that a chain of eager assets is one run.
 
     >>> eager()
     eager()
@@ -385,7 +391,8 @@ def on_cron(cron: str, *, timezone: Zone | None = None) -> Condition:
 def on_missing() -> Condition:
     """Make what is missing as soon as everything upstream is there.
 
-    An asset without partitions is made when it is deployed; of partitions those that come into existence from then on.
+    An asset without partitions is made when it is deployed; of partitions those that come into existence from
+    then on.
 
     >>> on_missing()
     on_missing()

@@ -1,7 +1,7 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Conflict, MaterializationRecord, Partition, Quarantined, Run,
+    Act, Asset, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, MaterializationRecord, Partition, Quarantined, Run,
     Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
@@ -34,3 +34,7 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of automation conditions.
+pub type ConditionPage = Page<Condition>;
+/// A page of evaluations of a condition.
+pub type ConditionEvaluationPage = Page<ConditionEvaluation>;
