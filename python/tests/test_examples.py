@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ROOT = SOURCE.parent.parent
 FLIGHTS = ROOT / "examples" / "flights"
 NEWS = ROOT / "examples" / "news"
+SHOP = ROOT / "examples" / "shop"
+BINARY = ROOT / "target" / "debug" / "servo"
 TEMPLATE = ROOT / "crates" / "servo-cli" / "templates"
 
 
@@ -119,3 +121,13 @@ def test_the_news_of_readers_have_a_dozen_assets_and_their_tests_pass() -> None:
     assert len(found) == 12
     assert "recommender/model" in found
     assert "4 passed" in output_of_tests(NEWS)
+
+
+def test_the_shop_declares_when_each_of_its_assets_is_made() -> None:
+    assert scanned(SHOP) == {"raw/orders", "shop/stock", "shop/revenue", "shop/report", "shop/letter"}
+
+
+@pytest.mark.skipif(not BINARY.exists(), reason="stories need the binary: cargo build -p servo-cli")
+def test_the_shop_keeps_itself_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVO_BINARY", str(BINARY))
+    assert "passed" in output_of_tests(SHOP)

@@ -216,7 +216,11 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         Access::Needs(Permission::RunsRetry),
     ),
     (Method::GET, "/api/v1/orchestration/conditions", Access::Needs(Permission::AutomationRead)),
-    (Method::GET, "/api/v1/orchestration/conditions/{namespace}/{name}", Access::Needs(Permission::AutomationRead)),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}",
+        Access::Needs(Permission::AutomationRead),
+    ),
     (
         Method::GET,
         "/api/v1/orchestration/conditions/{namespace}/{name}/evaluations",

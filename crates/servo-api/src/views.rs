@@ -8,8 +8,8 @@ mod assets;
 mod attempts;
 mod audit;
 mod backfills;
-mod conditions;
 mod changes;
+mod conditions;
 mod conflicts;
 mod deployments;
 mod graph;
@@ -45,10 +45,10 @@ pub use backfills::{
     AcceptedBackfill, Backfill, BackfillBody, BackfillChunk, BackfillPreview, BackfillTarget,
     ChangeBackfillBody, RetryBackfillBody,
 };
+pub use changes::Changes;
 pub use conditions::{
     Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
 };
-pub use changes::Changes;
 pub use conflicts::Conflict;
 pub use deployments::{Deployed, Deployment};
 pub use graph::{Graph, GraphNode};
@@ -63,8 +63,9 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage, ConditionPage, ConflictPage, MaterializationRecordPage,
-    PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
+    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage, ConditionPage,
+    ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
+    SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};

@@ -1,5 +1,7 @@
 //! `servo automation`: assets that are made without anybody asking, and why they are or are not.
 
+mod play;
+
 use servo_api::Page;
 use servo_api::client::{ListOptions, all_pages, first_pages};
 use servo_api::views::{Condition, ExplainedCondition, PauseConditionBody, Trace};
@@ -48,11 +50,16 @@ pub(crate) enum Command {
         cursor: Option<String>,
     },
     /// Pause the automation of an asset: its condition requests nothing.
-    #[command(after_help = "Example:\n  servo automation pause analytics.delays --reason 'the source is down'")]
+    #[command(
+        after_help = "Example:\n  servo automation pause analytics.delays --reason 'the source is down'"
+    )]
     Pause(Which),
     /// Resume the automation of an asset. What changed meanwhile is requested once.
     #[command(after_help = "Example:\n  servo automation resume analytics.delays")]
     Resume(Which),
+    /// Play a story against the conditions of a project, for `servo.testing.Story`. Reads it from standard input.
+    #[command(hide = true)]
+    Play,
 }
 
 /// Which asset, as its caller knows it.
@@ -84,6 +91,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         }
         Command::Pause(which) => change(location, which, true, format).await?,
         Command::Resume(which) => change(location, which, false, format).await?,
+        Command::Play => play::play()?,
     }
     Ok(Exit::Done)
 }
@@ -193,7 +201,8 @@ async fn history(
     }
     let rows = page.items.iter().map(|row| {
         let keys = row.partition_keys.first().zip(row.partition_keys.last());
-        let keys = keys.map(|(first, last)| if first == last { first.clone() } else { format!("{first} … {last}") });
+        let keys =
+            keys.map(|(first, last)| if first == last { first.clone() } else { format!("{first} … {last}") });
         vec![
             row.evaluated_at.to_string(),
             row.status.to_lowercase(),

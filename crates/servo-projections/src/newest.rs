@@ -1,7 +1,9 @@
 //! The newest rows about one thing: ticks of a schedule, chunks of a backfill, materializations of an asset.
 
 use servo_core::{AssetKey, BackfillId, EventId, ScheduleId, SensorId};
-use servo_engine::rows::{BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow};
+use servo_engine::rows::{
+    BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, Row, ScheduleTickRow, SensorEvalRow,
+};
 
 use crate::batch::Batch;
 use crate::error::Error;

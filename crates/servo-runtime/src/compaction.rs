@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow, PartitionStatusRow,
-    RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow,
+    PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};

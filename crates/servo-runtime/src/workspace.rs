@@ -10,7 +10,8 @@ use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
-    Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Release, RetryNow, Review, Snapshot, State, Verdict,
+    Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Release, RetryNow, Review, Snapshot, State,
+    Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;

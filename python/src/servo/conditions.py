@@ -1,7 +1,8 @@
 """Automation conditions: when an asset is made without anybody asking.
 
 A condition is an expression that Servo evaluates for each partition of its asset, whenever something has
-changed that it looks at. `eager`, `on_cron` and `on_missing` are whole ones; the others are parts to build with:
+changed that it looks at. `eager`, `on_cron` and `on_missing` are whole ones; the others are parts to build
+with:
 
 >>> import servo
 >>> with servo.collecting():
@@ -9,7 +10,8 @@ changed that it looks at. `eager`, `on_cron` and `on_missing` are whole ones; th
 ...     def report(orders):
 ...         return orders
 
-Within `any_upstream` and `all_upstream` a part is about the upstream asset; elsewhere it is about the asset itself.
+Within `any_upstream` and `all_upstream` a part is about the upstream asset; elsewhere it is about the asset
+itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, MaterializationRecord, Partition, Quarantined, Run,
-    Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, MaterializationRecord,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
