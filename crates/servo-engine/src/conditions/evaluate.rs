@@ -314,41 +314,57 @@ impl<'a> Evaluator<'a> {
         Truth::state(is_other, at)
     }
 
-    /// Whether a partition is not what the newest code and data would give. Remembered while this evaluation lasts.
+    /// Whether a partition is not what the newest code and data would give. Remembered while this evaluation lasts, and
+    /// found without recursion: a chain may have very many links.
     fn stale(&self, of: &Subject, root: Root<'_>) -> Truth {
-        if self.is_fired(of) {
-            return Truth::guard(false, Some(NOW));
+        if let Some(known) = self.known_stale(of) {
+            return known;
         }
-        let key = (of.asset, of.digits.clone());
-        if let Some(known) = self.stale.borrow().get(&key) {
-            return *known;
-        }
-        let truth = match self.latest(of) {
-            None => Truth::state(true, self.missing_since(of, root)),
-            Some(latest) => {
-                let read = read_as_of(latest);
-                let newer = self.definitions.asset(of.asset).deps.iter().flat_map(|dep| {
-                    self.read_by(dep, of).0.into_iter().map(|up| {
-                        let at = if self.is_fired(&up) {
-                            Some(NOW)
-                        } else {
-                            self.latest(&up).map(Materialized::event_id)
-                        };
-                        let newer = Truth::state(at.is_some_and(|at| at > read), at);
-                        if self.definitions.asset(up.asset).def.external {
-                            newer
-                        } else {
-                            any([newer, self.stale(&up, root)].into_iter())
-                        }
-                    })
-                });
-                let reasons: Vec<Truth> = std::iter::once(self.code_changed(of)).chain(newer).collect();
-                let truth = any(reasons.into_iter());
-                if truth.holds { truth } else { Truth::guard(false, Some(latest.event_id())) }
+        let mut todo = vec![of.clone()];
+        while let Some(next) = todo.last().cloned() {
+            let ups = self.latest(&next).map_or_else(Vec::new, |_| self.read_by_all(&next));
+            let unknown: Vec<Subject> =
+                ups.iter().filter(|up| self.known_stale(up).is_none()).cloned().collect();
+            if !unknown.is_empty() {
+                todo.extend(unknown);
+                continue;
             }
-        };
-        self.stale.borrow_mut().insert(key, truth);
-        truth
+            let truth = self.stale_of(&next, &ups, root);
+            self.stale.borrow_mut().insert((next.asset, next.digits.clone()), truth);
+            todo.pop();
+        }
+        self.known_stale(of).unwrap_or(Truth::guard(false, None))
+    }
+
+    /// Whether a partition is stale, if that is known.
+    fn known_stale(&self, of: &Subject) -> Option<Truth> {
+        if self.is_fired(of) {
+            return Some(Truth::guard(false, Some(NOW)));
+        }
+        if self.definitions.asset(of.asset).def.external {
+            return Some(Truth::guard(false, None));
+        }
+        self.stale.borrow().get(&(of.asset, of.digits.clone())).copied()
+    }
+
+    /// Everything that a partition reads.
+    fn read_by_all(&self, of: &Subject) -> Vec<Subject> {
+        let deps = self.definitions.asset(of.asset).deps.iter();
+        deps.flat_map(|dep| self.read_by(dep, of).0).collect()
+    }
+
+    /// Whether a partition is stale, given what it reads, of which that is known.
+    fn stale_of(&self, of: &Subject, ups: &[Subject], root: Root<'_>) -> Truth {
+        let Some(latest) = self.latest(of) else { return Truth::state(true, self.missing_since(of, root)) };
+        let read = read_as_of(latest);
+        let reasons = ups.iter().flat_map(|up| {
+            let made = || self.latest(up).map(Materialized::event_id);
+            let at = if self.is_fired(up) { Some(NOW) } else { made() };
+            let newer = Truth::state(at.is_some_and(|at| at > read), at);
+            [Some(newer), self.known_stale(up)].into_iter().flatten()
+        });
+        let truth = any(std::iter::once(self.code_changed(of)).chain(reasons));
+        if truth.holds { truth } else { Truth::guard(false, Some(latest.event_id())) }
     }
 
     /// Counts the value of every part of a condition for a partition.

@@ -10,7 +10,10 @@ use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
     PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, SensorDef, Severity};
+use servo_engine::conditions::TraceNode;
+use servo_engine::definitions::{
+    AssetDef, CheckKind, Condition, IfRunning, Location, ScheduleDef, SensorDef, Severity,
+};
 use servo_engine::event::{
     BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, SensorTrigger, TimerKind,
 };
@@ -342,6 +345,20 @@ made! {
         config: from.make(),
         priority: from.make(),
         labels: from.make(),
+    };
+    Condition: |from| match from.below(3) {
+        0 => Condition::Missing,
+        1 => Condition::And {
+            of: vec![Condition::Stale, Condition::CronTick { cron: from.make(), timezone: from.make() }],
+        },
+        _ => Condition::AtMost { times: from.make(), per_ms: from.make() },
+    };
+    TraceNode: |from| TraceNode {
+        label: from.make(),
+        holds: from.make(),
+        of: from.make(),
+        since: from.make(),
+        parts: Vec::new(),
     };
     ScheduleDef: |from| ScheduleDef {
         name: from.make(),
