@@ -23,8 +23,11 @@ const BackfillsPage = lazy(() => import("./backfills/BackfillsPage"));
 const BackfillPage = lazy(() => import("./backfills/BackfillPage"));
 const AutomationPage = lazy(() => import("./automation/AutomationPage"));
 const SchedulePage = lazy(() => import("./automation/SchedulePage"));
+const SensorPage = lazy(() => import("./automation/SensorPage"));
 const QuarantinePage = lazy(() => import("./quarantine/QuarantinePage"));
 const SettingsPage = lazy(() => import("./settings/SettingsPage"));
+const DeploymentPage = lazy(() => import("./settings/Deployments"));
+const SqlPage = lazy(() => import("./sql/SqlPage"));
 const MaterializeDialog = lazy(() => import("./materialize/MaterializeDialog"));
 
 /** Where `g` and a letter go, and what the rail shows. */
@@ -35,6 +38,7 @@ export const PLACES = [
   { href: "/backfills", name: "Backfills", icon: icons.backfills, key: "b" },
   { href: "/automation", name: "Automation", icon: icons.automation, key: "t" },
   { href: "/quarantine", name: "Quarantine", icon: icons.quarantine, key: "q" },
+  { href: "/sql", name: "SQL", icon: icons.sql, key: "d" },
   { href: "/settings", name: "Settings", icon: icons.settings, key: "s" },
 ] as const;
 
@@ -130,7 +134,10 @@ export function App() {
               <Route path="/backfills/:id">{({ id }) => <BackfillPage key={id} id={id} />}</Route>
               <Route path="/automation" component={AutomationPage} />
               <Route path="/automation/schedules/:name">{({ name }) => <SchedulePage key={name} name={decodeURIComponent(name)} />}</Route>
+              <Route path="/automation/sensors/:name">{({ name }) => <SensorPage key={name} name={decodeURIComponent(name)} />}</Route>
               <Route path="/quarantine" component={QuarantinePage} />
+              <Route path="/sql" component={SqlPage} />
+              <Route path="/settings/deployments/:number">{({ number }) => <DeploymentPage key={number} number={Number(number)} />}</Route>
               <Route path="/settings/:tab?">{({ tab }) => <SettingsPage tab={tab ?? "admission"} />}</Route>
               <Route>
                 <Empty title="There is no such page">

@@ -3,11 +3,16 @@ import { expect, test } from "vitest";
 import { cardsOf } from "../src/assets/grouping";
 import { layOut, NODE } from "../src/assets/layout";
 import { statusOf } from "../src/assets/status";
+import { parsed } from "../src/automation/payload";
 import { bodyOf } from "../src/materialize/MaterializeDialog";
 import { valueOf } from "../src/materialize/ConfigForm";
 import { bytes, duration, relative } from "../src/parts/format";
 import { plain } from "../src/runs/ansi";
 import { userLine } from "../src/runs/Failures";
+import { countsText, readable } from "../src/settings/Diff";
+import { axesOf } from "../src/sql/Chart";
+import { csvOf } from "../src/sql/csv";
+import { widthsOf } from "../src/sql/ResultTable";
 
 test("an asset stands right of everything that it reads, and no two overlap", () => {
   const edges: [number, number][] = [];
@@ -75,4 +80,40 @@ test("times, sizes and lines are shown as people read them", () => {
   expect([duration(64_000), duration(320), duration(4200), duration(3_720_000)]).toEqual(["1m 04s", "320ms", "4.2s", "1h 02m"]);
   expect([bytes(999), bytes(12_345)]).toEqual(["999 B", "12.3 kB"]);
   expect(plain("\u001b[31mred\u001b[0m and \u001b]0;title\u0007plain")).toBe("red and plain");
+});
+
+test("a result is written as comma-separated values that other programs read", () => {
+  const columns = ["a", "b,c"].map((name) => ({ name, type: "VARCHAR", number: false, time: false }));
+  expect(csvOf({ columns, rows: [["x", 'say "hi"'], [null, { k: [1] }] as never, [1.5, true] as never] as never })).toBe('a,"b,c"\nx,"say ""hi"""\n,"{""k"":[1]}"\n1.5,true\n');
+});
+
+test("a chart begins with time or text along the bottom and a number above", () => {
+  const [text, number, time] = [
+    { number: false, time: false },
+    { number: true, time: false },
+    { number: false, time: true },
+  ];
+  expect(axesOf([number, text, number])).toEqual({ x: 1, y: 0 });
+  expect(axesOf([text, time, number])).toEqual({ x: 1, y: 2 });
+  expect(axesOf([number, number])).toEqual({ x: 0, y: 1 });
+  expect(axesOf([text, time])).toBeUndefined();
+});
+
+test("columns are as wide as what is in them, within limits", () => {
+  const columns = ["id", "long"].map((name) => ({ name, type: "VARCHAR", number: false, time: false }));
+  expect(widthsOf({ columns, rows: [["1", "x".repeat(90)]] as never })).toBe("minmax(8ch, 8fr) minmax(46ch, 46fr)");
+});
+
+test("differences are counted in words, and their values are readable", () => {
+  expect(countsText({ added: 0, changed: 2, moved: 1, removed: 0 })).toBe("2 changed, 1 moved");
+  expect(countsText({ added: 0, changed: 0, moved: 0, removed: 0 })).toBe("nothing differs");
+  expect(readable('"daily"')).toBe("daily");
+  expect(readable(`"sha256:${"a".repeat(64)}"`)).toBe("sha256:aaaaaaaaaaaa…");
+  expect(readable("1…")).toBe("1…");
+});
+
+test("a message that is no JSON is told before it is sent", () => {
+  expect(parsed(" ")).toEqual({});
+  expect(parsed('{"a": 1}')).toEqual({ value: { a: 1 } });
+  expect(parsed("{a}").problem).toContain("This is no JSON");
 });

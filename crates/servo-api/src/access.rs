@@ -43,6 +43,7 @@ pub enum Permission {
     AutomationChange,
     LoginsCreate,
     WorkersRead,
+    SqlRun,
 }
 
 /// The access that a route requires.
@@ -120,6 +121,11 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     ),
     (Method::GET, "/api/v1/deployments/current", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/deployments", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/deployments", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/deployments/{number}", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/deployments/{number}/diff", Access::Needs(Permission::AssetsRead)),
+    (Method::POST, "/api/v1/deployments/{number}/rollback", Access::Needs(Permission::AssetsDeploy)),
+    (Method::GET, "/api/v1/assets/{namespace}/{name}/versions", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/code", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/settings", Access::Needs(Permission::SettingsRead)),
     (Method::PATCH, "/api/v1/settings", Access::Needs(Permission::SettingsChange)),
@@ -236,6 +242,8 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/conditions/{namespace}/{name}/resume",
         Access::Needs(Permission::AutomationOperate),
     ),
+    (Method::POST, "/api/v1/sql", Access::Needs(Permission::SqlRun)),
+    (Method::GET, "/api/v1/sql/tables", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/workers", Access::Needs(Permission::WorkersRead)),
     (Method::POST, "/api/v1/worker/register", Access::WorkerKey),

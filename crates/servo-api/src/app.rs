@@ -12,6 +12,7 @@ use tokio::sync::watch;
 
 use crate::login::Logins;
 use crate::problem::Problem;
+use crate::views::SqlResult;
 
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -19,6 +20,25 @@ const LEASE: Duration = Duration::from_secs(30);
 pub trait ProjectCode: Send + Sync {
     /// Resolves when the code that was saved before is what runs. An error if it cannot be loaded.
     fn current(&self) -> BoxFuture<'_, Result<(), Problem>>;
+}
+
+/// A query with the limits that it is held to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlQuery {
+    /// The query.
+    pub text: String,
+    /// Rows of the result.
+    pub max_rows: u32,
+    /// Bytes of the result, as JSON.
+    pub max_bytes: usize,
+    /// When it is stopped.
+    pub timeout: Duration,
+}
+
+/// Runs SQL over the tables and the data of a workspace, in a process of its own.
+pub trait SqlEngine: Send + Sync {
+    /// Runs a query; whoever drops the future stops it.
+    fn run(&self, query: SqlQuery) -> BoxFuture<'_, Result<SqlResult, Problem>>;
 }
 
 /// The components that the server exposes: one workspace.
@@ -45,6 +65,8 @@ pub struct Api {
     pub project_root: Option<PathBuf>,
     /// The code that tasks run with, if it follows a project on disk.
     pub code: Option<Arc<dyn ProjectCode>>,
+    /// Runs SQL. Without one, queries are refused.
+    pub sql: Option<Arc<dyn SqlEngine>>,
     /// Host names besides those of the loopback that requests may address.
     pub hosts: Vec<String>,
 }
@@ -63,6 +85,7 @@ impl Api {
             lease: LEASE,
             project_root: None,
             code: None,
+            sql: None,
             hosts: Vec::new(),
         }
     }

@@ -27,7 +27,7 @@ mod ui;
 pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
-pub use app::{Api, ProjectCode};
+pub use app::{Api, ProjectCode, SqlEngine, SqlQuery};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};

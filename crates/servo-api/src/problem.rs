@@ -82,7 +82,10 @@ codes! {
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// The asset has no automation condition.
     UnknownCondition = "unknown_condition", NOT_FOUND, "No automation";
+    /// There is no such deployment.
+    UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     /// The body took too long to arrive.
@@ -121,6 +124,8 @@ codes! {
     TakesNoMessages = "takes_no_messages", CONFLICT, "Takes no messages";
     /// It cannot get into that state from where it is.
     InvalidStateTransition = "invalid_state_transition", CONFLICT, "Invalid state transition";
+    /// The tables do not have the definitions of a deployment that is older than they are.
+    DefinitionsNotKept = "definitions_not_kept", CONFLICT, "Definitions not kept";
     /// The worker is not registered, or was not heard of for too long.
     UnknownWorker = "unknown_worker", CONFLICT, "Unknown worker";
     /// The worker has other code than is deployed.

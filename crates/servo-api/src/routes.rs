@@ -8,6 +8,7 @@ mod changes;
 mod code;
 mod conditions;
 mod conflicts;
+mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
@@ -27,6 +28,7 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod sql;
 mod tables;
 mod tasks;
 mod workers;
@@ -114,7 +116,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))
         .routes(routes!(deployments::current))
-        .routes(routes!(deployments::deploy))
+        .routes(routes!(deployment_history::list, deployments::deploy))
+        .routes(routes!(deployment_history::show))
+        .routes(routes!(deployment_history::diff))
+        .routes(routes!(deployment_history::rollback))
+        .routes(routes!(deployment_history::versions))
         .routes(routes!(code::current))
         .routes(routes!(settings::list, settings::change))
         .routes(routes!(retention::show))
@@ -152,6 +158,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(conditions::pause))
         .routes(routes!(conditions::resume))
         .routes(routes!(tables::show))
+        .routes(routes!(sql::run))
+        .routes(routes!(sql::tables))
         .routes(routes!(audit::list))
         .routes(routes!(registration::list))
         .routes(routes!(registration::register))

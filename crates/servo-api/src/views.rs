@@ -11,6 +11,7 @@ mod backfills;
 mod changes;
 mod conditions;
 mod conflicts;
+mod definition_diff;
 mod deployments;
 mod graph;
 mod lineage;
@@ -30,6 +31,7 @@ mod runs;
 mod schedules;
 mod sensors;
 mod settings;
+mod sql;
 mod tables;
 mod tasks;
 mod workers;
@@ -50,7 +52,12 @@ pub use conditions::{
     Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
 };
 pub use conflicts::Conflict;
-pub use deployments::{Deployed, Deployment};
+pub use definition_diff::FieldChange;
+pub(crate) use definition_diff::{Fields, fields as differing_fields};
+pub use deployments::{
+    AssetVersion, DefinitionDiff, Deployed, Deployment, DeploymentDetail, DeploymentDiff, DiffCounts,
+    RollbackBody, RolledBack,
+};
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;
@@ -63,9 +70,9 @@ pub use names::{
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage, ConditionPage,
-    ConflictPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
-    SensorEvalPage, SensorPage, TaskPage, TickPage,
+    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage,
+    ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage, PartitionPage, QuarantinedPage,
+    RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
@@ -82,6 +89,7 @@ pub use sensors::{
     EvaluateBody, PushBody, RequestedView, ResetCursorBody, Sensor, SensorBody, SensorEval, SensorEvaluation,
 };
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
+pub use sql::{SqlBody, SqlColumn, SqlResult, SqlTable, SqlTables};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{

@@ -6,6 +6,7 @@ mod demo;
 mod event_printer;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -25,6 +26,7 @@ use crate::open;
 use crate::owner::{self, Kind};
 use crate::project::ProjectArgs;
 use crate::session::{Session, WorkerScope};
+use crate::sql_engine::PythonSql;
 use crate::style::{Paint, Style};
 use changes::Changes;
 use code::LoadedCode;
@@ -94,6 +96,7 @@ pub(crate) async fn run(location: &Location, options: &Options) -> anyhow::Resul
     let logins = api.logins.clone();
     let local_key = KeysFile::open(location)?;
     api.code = Some(code.clone());
+    api.sql = Some(Arc::new(PythonSql::new(location)?));
     api.worker_key = Some(options.worker_key.as_deref().unwrap_or(local_key.worker_key()).into());
     let key_watch = tokio::spawn(keys_file::keep_current(location.clone(), session.keys().clone()));
     api.lease = Duration::from_secs(options.worker_timeout) / 3;

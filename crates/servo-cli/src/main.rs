@@ -13,6 +13,7 @@ mod completion;
 mod config;
 mod demo;
 mod deploy;
+mod deployments;
 mod describe;
 mod dev;
 mod doctor;
@@ -44,6 +45,7 @@ mod schedules;
 mod sensors;
 mod session;
 mod sql;
+mod sql_engine;
 mod style;
 mod summary;
 mod time_zones;
@@ -106,6 +108,9 @@ enum Command {
     /// Check the project and make it what the workspace runs.
     #[command(after_help = "Examples:\n  servo deploy --dry-run\n  servo deploy")]
     Deploy(deploy::Options),
+    /// Look at deployments, compare them, and return to an earlier one.
+    #[command(subcommand)]
+    Deployment(deployments::Command),
     /// Look at partitions; add and remove keys of dynamic ones.
     #[command(subcommand)]
     Partition(partitions::Command),
@@ -208,6 +213,7 @@ impl Command {
             Self::Plan(_) => "plan",
             Self::Check(_) => "check",
             Self::Deploy(_) => "deploy",
+            Self::Deployment(_) => "deployment",
             Self::Partition(_) => "partition",
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
@@ -261,6 +267,7 @@ fn main() -> ExitCode {
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Check(command) => checks::run(&cli.location, &command, format).await,
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
+            Command::Deployment(command) => deployments::run(&cli.location, &command, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,

@@ -13,6 +13,7 @@ mod audit;
 mod backfills;
 mod check_results;
 mod conditions;
+mod definition_versions;
 mod delta;
 mod dep_sets;
 mod deployments;
@@ -45,6 +46,7 @@ pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
 pub use conditions::{ConditionEvaluationRow, ConditionRequestRow, ConditionStateRow};
+pub use definition_versions::{DefinitionChange, DefinitionKind, DefinitionVersionRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
@@ -125,6 +127,7 @@ macro_rules! tables {
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 removals: RemovalRow,
+                definition_versions: DefinitionVersionRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,
                 run_key_conflicts: RunKeyConflictRow,

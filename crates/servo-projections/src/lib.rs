@@ -49,6 +49,7 @@ mod audit;
 mod batch;
 mod compactor;
 mod conflicts;
+mod deployments;
 mod encode;
 mod error;
 mod files;
@@ -79,6 +80,7 @@ mod writer;
 
 pub use audit::AuditFilter;
 pub use compactor::Compactor;
+pub use deployments::DefinitionsAsOf;
 pub use error::Error;
 pub use files::MetadataCache;
 pub use history::merge_page;

@@ -71,7 +71,7 @@ impl Projection {
 
     /// Rows whose lookup column has this value and that are accepted, from the newest to the oldest, beginning before
     /// an event. Files and row groups that cannot have any are not read.
-    async fn newest_of<R: Row + StoredRow>(
+    pub(crate) async fn newest_of<R: Row + StoredRow>(
         &self,
         about: &str,
         before: Option<EventId>,

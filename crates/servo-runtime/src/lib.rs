@@ -15,6 +15,7 @@ mod committer;
 mod compaction;
 mod config;
 mod data;
+mod deployments;
 mod effects;
 mod engine_loop;
 mod error;

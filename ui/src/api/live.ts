@@ -27,7 +27,7 @@ export function useConnection(): Connection {
 }
 
 /** How long answers of a family stay before they are asked for again, however much happens. */
-const PACE: Record<string, number> = { runs: 250, run: 250, assets: 600, asset: 600, graph: 600, partitions: 800, history: 2000, quarantine: 500, schedules: 500, backfills: 500, settings: 250, admission: 500 };
+const PACE: Record<string, number> = { runs: 250, run: 250, assets: 600, asset: 600, graph: 600, partitions: 800, history: 2000, quarantine: 500, schedules: 500, sensors: 500, backfills: 500, settings: 250, admission: 500 };
 
 /** Follows the changes of the workspace and asks again for what pages show. */
 export function followChanges(queries: QueryClient): void {
@@ -52,13 +52,13 @@ export function followChanges(queries: QueryClient): void {
       setConnection(message.state);
       if (wasLost && message.state === "open") void queries.invalidateQueries();
       // What was asked for before the stream was there may have changed since.
-      else if (message.state === "open") ["history", "quarantine", "backfills"].forEach(touch);
+      else if (message.state === "open") ["history", "quarantine", "backfills", "sensors"].forEach(touch);
       return;
     }
     const { changes } = message;
     if (changes.runs.length > 0 || changes.more_runs) ["runs", "run", "admission", "backfills"].forEach(touch);
     if (changes.assets) ["assets", "asset", "graph", "partitions", "history", "quarantine", "deployment"].forEach(touch);
-    if (changes.automation) ["schedules", "backfills"].forEach(touch);
+    if (changes.automation) ["schedules", "sensors", "backfills"].forEach(touch);
     if (changes.settings) ["settings", "admission", "audit"].forEach(touch);
   };
   if (typeof SharedWorker !== "undefined") {

@@ -143,6 +143,53 @@ export const schedulesQuery = queryOptions({
   queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/schedules", { params: { query: { limit: 100 } }, signal })),
 });
 
+export const schedulePagesQuery = infiniteQueryOptions({
+  queryKey: ["schedules", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/orchestration/schedules", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const sensorPagesQuery = infiniteQueryOptions({
+  queryKey: ["sensors", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/orchestration/sensors", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const sensorsQuery = queryOptions({
+  queryKey: ["sensors"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors", { params: { query: { limit: 100 } }, signal })),
+});
+
+export const sensorQuery = (sensor: string) =>
+  queryOptions({
+    queryKey: ["sensors", sensor],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors/{sensor}", { params: { path: { sensor } }, signal })),
+    retry: false,
+  });
+
+export const evalsQuery = (sensor: string, limit: number) =>
+  queryOptions({
+    queryKey: ["sensors", sensor, "evals", limit],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/sensors/{sensor}/evals", { params: { path: { sensor }, query: { limit } }, signal })),
+  });
+
+export const evalPagesQuery = (sensor: string, status: string) =>
+  infiniteQueryOptions({
+    queryKey: ["sensors", sensor, "evals", "pages", status],
+    queryFn: ({ pageParam, signal }) =>
+      answer(
+        api.GET("/api/v1/orchestration/sensors/{sensor}/evals", {
+          params: { path: { sensor }, query: { limit: 25, ...(status === "" ? {} : { status }), ...(pageParam === "" ? {} : { cursor: pageParam }) } },
+          signal,
+        }),
+      ),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    placeholderData: keepPreviousData,
+  });
+
 export const ticksQuery = (schedule: string, limit: number) =>
   queryOptions({
     queryKey: ["schedules", schedule, "ticks", limit],
@@ -205,6 +252,48 @@ export const deploymentQuery = queryOptions({
   queryKey: ["deployment"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/deployments/current", { signal })),
   retry: false,
+});
+
+export const deploymentsQuery = infiniteQueryOptions({
+  queryKey: ["deployment", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/deployments", { params: { query: { limit: 25, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const deploymentByNumberQuery = (number: number) =>
+  queryOptions({
+    queryKey: ["deployment", "number", number],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/deployments/{number}", { params: { path: { number } }, signal })),
+    retry: false,
+  });
+
+export const diffQuery = (from: number, to: number) =>
+  infiniteQueryOptions({
+    queryKey: ["diff", from, to],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/deployments/{number}/diff", { params: { path: { number: from }, query: { to, limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    retry: false,
+    // Deployments do not change.
+    staleTime: Infinity,
+  });
+
+export const versionsQuery = (key: string) =>
+  infiniteQueryOptions({
+    queryKey: ["asset", key, "versions"],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/assets/{namespace}/{name}/versions", { params: { path: assetPath(key), query: { limit: 10, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+    retry: false,
+  });
+
+export const sqlTablesQuery = queryOptions({
+  queryKey: ["sql tables"],
+  queryFn: ({ signal }) => answer(api.GET("/api/v1/sql/tables", { signal })),
+  staleTime: Infinity,
 });
 
 export const versionQuery = queryOptions({

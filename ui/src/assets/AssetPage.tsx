@@ -5,13 +5,14 @@ import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { assetQuery, historyQuery, schedulesQuery } from "../api/queries";
 import { materializeStore } from "../materialize/open";
-import { assetHref, bytes, count, dotted, duration, plural, runHref, shortRun } from "../parts/format";
+import { bytes, count, dotted, duration, plural, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State, Tones } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
 import { useQuarantined } from "./AssetsPage";
+import { Definition } from "./Definition";
 import { Lineage } from "./Lineage";
 import { Partitions } from "./Partitions";
 import { Plots } from "./Plots";
@@ -288,62 +289,6 @@ function Checks({ detail }: { detail: Detail }) {
       </Panel>
     </div>
   );
-}
-
-function Definition({ detail }: { detail: Detail }) {
-  const { location, function: name } = detail.definition as { location?: { file: string; line: number }; function?: string };
-  return (
-    <div className="stack">
-      <Panel>
-        <div className="body" style={{ paddingTop: 12 }}>
-          <dl className="facts">
-            <dt>Source</dt>
-            <dd className="mono">{location === undefined ? "–" : `${location.file}:${String(location.line)}`}</dd>
-            <dt>Function</dt>
-            <dd className="mono">{name ?? "none: it is made outside of Servo"}</dd>
-            <dt>Code version</dt>
-            <dd className="mono">{detail.code_version ?? "–"}</dd>
-            <dt>Group</dt>
-            <dd>{detail.group ?? "–"}</dd>
-            <dt>Kinds</dt>
-            <dd>{(detail.kinds ?? []).join(", ") || "–"}</dd>
-            <dt>Tags</dt>
-            <dd>{Object.entries(detail.tags ?? {}).map(([tag, value]) => (value === "" ? tag : `${tag}=${value}`)).join(", ") || "–"}</dd>
-            <dt>Timeout</dt>
-            <dd>{detail.timeout_ms == null ? "–" : duration(detail.timeout_ms)}</dd>
-            <dt>Reads</dt>
-            <dd>
-              {detail.deps.length === 0
-                ? "nothing"
-                : detail.deps.map((dep) => (
-                    <div key={dep.asset_key + (dep.parameter ?? "")}>
-                      <Link href={assetHref(dep.asset_key)} className="mono">
-                        {dotted(dep.asset_key)}
-                      </Link>{" "}
-                      <span className="muted">
-                        {dep.parameter == null ? "order only" : `as ${dep.parameter}`}
-                        {dep.partitioned ? `, ${mappingText(dep.mapping)}` : ""}
-                      </span>
-                    </div>
-                  ))}
-            </dd>
-          </dl>
-        </div>
-      </Panel>
-      <Panel title="As declared">
-        <pre className="body" style={{ maxHeight: 480, overflow: "auto" }} tabIndex={0}>
-          {JSON.stringify(detail.definition, undefined, 2)}
-        </pre>
-      </Panel>
-    </div>
-  );
-}
-
-function mappingText(mapping: unknown): string {
-  const { mapping: inner, kind, from, to } = mapping as { mapping?: { kind?: string; from?: number; to?: number }; kind?: string; from?: number; to?: number };
-  const name = kind ?? inner?.kind ?? "same";
-  const [first, last] = [from ?? inner?.from, to ?? inner?.to];
-  return name === "window" && first !== undefined ? `window ${String(first)} to ${String(last ?? 0)}` : `${name} partition`;
 }
 
 function Automation({ asset }: { asset: string }) {

@@ -1,6 +1,7 @@
-// Partitions as a heat map of buckets, and as a list when one zooms in. A brush over cells is what "Materialize" takes.
+// Partitions as a heat map of buckets, and as a list when one zooms in. A brush over cells, by pointer or by keys, is what
+// "Materialize" and "Backfill" take.
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
+import { useCallback, useMemo, useState, type KeyboardEvent } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { partitionsQuery, summaryQuery } from "../api/queries";
@@ -109,12 +110,24 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
   }, [low, high, rows, summary.buckets, brush]);
   const isBrushed = new Set(brushed);
   const total = brushed.reduce((sum, bucket) => sum + bucket.partitions, 0);
-  const materialize = () => {
+  const act = (asBackfill: boolean) => {
     const singles = brushed.filter((bucket) => bucket.last == null);
     if (rows === 1 && brushed.length > 1) {
       const [first, last] = [brushed[0], brushed.at(-1)];
-      materializeStore.open({ selection: dotted(asset), ranges: [`${first?.first ?? ""}..${last?.last ?? last?.first ?? ""}`] });
-    } else materializeStore.open({ selection: dotted(asset), keys: singles.map((bucket) => bucket.first), ranges: brushed.filter((bucket) => bucket.last != null).map((bucket) => `${bucket.first}..${bucket.last ?? ""}`) });
+      materializeStore.open({ asBackfill, selection: dotted(asset), ranges: [`${first?.first ?? ""}..${last?.last ?? last?.first ?? ""}`] });
+    } else materializeStore.open({ asBackfill, selection: dotted(asset), keys: singles.map((bucket) => bucket.first), ranges: brushed.filter((bucket) => bucket.last != null).map((bucket) => `${bucket.first}..${bucket.last ?? ""}`) });
+  };
+  const move = (event: KeyboardEvent) => {
+    // One step down is a row of partitions, or a line of one that is folded.
+    const [across, down] = rows > 1 ? [rows, 1] : [1, folds ? perLine : 0];
+    const steps: Record<string, number> = { ArrowRight: across, ArrowLeft: -across, ArrowDown: down, ArrowUp: -down };
+    if (event.key === "Escape" && brush !== undefined) setBrush(undefined);
+    else if (event.key === "Enter" && brushed.length > 0) act(false);
+    else if (steps[event.key] !== undefined) {
+      event.preventDefault();
+      const to = Math.min(summary.buckets.length - 1, Math.max(0, brush === undefined ? 0 : brush.to + (steps[event.key] ?? 0)));
+      setBrush({ from: event.shiftKey && brush !== undefined ? brush.from : to, to, isDown: false });
+    }
   };
   const indexAt = (element: EventTarget): number | undefined => (element instanceof SVGElement && element.dataset["index"] !== undefined ? Number(element.dataset["index"]) : undefined);
   if (summary.buckets.length === 0)
@@ -127,7 +140,7 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
   const height = lines * (CELL + GAP);
   return (
     <div className="body stack" style={{ gap: 10 }}>
-      <div className="heat" tabIndex={0} role="group" aria-label={`Heat map: ${plural(summary.total * rows, "partition")}`}>
+      <div className="heat" tabIndex={0} role="group" aria-label={`Heat map: ${plural(summary.total * rows, "partition")}. Arrow keys choose, Shift extends, Enter materializes.`} onKeyDown={move}>
         <svg
           width={width}
           height={height}
@@ -175,7 +188,7 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
           <span className="muted">
             {plural(summary.total * rows, "partition")} by {summary.dimension}
             {summary.row_dimension == null ? "" : ` and ${summary.row_dimension}`}
-            {summary.step > 1 ? `, ${count(summary.step)} to a cell` : ""}. Drag over cells to select.
+            {summary.step > 1 ? `, ${count(summary.step)} to a cell` : ""}. Drag over cells to select, or use the arrow keys.
           </span>
         ) : (
           <>
@@ -183,8 +196,23 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
               {brushed[0]?.first}
               {total > 1 ? ` … ${brushed.at(-1)?.last ?? brushed.at(-1)?.first ?? ""}` : ""}
             </span>
-            <button type="button" className="button small primary" onClick={materialize}>
+            <button
+              type="button"
+              className="button small primary"
+              onClick={() => {
+                act(false);
+              }}
+            >
               Materialize {plural(total, "partition")}…
+            </button>
+            <button
+              type="button"
+              className="button small"
+              onClick={() => {
+                act(true);
+              }}
+            >
+              Backfill…
             </button>
             {summary.step > 1 && rows >= 1 ? (
               <button

@@ -30,7 +30,7 @@ export default function SchedulePage({ name }: { name: string }) {
 function Detail({ schedule }: { schedule: Schemas["Schedule"] }) {
   const ticks = useQuery(ticksQuery(schedule.name, 50));
   const preview = useQuery(previewQuery(schedule.name));
-  const { isOn, toggle, isPending } = useToggle(schedule);
+  const { isOn, toggle, isPending } = useToggle({ ...schedule, kind: "schedule" });
   const [triggers, setTriggers] = useState(false);
   return (
     <div className="stack">

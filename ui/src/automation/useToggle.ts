@@ -1,19 +1,34 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { answer, api, once, type Schemas } from "../api/client";
+import { answer, api, once } from "../api/client";
 import { toast, toastError } from "../parts/toasts";
 
-/** Pauses a schedule that is active, resumes one that is paused. */
-export function useToggle(schedule: Schemas["Schedule"]) {
+/** What can be paused and resumed. */
+export interface Automation {
+  kind: "schedule" | "sensor";
+  name: string;
+  status: string;
+  state_version: number;
+}
+
+/** Pauses what is active, resumes what is paused. */
+export function useToggle(automation: Automation) {
   const queries = useQueryClient();
-  const isOn = schedule.status !== "PAUSED";
+  const { kind, name } = automation;
+  const isOn = automation.status !== "PAUSED";
   const mutation = useMutation({
     mutationFn: () => {
-      const request = { params: { path: { schedule: schedule.name }, header: once() }, body: { expected_state_version: schedule.state_version } };
-      return answer(isOn ? api.POST("/api/v1/orchestration/schedules/{schedule}/pause", request) : api.POST("/api/v1/orchestration/schedules/{schedule}/resume", request));
+      const body = { expected_state_version: automation.state_version };
+      const header = once();
+      if (kind === "schedule") {
+        const request = { params: { path: { schedule: name }, header }, body };
+        return answer(isOn ? api.POST("/api/v1/orchestration/schedules/{schedule}/pause", request) : api.POST("/api/v1/orchestration/schedules/{schedule}/resume", request));
+      }
+      const request = { params: { path: { sensor: name }, header }, body };
+      return answer(isOn ? api.POST("/api/v1/orchestration/sensors/{sensor}/pause", request) : api.POST("/api/v1/orchestration/sensors/{sensor}/resume", request));
     },
     onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ["schedules"] });
-      toast(isOn ? `${schedule.name} is paused` : `${schedule.name} ticks again`);
+      await queries.invalidateQueries({ queryKey: [`${kind}s`] });
+      toast(isOn ? `${name} is paused` : kind === "schedule" ? `${name} ticks again` : `${name} is evaluated again`);
     },
     onError: toastError,
   });

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useMutation, useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { answer, api, once } from "../api/client";
-import { admissionQuery, assetsQuery, deploymentQuery, quarantineQuery, schedulesQuery, someRunsQuery } from "../api/queries";
+import { admissionQuery, assetsQuery, deploymentQuery, quarantineQuery, schedulesQuery, sensorsQuery, someRunsQuery } from "../api/queries";
 import { knownOf, statusOf } from "../assets/status";
 import { materializeStore } from "../materialize/open";
 import { assetHref, between, dotted, plural, runHref } from "../parts/format";
@@ -73,10 +73,13 @@ interface Item {
 
 const MOST_ITEMS = 12;
 
+const firstLine = (text: string | null | undefined) => text?.split("\n")[0];
+
 function Attention() {
   const assets = useInfiniteQuery(assetsQuery("", true, 25));
   const quarantine = useQuery(quarantineQuery);
   const schedules = useQuery(schedulesQuery);
+  const sensors = useQuery(sensorsQuery);
   const admission = useQuery(admissionQuery);
   const failures = useQuery(someRunsQuery({ state: "FAILED" }, 10));
   const [, navigate] = useLocation();
@@ -146,6 +149,11 @@ function Attention() {
   for (const schedule of schedules.data?.items ?? [])
     if (schedule.status === "ERROR" || (schedule.failures ?? 0) > 0)
       items.push({ id: schedule.schedule_id, tone: "failed", rank: 1, at: schedule.last_scheduled_for ?? undefined, what: <Link href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>schedule {schedule.name}</Link>, why: schedule.last_error ?? "its last ticks failed", action: <Link className="button small" href={`/automation/schedules/${encodeURIComponent(schedule.name)}`}>Open</Link> });
+  for (const sensor of sensors.data?.items ?? [])
+    if (sensor.status === "ERROR" || (sensor.failures ?? 0) > 0) {
+      const href = `/automation/sensors/${encodeURIComponent(sensor.name)}`;
+      items.push({ id: sensor.sensor_id, tone: "failed", rank: 1, at: sensor.last_evaluation_at ?? undefined, what: <Link href={href}>sensor {sensor.name}</Link>, why: firstLine(sensor.last_error) ?? "its last evaluations failed", action: <Link className="button small" href={href}>Open</Link> });
+    }
   items.sort((a, b) => a.rank - b.rank || Date.parse(b.at ?? "0") - Date.parse(a.at ?? "0"));
   if (items.length === 0)
     return (

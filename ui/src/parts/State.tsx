@@ -27,6 +27,8 @@ const WORDS: Record<string, [Tone, string]> = {
   PENDING: ["queued", "Pending"],
   PAUSED_WITH_FAILURES: ["failed", "Paused with failures"],
   SKIPPED: ["skipped", "Skipped"],
+  NO_NEW_DATA: ["skipped", "No new data"],
+  STALE: ["stale", "Stale"],
   PAUSED: ["skipped", "Paused"],
   CANCELLED: ["cancelled", "Cancelled"],
   QUARANTINED: ["blocked", "Quarantined"],

@@ -1,22 +1,23 @@
-// How full the workspace is, what is paused, settings, the deployment, and who did what.
+// How full the workspace is, what is paused, settings, deployments, and who did what.
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { answer, api, once, type Schemas } from "../api/client";
-import { admissionQuery, auditQuery, deploymentQuery, settingsQuery, versionQuery, workersQuery } from "../api/queries";
+import { admissionQuery, auditQuery, settingsQuery, workersQuery } from "../api/queries";
 import { Dialog } from "../parts/Dialog";
-import { count, exactly, plural, runHref } from "../parts/format";
+import { count, exactly, runHref } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
+import { Deployments } from "./Deployments";
 
 const TABS: [string, string][] = [
   ["admission", "Admission"],
   ["workers", "Workers"],
   ["settings", "Settings"],
-  ["deployment", "Deployment"],
+  ["deployments", "Deployments"],
   ["audit", "Audit"],
 ];
 
@@ -36,7 +37,7 @@ export default function SettingsPage({ tab }: { tab: string }) {
       {tab === "admission" ? <Admission /> : null}
       {tab === "workers" ? <Workers /> : null}
       {tab === "settings" ? <Settings /> : null}
-      {tab === "deployment" ? <Deployment /> : null}
+      {tab === "deployments" ? <Deployments /> : null}
       {tab === "audit" ? <Audit /> : null}
       {TABS.some(([name]) => name === tab) ? null : <Empty title="There is no such page" />}
     </div>
@@ -384,39 +385,6 @@ function SettingDialog({ setting, onClose }: { setting: Schemas["Setting"]; onCl
         </button>
       </footer>
     </Dialog>
-  );
-}
-
-function Deployment() {
-  const query = useQuery(deploymentQuery);
-  const version = useQuery(versionQuery);
-  return (
-    <Panel title="Current deployment" label="Current deployment">
-      <Shown query={query}>
-        {(data) => (
-          <dl className="facts body">
-            <dt>Project</dt>
-            <dd>{data.project}</dd>
-            <dt>Number</dt>
-            <dd>{data.number}</dd>
-            <dt>Assets</dt>
-            <dd>
-              {plural(data.assets, "asset")}: {count(data.assets_upserted)} new or changed, {count(data.assets_removed)} removed with it
-            </dd>
-            <dt>Deployed</dt>
-            <dd>
-              <Ago at={data.deployed_at} /> by {data.deployed_by}
-            </dd>
-            <dt>Digest</dt>
-            <dd className="mono">{data.digest}</dd>
-            <dt>Time zones</dt>
-            <dd>{data.time_zones}</dd>
-            <dt>Servo</dt>
-            <dd>{version.data?.version ?? "–"}</dd>
-          </dl>
-        )}
-      </Shown>
-    </Panel>
   );
 }
 

@@ -69,6 +69,22 @@ def gated() -> int:
     return 1
 
 
+@servo.sensor(name="inbox", interval="1h", selection="raw.readings", enabled=False)
+def inbox(ctx: servo.SensorContext):
+    """Asks for the days that came after its cursor."""
+    print("looked at the inbox")
+    if ctx.cursor == "2026-01-07":
+        return servo.SkipReason("nothing new since 2026-01-07")
+    return servo.SensorResult([servo.RunRequest(partition="2026-01-06"), servo.RunRequest(partition="2026-01-07")], cursor="2026-01-07")
+
+
+
+@servo.push_sensor(name="orders", selection="raw.source")
+def orders(ctx: servo.SensorContext):
+    """Asks for a run when it is told of an order."""
+    return servo.RunRequest(run_key=f"order-{ctx.message.data['order']}")
+
+
 servo.schedule(name="nightly", cron="0 3 * * *", timezone="Europe/Amsterdam", selection="clean.tidy")
 servo.schedule(name="resting", cron="0 * * * *", selection="raw.source", enabled=False)
 `;

@@ -130,6 +130,11 @@ export class Server {
     rmSync(this.directory, { recursive: true, force: true, maxRetries: 5 });
   }
 
+  /** Writes a file of the project. */
+  write(name: string, text: string): void {
+    writeFileSync(join(this.directory, name), text);
+  }
+
   /** Lets tasks that wait for a file of the project go on. */
   release(name: string): void {
     writeFileSync(join(this.directory, name), "");

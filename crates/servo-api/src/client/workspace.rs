@@ -8,8 +8,8 @@ use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::routes::{Health, Version};
 use crate::views::{
-    Accepted, Asset, AssetDetail, Deployed, Deployment, Lineage, LoginLink, MaterializationDetail,
-    Quarantined, Readiness, ReviewBody, Tables,
+    Accepted, Asset, AssetDetail, Deployed, Deployment, DeploymentDetail, DeploymentDiff, Lineage, LoginLink,
+    MaterializationDetail, Quarantined, Readiness, ReviewBody, RollbackBody, RolledBack, Tables,
 };
 
 impl Client {
@@ -93,6 +93,34 @@ impl Client {
     /// The current deployment.
     pub async fn deployment(&self) -> Result<Deployment, ClientError> {
         self.get(&["deployments", "current"], &[]).await
+    }
+
+    /// Deployments, the newest first.
+    pub async fn deployments(&self, options: &ListOptions) -> Result<Page<Deployment>, ClientError> {
+        self.get(&["deployments"], &options.query("state")).await
+    }
+
+    /// One deployment, by its number.
+    pub async fn deployment_by_number(&self, number: u64) -> Result<DeploymentDetail, ClientError> {
+        self.get(&["deployments", &number.to_string()], &[]).await
+    }
+
+    /// A page of the differences between two deployments; with the current one if the second is not given.
+    pub async fn deployment_diff(
+        &self,
+        from: u64,
+        to: Option<u64>,
+        cursor: Option<&str>,
+    ) -> Result<DeploymentDiff, ClientError> {
+        let mut query = vec![("limit", "100".to_owned())];
+        query.extend(to.map(|to| ("to", to.to_string())));
+        query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
+        self.get(&["deployments", &from.to_string(), "diff"], &query).await
+    }
+
+    /// Makes the definitions of an earlier deployment current.
+    pub async fn roll_back(&self, number: u64, body: &RollbackBody) -> Result<RolledBack, ClientError> {
+        self.change(&["deployments", &number.to_string(), "rollback"], body).await
     }
 
     /// Deploys a manifest, as the SDK wrote it: its digest is that of what is sent.

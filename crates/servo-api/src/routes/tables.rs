@@ -23,14 +23,19 @@ pub(super) async fn show(
     State(app): State<Shared>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Tables>, Problem> {
-    let late = |_| Problem::new(Code::NotYet, "the tables are not written yet; ask again");
-    tokio::select! {
-        tables = tokio::time::timeout(PATIENCE, app.tables_written()) => tables.map_err(late)?.map(Answer),
-        () = app.closed() => Err(servo_runtime::Error::Stopped.into()),
-    }
+    app.tables_current().await.map(Answer)
 }
 
 impl App {
+    /// The same, for as long as a request may wait.
+    pub(super) async fn tables_current(&self) -> Result<Tables, Problem> {
+        let late = |_| Problem::new(Code::NotYet, "the tables are not written yet; ask again");
+        tokio::select! {
+            tables = tokio::time::timeout(PATIENCE, self.tables_written()) => tables.map_err(late)?,
+            () = self.closed() => Err(servo_runtime::Error::Stopped.into()),
+        }
+    }
+
     /// Waits until the tables hold everything that is durable now.
     pub(super) async fn tables_written(&self) -> Result<Tables, Problem> {
         let durable = self.workspace().read(|state| state.head().seq).await?;

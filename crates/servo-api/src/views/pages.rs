@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, MaterializationRecord,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, AssetVersion, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, Deployment,
+    MaterializationRecord, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -38,3 +38,7 @@ pub type BackfillChunkPage = Page<BackfillChunk>;
 pub type ConditionPage = Page<Condition>;
 /// A page of evaluations of a condition.
 pub type ConditionEvaluationPage = Page<ConditionEvaluation>;
+/// Deployments.
+pub type DeploymentPage = Page<Deployment>;
+/// Versions of the definition of an asset.
+pub type AssetVersionPage = Page<AssetVersion>;

@@ -9,6 +9,7 @@ use servo_engine::{Change, PartitionsReply, RunSource};
 use utoipa::ToSchema;
 
 use super::admission::PauseBody;
+use super::deployments::RollbackBody;
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -281,7 +282,8 @@ asked!(
     EvaluateBody,
     SettingsBody,
     PauseBody,
-    ApplyRetentionBody
+    ApplyRetentionBody,
+    RollbackBody
 );
 
 fn is_zero(value: &i32) -> bool {

@@ -1,10 +1,13 @@
-//! Deployments, each folded once by its number (ADR-057).
+//! Deployments, each folded once by its number (ADR-057). What they change is kept (ADR-170).
 
 use std::sync::Arc;
+
+use serde::Serialize;
 
 use super::{Applied, At, Ignored, conditions};
 use crate::event::AssetsDeployed;
 use crate::principal::Principal;
+use crate::rows::{DefinitionChange, DefinitionKind, DefinitionVersionRow, Json, Name};
 use crate::state::State;
 
 pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &AssetsDeployed) -> Applied {
@@ -13,9 +16,60 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
     }
     state.changes.deployment = true;
     state.changes.ended_deployments.extend(state.definitions.deployment_row());
+    for asset in &payload.upsert {
+        let was_there = state.definitions.get(asset.key()).is_some();
+        let change = if was_there { DefinitionChange::Changed } else { DefinitionChange::Added };
+        let (name, definition) = (asset.key().canonical(), asset.definition());
+        let mut row = version(at, payload.number, DefinitionKind::Asset, name, change);
+        row.code_version.clone_from(&definition.code_version);
+        row.definition = Some(json(definition));
+        state.changes.appended.definition_versions.push(row);
+    }
+    let removed = payload.removed.iter().filter(|key| state.definitions.get(key).is_some());
+    let removed = removed.map(|key| {
+        version(at, payload.number, DefinitionKind::Asset, key.canonical(), DefinitionChange::Removed)
+    });
+    state.changes.appended.definition_versions.extend(removed);
     Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());
     conditions::deployed(state, at, payload);
     Applied::Yes
+}
+
+/// Keeps the definition of a schedule or a sensor that code declares; none if it was removed.
+pub(super) fn keep_version<T: Serialize>(
+    state: &mut State,
+    at: At,
+    kind: DefinitionKind,
+    name: &str,
+    change: DefinitionChange,
+    definition: Option<&T>,
+) {
+    let mut row = version(at, state.definitions.number(), kind, name, change);
+    row.definition = definition.map(json);
+    state.changes.appended.definition_versions.push(row);
+}
+
+fn version(
+    at: At,
+    number: u64,
+    kind: DefinitionKind,
+    name: &str,
+    change: DefinitionChange,
+) -> DefinitionVersionRow {
+    DefinitionVersionRow {
+        deployment_number: number,
+        kind: Name(kind),
+        name: name.to_owned(),
+        change: Name(change),
+        code_version: None,
+        definition: None,
+        deployed_at: at.time,
+        row_version: at.id,
+    }
+}
+
+fn json<T: Serialize>(definition: &T) -> Json<serde_json::Value> {
+    Json(serde_json::to_value(definition).expect("plain data serializes to JSON"))
 }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use servo_core::{RunId, ScheduleId, Timestamp};
 
+use super::definitions::keep_version;
 use super::{Applied, At, Ignored, retention};
+use crate::definitions::ScheduleDef;
 use crate::event::{
     RunSource, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
     ScheduleRemoved, ScheduleResumed, ScheduleTicked,
 };
-use crate::lifecycle::TickStatus;
-use crate::rows::{Json, ScheduleTickRow};
+use crate::lifecycle::{Origin, TickStatus};
+use crate::rows::{DefinitionChange, DefinitionKind, Json, ScheduleTickRow};
 use crate::state::{PendingTick, Schedule, State};
 
 /// Ticks of all schedules that are kept in memory.
@@ -18,11 +20,15 @@ const RECENT_TICKS: usize = 10_000;
 
 pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> Applied {
     let (id, definition) = (payload.schedule_id, &payload.definition);
+    let mut change = DefinitionChange::Added;
     if let Some(known) = state.schedules.get(id) {
         if payload.state_version <= known.state_version {
             return Applied::No(Ignored::Duplicate);
         }
         let was_removed = known.removed_at.is_some();
+        if !was_removed && known.origin == Origin::Code {
+            change = DefinitionChange::Changed;
+        }
         let ticks_as_before = !was_removed
             && (known.definition.cron == definition.cron && known.definition.zone() == definition.zone());
         state.change_schedule(id, at.id, |schedule| {
@@ -68,6 +74,10 @@ pub(super) fn defined(state: &mut State, at: At, payload: &ScheduleDefined) -> A
         });
     }
     set_next(state, at, id);
+    if payload.origin == Origin::Code {
+        let (kind, name) = (DefinitionKind::Schedule, &definition.name);
+        keep_version(state, at, kind, name, change, Some(definition));
+    }
     Applied::Yes
 }
 
@@ -86,10 +96,16 @@ pub(super) fn resumed(state: &mut State, at: At, payload: &ScheduleResumed) -> A
 }
 
 pub(super) fn removed(state: &mut State, at: At, payload: &ScheduleRemoved) -> Applied {
-    change(state, at, payload.schedule_id, payload.state_version, |schedule| {
+    let applied = change(state, at, payload.schedule_id, payload.state_version, |schedule| {
         schedule.removed_at = Some(at.time);
         schedule.definition_version = at.id;
-    })
+    });
+    let removed = state.schedules.get(payload.schedule_id).filter(|it| it.origin == Origin::Code);
+    if let (Applied::Yes, Some(name)) = (&applied, removed.map(|schedule| schedule.name.clone())) {
+        let (kind, change) = (DefinitionKind::Schedule, DefinitionChange::Removed);
+        keep_version(state, at, kind, &name, change, None::<&ScheduleDef>);
+    }
+    applied
 }
 
 pub(super) fn ticked(state: &mut State, at: At, payload: &ScheduleTicked, key: &str) -> Applied {

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use serde_json::json;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, SensorId, Timestamp};
 
+use super::definitions::keep_version;
 use super::{Applied, At, Ignored, retention};
+use crate::definitions::SensorDef;
 use crate::event::{
     RunSource, SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested,
     SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
 };
-use crate::lifecycle::{SensorKind, SensorStatus};
-use crate::rows::{Json, SensorEvalRow, SensorMessageRow};
+use crate::lifecycle::{Origin, SensorKind, SensorStatus};
+use crate::rows::{DefinitionChange, DefinitionKind, Json, SensorEvalRow, SensorMessageRow};
 use crate::state::{MAX_WAITING, PendingEvaluation, Sensor, SharedMap, State};
 
 /// Evaluations of all sensors that are kept in memory.
@@ -52,12 +54,14 @@ pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> App
             changed_at: at.time,
             version: at.id,
         });
+        keep_definition(state, at, payload, DefinitionChange::Added);
         return Applied::Yes;
     };
     if payload.state_version <= known.state_version {
         return Applied::No(Ignored::Duplicate);
     }
     let was_removed = known.removed_at.is_some();
+    let is_new = was_removed || known.origin != Origin::Code;
     let watches_others = known.definition.on != definition.on || known.definition.all_of != definition.all_of;
     state.change_sensor(id, at, |sensor| {
         sensor.origin = payload.origin;
@@ -75,7 +79,17 @@ pub(super) fn defined(state: &mut State, at: At, payload: &SensorDefined) -> App
         let polls = definition.kind() == SensorKind::Poll;
         sensor.next_evaluation_at = polls.then(|| soonest(sensor, at.time));
     });
+    let change = if is_new { DefinitionChange::Added } else { DefinitionChange::Changed };
+    keep_definition(state, at, payload, change);
     Applied::Yes
+}
+
+/// What code declares can be returned to.
+fn keep_definition(state: &mut State, at: At, payload: &SensorDefined, change: DefinitionChange) {
+    if payload.origin == Origin::Code {
+        let (kind, definition) = (DefinitionKind::Sensor, &payload.definition);
+        keep_version(state, at, kind, &definition.name, change, Some(definition));
+    }
 }
 
 pub(super) fn paused(state: &mut State, at: At, payload: &SensorPaused) -> Applied {
@@ -95,15 +109,21 @@ pub(super) fn removed(state: &mut State, at: At, payload: &SensorRemoved) -> App
     if payload.state_version <= sensor.state_version {
         return Applied::No(Ignored::Duplicate);
     }
+    let name = (sensor.origin == Origin::Code).then(|| sensor.name.clone());
     // Nobody will ever ask for them again.
     let waiting: Vec<_> = sensor.messages.keys().cloned().collect();
     waiting.into_iter().for_each(|key| remove_message(state, at, id, &key.1));
-    change(state, at, id, payload.state_version, |sensor| {
+    let applied = change(state, at, id, payload.state_version, |sensor| {
         sensor.removed_at = Some(at.time);
         sensor.definition_version = at.id;
         sensor.evaluating = None;
         (sensor.attempts, sensor.retry_at) = (0, None);
-    })
+    });
+    if let Some(name) = name {
+        let (kind, change) = (DefinitionKind::Sensor, DefinitionChange::Removed);
+        keep_version(state, at, kind, &name, change, None::<&SensorDef>);
+    }
+    applied
 }
 
 pub(super) fn reset(state: &mut State, at: At, payload: &SensorCursorReset) -> Applied {

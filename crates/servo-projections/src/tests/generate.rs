@@ -19,7 +19,9 @@ use servo_engine::event::{
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
-use servo_engine::rows::{Column, ColumnSource, Json, Name, ReadFrom, RowSource};
+use servo_engine::rows::{
+    Column, ColumnSource, DefinitionChange, DefinitionKind, Json, Name, ReadFrom, RowSource,
+};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
     ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
@@ -163,6 +165,13 @@ picked!(
 
 made! {
     bool: |from| from.below(2) == 0;
+    DefinitionKind: |from| {
+        from.pick(&[DefinitionKind::Asset, DefinitionKind::Schedule, DefinitionKind::Sensor])
+    };
+    DefinitionChange: |from| {
+        from.pick(&[DefinitionChange::Added, DefinitionChange::Changed, DefinitionChange::Removed])
+    };
+    serde_json::Value: |from| serde_json::json!({"key": String::make(from), "n": [from.below(9), null]});
     i32: |from| from.pick(&[i32::MIN, i32::MAX, 0, -1, 7]);
     u32: |from| match from.below(4) {
         0 => 0,

@@ -18,6 +18,7 @@ from servo.sql.results import run
 from servo.sql.state import FileGoneError, State, StateError, Workspace
 
 if TYPE_CHECKING:
+    from servo.sql.serving import Limits
     from servo.sql.session import Session
 
 _TRIES: Final = 3
@@ -26,18 +27,25 @@ _TRIES: Final = 3
 def main(arguments: list[str]) -> int:
     """Run a query, and give the exit code."""
     options = _parser().parse_args(arguments)
+    options.limits = _limits() if options.serve else None
     try:
-        query = None if options.tables else _query(options.query)
+        query = None if options.tables else _asked(options)
         if query is not None and not query.strip():
             sys.stderr.write('error: there is no query: servo sql "select …"\n')
             return 2
         workspace = Workspace.of(options.dir, options.tenant, options.workspace, options.storage)
         with opening.spill_directory() as directory:
+            if options.limits is not None:
+                _end_with_server()
             if not options.allow_files:
                 opening.forbid_writes(but_in=directory)
             _answer(workspace, query, directory, options)
     except (QueryError, StateError) as error:
-        sys.stderr.write(_problem(str(error)) if options.json else f"error: {error}\n")
+        text = str(error)
+        if options.serve:
+            sys.stderr.write(_problem(text.replace("--allow-files", "servo sql --allow-files")))
+        else:
+            sys.stderr.write(_problem(text) if options.json else f"error: {text}\n")
         return 1
     return 0
 
@@ -71,7 +79,24 @@ def _parser() -> argparse.ArgumentParser:
     shape.add_argument("--csv", action="store_true")
     parser.add_argument("--rows", type=int, default=100, help="rows of a table that are shown; 0 shows all")
     parser.add_argument("--allow-files", action="store_true", help="let SQL read and write other files")
+    parser.add_argument("--serve", action="store_true", help="for servers: the query and its limits on stdin")
     return parser
+
+
+def _asked(options: argparse.Namespace) -> str | None:
+    return _query(options.query) if options.limits is None else str(options.limits.query)
+
+
+def _limits() -> Limits:
+    from servo.sql.serving import Limits  # noqa: PLC0415 - only for servers
+
+    return Limits.read()
+
+
+def _end_with_server() -> None:
+    from servo.sql.serving import end_with_stdin  # noqa: PLC0415 - only for servers
+
+    end_with_stdin()
 
 
 def _query(given: str | None) -> str | None:
@@ -107,10 +132,17 @@ def _try(session: Session, query: str | None, writer: _Writer, options: argparse
         if query is None:
             _list(session, writer, options)
             return
+        if options.limits is not None:
+            options.limits.hold(session.connection)
         sql = session.prepare(query)
         if not options.allow_files:
             session.seal()
         result = run(session.connection, sql, is_free=options.allow_files)
+        if options.limits is not None:
+            from servo.sql.serving import write_page  # noqa: PLC0415 - only for servers
+
+            write_page(result, writer.write, options.limits, session.warnings)
+            return
         for warning in session.warnings:
             sys.stderr.write(f"warning: {warning}\n")
         if options.json:
