@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use servo_core::{Millis, TenantId, Timestamp, WorkspaceId};
+use servo_core::{MaterializationId, Millis, TenantId, Timestamp, WorkspaceId};
 use servo_engine::definitions::{AssetDef, Condition, DepDef};
 use servo_engine::requests::{self, RunRequest};
 use servo_engine::{Attempt, Caller, Deploy, Engine, EventData, Input, Report, State, Step};
@@ -79,7 +79,7 @@ impl Bench {
         let attempt = self.open().context("the first asset is dispatched")?;
         self.step(&[Input::Started(attempt.clone(), Arc::from("bench"))])?;
         let began = Instant::now();
-        let step = self.step(&[Input::Finished(attempt, Report::succeeded())])?;
+        let step = self.step(&[finished(attempt)])?;
         let took = began.elapsed();
         let requested = step.events.iter().find_map(|event| match &event.data {
             EventData::ConditionsEvaluated(evaluated) => Some(evaluated.requested.len()),
@@ -88,7 +88,7 @@ impl Bench {
         anyhow::ensure!(requested == Some(LENGTH - 1), "requested {requested:?}");
         while let Some(attempt) = self.open() {
             self.step(&[Input::Started(attempt.clone(), Arc::from("bench"))])?;
-            self.step(&[Input::Finished(attempt, Report::succeeded())])?;
+            self.step(&[finished(attempt)])?;
         }
         Ok(took)
     }
@@ -109,6 +109,13 @@ impl Bench {
         });
         tasks.next()
     }
+}
+
+/// A success that has made something.
+fn finished(attempt: Attempt) -> Input {
+    let made = MaterializationId::from_u128(attempt.attempt_id.to_u128());
+    let report = Report { materialization_id: Some(made), ..Report::succeeded() };
+    Input::Finished(attempt, report)
 }
 
 /// Assets of which each reads the one before, eager but for the first.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use conditions_naive::{Naive, Piece};
 use proptest::prelude::*;
 use servo_core::partitions::{MappingDef, Span};
-use servo_core::{AssetKey, Millis, PartitionKey, PartitionsDef};
+use servo_core::{AssetKey, MaterializationId, Millis, PartitionKey, PartitionsDef};
 use servo_engine::definitions::{AssetDef, Condition, Definitions, DepDef, MANIFEST_VERSION, Manifest};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::requests::{self, RunRequest};
@@ -248,7 +248,7 @@ impl Story {
     /// Ends one attempt.
     fn end(&mut self, attempt: Attempt, succeeds: bool) -> BTreeSet<String> {
         let mut requested = self.ask(Input::Started(attempt.clone(), Arc::from("w")));
-        let report = if succeeds { Report::succeeded() } else { user_error() };
+        let report = if succeeds { made(&attempt) } else { user_error() };
         requested.extend(self.ask(Input::Finished(attempt, report)));
         requested
     }
@@ -291,6 +291,12 @@ impl Story {
             "a restart requests nothing"
         );
     }
+}
+
+/// A success that has made something.
+fn made(attempt: &Attempt) -> Report {
+    let id = MaterializationId::from_u128(attempt.attempt_id.to_u128());
+    Report { materialization_id: Some(id), ..Report::succeeded() }
 }
 
 fn text((asset, key): &Piece) -> String {
@@ -343,7 +349,8 @@ fn updates_while_a_run_is_open_are_requested_when_it_is_over() {
     story.request("a", None);
     let second = story.open().into_iter().find(|attempt| attempt.task_key != b.task_key).unwrap();
     assert_eq!(story.end(second, true), BTreeSet::new(), "b is being made, of the old data");
-    let requested = story.ask(Input::Finished(b, Report::succeeded()));
+    let report = made(&b);
+    let requested = story.ask(Input::Finished(b, report));
     assert_eq!(requested, BTreeSet::from(["b".to_owned()]));
     assert_eq!(story.play(&[]), Vec::<String>::new());
     story.replays();
@@ -769,7 +776,8 @@ impl Unwatched {
         while let Some(attempt) = self.0.open().into_iter().next() {
             let world = &mut self.0.world;
             world.ask(Input::Started(attempt.clone(), Arc::from("w"))).unwrap();
-            world.ask(Input::Finished(attempt, Report::succeeded())).unwrap();
+            let report = made(&attempt);
+            world.ask(Input::Finished(attempt, report)).unwrap();
         }
     }
 

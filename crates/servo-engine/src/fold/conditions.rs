@@ -42,6 +42,7 @@ pub(super) fn deployed(state: &mut State, at: At, payload: &AssetsDeployed) {
                     version: at.id,
                 });
                 state.changes.condition_states.insert(key.clone());
+                forget_counts(state, at, key);
             }
             (None, Some(_)) => remove(state, key),
             (None, None) => {}
@@ -56,6 +57,16 @@ pub(super) fn deployed(state: &mut State, at: At, payload: &AssetsDeployed) {
     if !state.conditions.is_empty() {
         let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
         state.changes.facts.assets.extend(keys.cloned());
+    }
+}
+
+/// Limits of a new condition count its own requests.
+fn forget_counts(state: &mut State, at: At, asset: &AssetKey) {
+    for partition in state.conditions.requested(asset) {
+        let known = state.conditions.request(asset, partition.as_ref());
+        let Some(known) = known.filter(|known| !known.recent.is_empty()).cloned() else { continue };
+        let request = ConditionRequest { recent: Vec::new(), version: known.version.max(at.id), ..known };
+        state.put_condition_request(asset, partition.as_ref(), request);
     }
 }
 

@@ -122,6 +122,16 @@ impl<'a> Naive<'a> {
     fn handled(&self, piece: &Piece) -> EventId {
         let mut handled = EventId::NIL;
         for event in self.log {
+            // What an earlier condition did is forgotten with it.
+            if let EventData::AssetsDeployed(deployed) = &event.data {
+                let has_none = deployed
+                    .upsert
+                    .iter()
+                    .any(|asset| *asset.key() == piece.0 && asset.definition().automation.is_none());
+                if has_none || deployed.removed.contains(&piece.0) {
+                    handled = EventId::NIL;
+                }
+            }
             if let EventData::ConditionsEvaluated(evaluated) = &event.data {
                 let is_it = evaluated.requested.iter().any(|requested| {
                     requested.asset == piece.0
@@ -293,7 +303,7 @@ impl<'a> Naive<'a> {
             Condition::AtMost { times, per_ms } => {
                 let from = self.now.saturating_sub(*per_ms);
                 let mut count = 0;
-                for event in self.log.iter().filter(|event| event.at > from) {
+                for event in self.log.iter().filter(|event| event.at > from && event.id > in_force) {
                     if let EventData::ConditionsEvaluated(evaluated) = &event.data {
                         count += evaluated
                             .requested
