@@ -54,7 +54,7 @@ def arguments(doc: str) -> list[str]:
         if re.match(r"    \**\w+: ", line):
             name, _, text = line.strip().partition(": ")
             found.append(f"- `{name}`: {text}")
-        elif found:
+        elif found and line.strip():
             found[-1] += f" {line.strip()}"
     return found
 

@@ -1,10 +1,13 @@
 //! The served workspace and the state that all requests share.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use servo_core::Timestamp;
+use servo_engine::State;
+use servo_engine::staleness::{StaleView, Staleness};
 use servo_queue::{Keyring, Leases, TaskSource};
 use servo_runtime::Workspace;
 use servo_worker::LogFiles;
@@ -104,17 +107,45 @@ pub(crate) struct App {
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
+    /// What was found out about stale partitions, for the next who asks.
+    staleness: Mutex<Option<Staleness>>,
 }
 
 pub(crate) type Shared = Arc<App>;
 
 impl App {
     pub(crate) fn new(api: Api) -> Shared {
-        Arc::new(Self { api, leases: Leases::default(), closing: watch::Sender::new(false) })
+        Arc::new(Self {
+            api,
+            leases: Leases::default(),
+            closing: watch::Sender::new(false),
+            staleness: Mutex::default(),
+        })
     }
 
     pub(crate) fn workspace(&self) -> &Workspace {
         &self.api.workspace
+    }
+
+    /// Looks at what is stale of some assets, by position in the deployed definitions; none if nothing is deployed.
+    pub(crate) fn stale<R>(
+        &self,
+        state: &State,
+        assets: impl IntoIterator<Item = u32>,
+        now: Timestamp,
+        look: impl FnOnce(&StaleView<'_>) -> R,
+    ) -> Option<R> {
+        // Whoever panicked while looking has left something that is not whole: begin anew.
+        let mut known = self.staleness.lock().unwrap_or_else(|poisoned| {
+            let mut known = poisoned.into_inner();
+            *known = None;
+            known
+        });
+        if known.is_none() {
+            *known = Staleness::of(state);
+        }
+        let view = known.as_mut()?.look(state, assets, now)?;
+        Some(look(&view))
     }
 
     /// Waits until the code that was saved before this request is what it is answered with.

@@ -100,6 +100,8 @@ codes! {
     RunActive = "run_active", CONFLICT, "Run is active";
     /// There is nothing to retry.
     NothingToRetry = "nothing_to_retry", CONFLICT, "Nothing to retry";
+    /// Everything that was asked for is up to date.
+    UpToDate = "up_to_date", CONFLICT, "Up to date";
     /// No task has been silent for long enough.
     ForceTooSoon = "force_too_soon", CONFLICT, "Too soon to force";
     /// Another attempt of the task is the current one.

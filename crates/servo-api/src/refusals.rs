@@ -1,6 +1,7 @@
 //! Maps refusals and errors of the workspace to problems. The one place where errors become statuses.
 
 use servo_engine::definitions::DefinitionProblems;
+use servo_engine::planner::PlanningError;
 use servo_engine::{Refusal, RequestError};
 use servo_queue::AuthError;
 use servo_runtime::{Error, ErrorKind};
@@ -129,6 +130,9 @@ impl From<RequestError> for Problem {
                     .violations
                     .push(Violation { field: "selection".to_owned(), message: syntax.to_string() });
                 problem
+            }
+            RequestError::Planning(PlanningError::NothingStale { waiting: None, .. }) => {
+                Problem::new(Code::UpToDate, detail)
             }
             RequestError::Planning(_) => Problem::new(Code::Unplannable, detail),
             RequestError::NothingDeployed => Problem::new(Code::NothingDeployed, detail),

@@ -29,6 +29,7 @@ mod schedules;
 mod sensors;
 mod settings;
 mod sql;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -112,6 +113,8 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(assets::materialization))
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
+        .routes(routes!(staleness::list))
+        .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))
         .routes(routes!(quarantine::reject))

@@ -32,6 +32,7 @@ mod schedules;
 mod sensors;
 mod settings;
 mod sql;
+mod staleness;
 mod tables;
 mod tasks;
 mod workers;
@@ -75,7 +76,7 @@ pub use pages::{
     RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
-pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask};
+pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};
 pub use readiness::{Readiness, ReadinessCheck};
 pub use requests::{
     Accepted, AcceptedRun, CancelBody, ChangePartitionsBody, PartitionsBody, PartitionsChanged,
@@ -90,6 +91,7 @@ pub use sensors::{
 };
 pub use settings::{Setting, Settings, SettingsBody, SettingsChanged};
 pub use sql::{SqlBody, SqlColumn, SqlResult, SqlTable, SqlTables};
+pub use staleness::{StalePartition, StalePartitions, StaleTotals, WhyStale};
 pub use tables::Tables;
 pub use tasks::{Progress, Task, TaskDetail};
 pub use workers::{

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What a backfill makes, and how.
+/// The partitions that a backfill makes, and how.
 #[derive(clap::Args)]
 pub(crate) struct What {
     /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.
@@ -120,6 +120,9 @@ pub(crate) struct What {
     /// Of these partitions, or of all if none are given, only those whose last attempt failed.
     #[arg(long)]
     failed: bool,
+    /// Of these partitions, or of all if none are given, only those that have to be made to be up to date.
+    #[arg(long)]
+    stale: bool,
     /// Most partitions of one run [default: 10].
     #[arg(long, value_name = "N")]
     chunk_size: Option<u32>,
@@ -157,6 +160,7 @@ impl What {
                 latest: false,
                 missing: self.missing,
                 failed: self.failed,
+                stale: self.stale,
             },
             chunk_size: self.chunk_size,
             max_concurrent_runs: self.concurrency,

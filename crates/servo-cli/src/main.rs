@@ -46,6 +46,7 @@ mod sensors;
 mod session;
 mod sql;
 mod sql_engine;
+mod staleness;
 mod style;
 mod summary;
 mod time_zones;
@@ -114,8 +115,13 @@ enum Command {
     /// Look at partitions; add and remove keys of dynamic ones.
     #[command(subcommand)]
     Partition(partitions::Command),
+    /// Explain why an asset or one of its partitions is stale, down to the root cause.
+    #[command(
+        after_help = "Examples:\n  servo why analytics.weekly\n  servo why analytics.delays --partition 2013-01-15 --json"
+    )]
+    Why(staleness::WhyOptions),
     /// Run a small graph with the in-process executor and show what became of it.
-    #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
+    #[command(after_help = "Examples:\n  servo demo\n  servo demo --dir /tmp/servo-demo --width 100")]
     Demo(demo::Options),
     /// List, follow, cancel and retry runs.
     #[command(subcommand)]
@@ -215,6 +221,7 @@ impl Command {
             Self::Deploy(_) => "deploy",
             Self::Deployment(_) => "deployment",
             Self::Partition(_) => "partition",
+            Self::Why(_) => "why",
             Self::Demo(_) => "demo",
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
@@ -269,6 +276,7 @@ fn main() -> ExitCode {
             Command::Deploy(options) => deploy::run(&cli.location, &options, format).await,
             Command::Deployment(command) => deployments::run(&cli.location, &command, format).await,
             Command::Partition(command) => partitions::run(&cli.location, &command, format).await,
+            Command::Why(options) => staleness::why(&cli.location, &options, format).await,
             Command::Demo(options) => demo::run(&cli.location, &options, format).await,
             Command::Run(command) => runs::run(&cli.location, &command, format).await,
             Command::Audit(options) | Command::Admin(Admin::Audit(options)) => {

@@ -1,5 +1,6 @@
 //! `servo materialize`: the main job. Runs what is selected, shows how it goes, and ends with it.
 
+use servo_api::Code;
 use servo_api::views::{RequestSource, RunBody};
 use servo_core::{Clock, Millis};
 use servo_runtime::SystemClock;
@@ -9,7 +10,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::follow;
 use crate::location::Location;
-use crate::output::Format;
+use crate::output::{self, Format};
 use crate::plan::{ConfigArgs, PartitionArgs};
 
 /// Options of `servo materialize`.
@@ -87,7 +88,17 @@ impl Asked {
         let slots = slots.map_or_else(default_slots, usize::from);
         let begun = SystemClock.now();
         through(location, Need::Run { slots }, async |client| {
-            let asked = client.trigger(&body).await?;
+            let asked = match client.trigger(&body).await {
+                // Nothing to do is what a request for what is stale hopes for.
+                Err(error) if error.code() == Some(Code::UpToDate) => {
+                    match format {
+                        Format::Json => output::json(&serde_json::json!({ "up_to_date": true }))?,
+                        Format::Table => output::line(format_args!("{error}")),
+                    }
+                    return Ok(Exit::Done);
+                }
+                asked => asked?,
+            };
             if is_named && asked.accepted.accepted_at.is_some_and(|at| at < begun) {
                 eprintln!("this run was asked for before: it is shown, not run again");
             }

@@ -1,4 +1,4 @@
-//! `servo partition list|add|remove`: which partitions there are and what is known of them; keys of dynamic ones.
+//! `servo partition list|stale|add|remove`: which partitions there are and what is known of them; keys of dynamic ones.
 
 use servo_api::Page;
 use servo_api::client::{ListOptions, first_pages};
@@ -9,6 +9,7 @@ use crate::backend::{Need, through};
 use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
+use crate::staleness;
 
 /// Look at partitions; add and remove keys of dynamic ones.
 #[derive(clap::Subcommand)]
@@ -28,6 +29,11 @@ pub(crate) enum Command {
         #[arg(long)]
         cursor: Option<String>,
     },
+    /// The partitions that are not what they would be if they were made now, and why.
+    #[command(
+        after_help = "Examples:\n  servo partition stale\n  servo partition stale '+analytics.weekly' --limit 100\n  servo partition stale raw.flights --reason code-changed"
+    )]
+    Stale(staleness::StaleOptions),
     /// Add keys to dynamic partitions.
     #[command(after_help = "Example:\n  servo partition add customers acme globex")]
     Add {
@@ -53,6 +59,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         Command::List { asset, limit, cursor } => {
             list(location, asset, usize::from(*limit), cursor.clone(), format).await?
         }
+        Command::Stale(options) => staleness::list(location, options, format).await?,
         Command::Add { name, keys } => {
             let body = ChangePartitionsBody { add: keys.clone(), ..ChangePartitionsBody::default() };
             change(location, name, &body, format).await?
@@ -103,7 +110,7 @@ fn table(asset: &Asset, page: &Page<Partition>) {
         let latest = partition.latest.as_ref();
         vec![
             partition.partition.clone().unwrap_or_default(),
-            partition.status.to_string().to_lowercase().replace('_', " "),
+            status(partition),
             latest.map(|latest| latest.materialized_at.to_string()).unwrap_or_default(),
             latest.map(|latest| latest.run_id.to_string()).unwrap_or_default(),
         ]
@@ -111,6 +118,16 @@ fn table(asset: &Asset, page: &Page<Partition>) {
     output::table(&["partition", "status", "materialized", "run"], &[], page.items.iter().map(row).collect());
     if let Some(next) = &page.next_cursor {
         output::line(format_args!("\nmore: servo partition list {} --cursor {next}", asset.asset_key));
+    }
+}
+
+/// `materialized, stale (upstream newer)`.
+fn status(partition: &Partition) -> String {
+    let lower = |name: &str| name.to_lowercase().replace('_', " ");
+    let status = lower(&partition.status.to_string());
+    match &partition.stale {
+        Some(reason) => format!("{status}, stale ({})", lower(reason)),
+        None => status,
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) struct PartitionArgs {
     /// Of these partitions, or of all if none are given, only those whose last attempt failed.
     #[arg(long)]
     failed: bool,
+    /// Of these partitions, or of all if none are given, only those that have to be made to be up to date.
+    #[arg(long)]
+    stale: bool,
 }
 
 impl PartitionArgs {
@@ -53,6 +56,7 @@ impl PartitionArgs {
             latest: self.latest,
             missing: self.missing,
             failed: self.failed,
+            stale: self.stale,
         }
     }
 }
@@ -146,6 +150,13 @@ fn table(plan: &Plan, limit: usize) {
             if never == 1 { "it" } else { "them" },
             if never == 1 { "it" } else { "them" },
         ));
+    }
+    for skipped in &plan.skipped {
+        let what = match skipped.reason.as_str() {
+            "SKIPPED_UP_TO_DATE" => "up to date",
+            _ => "stale only because of what is not selected",
+        };
+        output::line(format_args!("skipped {} of {}: {what}", skipped.partitions, skipped.asset_key));
     }
     for external in &plan.external {
         output::line(format_args!("{external} is external and is not run"));

@@ -17,6 +17,7 @@ mod waiting;
 mod workers;
 
 pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
+use launch::newest;
 pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;

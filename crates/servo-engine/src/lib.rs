@@ -49,6 +49,7 @@ pub mod retention;
 mod retry;
 pub mod rows;
 mod settings;
+pub mod staleness;
 mod state;
 mod step;
 #[cfg(feature = "testing")]

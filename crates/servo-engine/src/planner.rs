@@ -21,7 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use servo_core::partitions::{PartitionContext, PartitionSet};
 use servo_core::selection::Selection;
-use servo_core::{AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, WorkspaceId};
+use servo_core::{
+    AssetKey, MaterializationId, Operation, PartitionKey, TaskKey, TenantId, Timestamp, WorkspaceId,
+};
 
 pub use error::{MissingUpstream, PlanningError};
 pub use inputs::PlannedInput;
@@ -30,6 +32,7 @@ pub use meaning::{PlannedReason, Why};
 use crate::definitions::{Asset, AssetDef, Definitions, Dep, OnBlocked};
 use crate::plan::{Plan, PlanError, TaskOptions, TaskSpec};
 use crate::retry::RetryPolicy;
+use crate::staleness::Needed;
 use lookup::Lookup;
 use outside::Outside;
 
@@ -66,6 +69,9 @@ pub struct PartitionChoice {
     /// Of these, or of all if none are given, only those whose last attempt failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// Of these, or of all if none are given, only those that have to be made to be up to date.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
 }
 
 impl PartitionChoice {
@@ -76,7 +82,7 @@ impl PartitionChoice {
 
     /// Whether only some of the partitions are meant, by how they fare.
     pub(crate) fn is_filtered(&self) -> bool {
-        self.missing || self.failed
+        self.missing || self.failed || self.stale
     }
 }
 
@@ -97,6 +103,17 @@ pub trait Materializations {
     fn has_failed(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> bool {
         let _ = (asset, partition);
         false
+    }
+
+    /// Of some partitions, by position of their assets, those that have to be made to bring them up to date.
+    fn needed(
+        &self,
+        definitions: &Definitions,
+        asked: &BTreeMap<u32, PartitionSet>,
+        now: Timestamp,
+    ) -> Needed {
+        let _ = (definitions, now);
+        Needed { needed: asked.clone(), ..Needed::default() }
     }
 }
 
@@ -128,6 +145,19 @@ pub struct Planned {
     pub stages: u32,
     /// Selected assets that are made elsewhere, by position.
     pub external: Vec<u32>,
+    /// What was asked for and is not planned, if only what is stale was.
+    pub skipped: Vec<SkippedAsset>,
+}
+
+/// Partitions of an asset that were asked for and are not planned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkippedAsset {
+    /// Its position in the definitions.
+    pub asset: u32,
+    /// Those that are up to date.
+    pub up_to_date: PartitionSet,
+    /// Those that are stale only because of something that is not part of the request: they would be stale again.
+    pub waiting: PartitionSet,
 }
 
 impl Planned {
@@ -172,7 +202,8 @@ pub fn plan(
     context: &PlanContext<'_>,
 ) -> Result<Planned, PlanningError> {
     let outside = Outside::new(definitions, context);
-    let select::Selected { assets, external } = select::select(definitions, request, context, &outside)?;
+    let select::Selected { assets, external, skipped } =
+        select::select(definitions, request, context, &outside)?;
     let mut groups = match request.operation {
         Operation::Materialize | Operation::Backfill => {
             config::check(definitions, &assets, &request.config)?;
@@ -183,7 +214,8 @@ pub fn plan(
     if request.no_retry {
         groups.iter_mut().for_each(|group| group.options.retry = Some(RetryPolicy::never()));
     }
-    plan_groups(definitions, request.operation, assets, groups, external, &outside, context)
+    let planned = plan_groups(definitions, request.operation, assets, groups, external, &outside, context)?;
+    Ok(Planned { skipped, ..planned })
 }
 
 /// The partitions of each asset that a request means, by position, without a plan of them.
@@ -264,7 +296,7 @@ fn plan_groups(
         stage,
         inputs: wired.inputs,
     });
-    Ok(Planned { tasks: tasks.collect(), plan, assets, stages, external })
+    Ok(Planned { tasks: tasks.collect(), plan, assets, stages, external, skipped: Vec::new() })
 }
 
 /// Assets that are made together: one task per partition makes them all.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use servo_core::{AssetKey, MaterializationId, PartitionKey, sha256_hex};
+use servo_core::{AssetKey, MaterializationId, PartitionKey, Timestamp, sha256_hex};
 
 use crate::definitions::Severity;
 use crate::work::WorkPiece;
@@ -33,6 +33,10 @@ pub struct Provenance {
     /// One entry for each dependency that has data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputRead>,
+    /// When the oldest data behind the inputs was made; of partitions of time the newest that is read counts. None if
+    /// it reads nothing that was made here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_as_of: Option<Timestamp>,
 }
 
 /// A check that an attempt has to report.

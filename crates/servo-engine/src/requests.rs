@@ -61,6 +61,8 @@ struct NormalizedRequest<'a> {
     keys: BTreeSet<&'a str>,
     ranges: BTreeSet<&'a str>,
     latest: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    stale: bool,
     config: &'a BTreeMap<String, String>,
     retry_of: Option<(RunId, bool)>,
     tasks: Option<&'a Fingerprint>,
@@ -95,6 +97,7 @@ impl RunRequest {
             keys: self.partitions.keys.iter().map(String::as_str).collect(),
             ranges: self.partitions.ranges.iter().map(String::as_str).collect(),
             latest: self.partitions.latest,
+            stale: self.partitions.stale,
             config: &self.config,
             retry_of,
             tasks: tasks.map(Plan::fingerprint),

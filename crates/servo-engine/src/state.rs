@@ -66,7 +66,7 @@ pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
-pub(crate) use partition_status::Materialization;
+pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
 pub(crate) use run_keys::RunKeyIndex;
@@ -74,7 +74,7 @@ pub(crate) use run_rows::DEFAULT_QUEUE;
 pub(crate) use schedules::Schedules;
 pub(crate) use sensors::{MAX_WAITING, Sensors};
 pub(crate) use settings::ChangedSettings;
-pub(crate) use statuses::Statuses;
+pub(crate) use statuses::{PartitionSlots, Statuses};
 pub(crate) use task::{Outbox, Rest};
 pub(crate) use workers::Workers;
 
@@ -381,6 +381,11 @@ impl State {
         asset: &AssetKey,
     ) -> impl DoubleEndedIterator<Item = (Option<&str>, &PartitionStatus)> {
         self.statuses.of_asset(asset)
+    }
+
+    /// The partitions of an asset by the slots in which they are kept; none if it was never attempted.
+    pub(crate) fn partition_slots(&self, asset: &AssetKey) -> Option<PartitionSlots<'_>> {
+        self.statuses.slots(asset)
     }
 
     /// How many partitions of an asset are in which state, without looking at them.

@@ -4,7 +4,7 @@ use servo_core::AssetKey;
 
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
-use crate::views::{ChangePartitionsBody, Partition, PartitionsChanged};
+use crate::views::{ChangePartitionsBody, Partition, PartitionsChanged, StalePartitions, WhyStale};
 
 impl Client {
     /// The partitions of an asset, in their order.
@@ -25,6 +25,22 @@ impl Client {
         let mut query = options.query("status");
         query.push(("newest_first", true.to_string()));
         self.get(&["assets", asset.namespace(), asset.name(), "partitions"], &query).await
+    }
+
+    /// The stale partitions of what is selected: one page, with numbers of all.
+    pub async fn stale_partitions(&self, options: &ListOptions) -> Result<StalePartitions, ClientError> {
+        self.get(&["partitions", "stale"], &options.query("reason")).await
+    }
+
+    /// Why an asset or one of its partitions is stale.
+    pub async fn why_stale(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&str>,
+    ) -> Result<WhyStale, ClientError> {
+        let query: Vec<(&'static str, String)> =
+            partition.map(|text| ("partition", text.to_owned())).into_iter().collect();
+        self.get(&["assets", asset.namespace(), asset.name(), "why"], &query).await
     }
 
     /// Adds and removes keys of dynamic partitions.

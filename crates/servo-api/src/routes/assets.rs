@@ -18,7 +18,7 @@ use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
 use crate::views::{
     Asset, AssetActivity, AssetDep, AssetDetail, AssetHealth, AssetPage, Materialization,
-    MaterializationDetail, Partition, PartitionPage, PartitionTotals,
+    MaterializationDetail, Partition, PartitionPage, PartitionTotals, StaleTotals,
 };
 
 /// Number of partitions searched for the latest materialization.
@@ -78,6 +78,7 @@ pub(super) async fn list(
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let after: Option<AssetKey> = list.place()?;
     let (wanted, now) = (list.wanted(), app.workspace().now());
+    let shared = app.clone();
     let found = app.workspace().read(move |state| {
         let Some(definitions) = state.checked_definitions() else { return Ok(Vec::new()) };
         let positions: Vec<usize> = match &selection {
@@ -93,7 +94,9 @@ pub(super) async fn list(
         let at_work = at_work(state);
         let rest = rest.filter(|asset| !needs_attention || attention(state, asset, now));
         let shown = rest.filter_map(|asset| view(state, &definitions, asset, now, &at_work));
-        Ok(shown.take(wanted).collect())
+        let mut shown: Vec<Asset> = shown.take(wanted).collect();
+        shared.add_stale(state, &definitions, &mut shown, now);
+        Ok(shown)
     });
     let found = found.await?.map_err(|error: servo_core::selection::EvaluateError| {
         let mut problem = Problem::new(Code::InvalidRequest, error.to_string());
@@ -117,11 +120,14 @@ pub(super) async fn show(
     let key = key(&namespace, &name)?;
     let now = app.workspace().now();
     let wanted = key.clone();
+    let shared = app.clone();
     let found = app.workspace().read(move |state| {
         let definitions = state.checked_definitions();
         let definitions = definitions.as_deref().ok_or_else(|| unknown(&wanted, None))?;
         let position = definitions.position(&wanted).ok_or_else(|| unknown(&wanted, Some(definitions)))?;
-        detail(state, definitions, position, now)
+        let mut detail = detail(state, definitions, position, now)?;
+        shared.add_stale(state, definitions, std::slice::from_mut(&mut detail.asset), now);
+        Ok(detail)
     });
     found.await?.map(Answer)
 }
@@ -149,11 +155,21 @@ pub(super) async fn partitions(
     let after = list.after.clone();
     let (limit, now, wanted) = (list.limit, app.workspace().now(), key.clone());
     let newest_first = query.newest_first;
+    let shared = app.clone();
     let found = app.workspace().read(move |state| {
         if state.definition(&wanted).is_none() {
             return Err(unknown(&wanted, state.checked_definitions().as_deref()));
         }
-        Ok(some_partitions(state, &wanted, status, after.as_deref(), limit, newest_first, now))
+        let (mut items, next) =
+            some_partitions(state, &wanted, status, after.as_deref(), limit, newest_first, now);
+        let position = state.checked_definitions().and_then(|definitions| definitions.position(&wanted));
+        shared.stale(state, position, now, |view| {
+            for item in items.iter_mut().filter(|item| item.latest.is_some()) {
+                let reason = position.and_then(|at| view.reason(at, item.partition_key.as_ref()));
+                item.stale = reason.map(|reason| reason.name().to_owned());
+            }
+        });
+        Ok((items, next))
     });
     let (items, next) = found.await??;
     Ok(Answer(Page { items, next_cursor: next.map(|place| list.cursor(&place)) }))
@@ -288,6 +304,26 @@ pub(super) fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Prob
         similar => format!("did you mean {}?", similar.join(" or ")),
     };
     Problem::new(Code::UnknownAsset, format!("there is no asset {key}; {next}"))
+}
+
+impl App {
+    /// Adds to assets how many of their partitions are stale.
+    fn add_stale(
+        &self,
+        state: &EngineState,
+        definitions: &Definitions,
+        assets: &mut [Asset],
+        now: Timestamp,
+    ) {
+        let positions: Vec<u32> =
+            assets.iter().filter_map(|asset| definitions.position(&asset.asset_key)).collect();
+        self.stale(state, positions, now, |view| {
+            for asset in assets {
+                let sets = definitions.position(&asset.asset_key).and_then(|position| view.sets(position));
+                asset.stale = sets.map(StaleTotals::new).filter(|totals| totals.total > 0);
+            }
+        });
+    }
 }
 
 /// None of an asset that is not deployed, although the definitions have it.

@@ -1,9 +1,12 @@
 //! Partitions of an asset by the bucket: what a heat map shows before somebody zooms in.
 
+use std::ops::Range;
+
 use axum::extract::State;
 use serde::Deserialize;
-use servo_core::partitions::{PartitionContext, Partitions};
+use servo_core::partitions::{Block, PartitionContext, PartitionSet, Partitions};
 use servo_core::{AssetKey, PartitionKey};
+use servo_engine::staleness::StaleSets;
 use servo_engine::{PartitionStatus, State as EngineState};
 use utoipa::IntoParams;
 
@@ -50,6 +53,7 @@ pub(super) async fn show(
         return Err(Problem::invalid("buckets", format!("{most} is not between 1 and {MAX_BUCKETS}")));
     }
     let now = app.workspace().now();
+    let shared = app.clone();
     let found = app.workspace().read(move |state| {
         let definitions = state.checked_definitions();
         let position = definitions.as_ref().and_then(|definitions| definitions.position(&asset));
@@ -57,17 +61,20 @@ pub(super) async fn show(
             return Err(unknown(&asset, definitions.as_deref()));
         };
         let at = PartitionContext::new(now, state.dynamic_partitions());
+        let stale = shared.stale(state, [position], now, |view| view.sets(position).map(StaleSets::made));
+        let stale = stale.flatten().unwrap_or_default();
         Ok(match &definitions.asset(position).partitions {
-            None => of_one(state.partition_status(&asset, None)),
-            Some(partitions) => summary(state, &asset, partitions, at, &query, most),
+            None => of_one(state.partition_status(&asset, None), &stale),
+            Some(partitions) => summary(state, &asset, partitions, at, &query, most, &stale),
         })
     });
     found.await?.map(Answer)
 }
 
 /// An asset without partitions counts as one.
-fn of_one(status: Option<&PartitionStatus>) -> PartitionSummary {
-    let mut bucket = PartitionBucket { partitions: 1, ..PartitionBucket::default() };
+fn of_one(status: Option<&PartitionStatus>, stale: &PartitionSet) -> PartitionSummary {
+    let stale = u64::from(!stale.is_empty());
+    let mut bucket = PartitionBucket { partitions: 1, stale, ..PartitionBucket::default() };
     count(&mut bucket, status);
     PartitionSummary {
         total: 1,
@@ -120,6 +127,28 @@ impl Grid {
         index.into()
     }
 
+    /// How many partitions of a set are in a range of one row. Counts ranges, not partitions.
+    fn count(
+        &self,
+        partitions: &Partitions,
+        set: &PartitionSet,
+        positions: Range<u64>,
+        row: u64,
+        at: PartitionContext<'_>,
+    ) -> u64 {
+        if set.is_empty() {
+            return 0;
+        }
+        let bucket = if self.row_dimension.is_some() {
+            let rows = row..row + 1;
+            let ranges = if self.rows_are_inner { [positions, rows] } else { [rows, positions] };
+            PartitionSet::from(Block::new(ranges))
+        } else {
+            partitions.set_of(self.index(positions.start, 0)..self.index(positions.end, 0), at)
+        };
+        u64::try_from(set.within(&bucket).len()).unwrap_or(u64::MAX)
+    }
+
     /// Position and row of an index.
     fn place(&self, index: u64) -> (u64, u64) {
         if self.rows_are_inner {
@@ -137,6 +166,7 @@ fn summary(
     at: PartitionContext<'_>,
     query: &SummaryQuery,
     most: u64,
+    stale: &PartitionSet,
 ) -> PartitionSummary {
     let grid = Grid::of(partitions, at);
     let from = query.from.min(grid.total);
@@ -150,11 +180,13 @@ fn summary(
         let positions = step.min(from + counted - first);
         for row in 0..grid.rows {
             let last = (positions > 1).then(|| text(first + positions - 1, row));
+            let stale = grid.count(partitions, stale, first..first + positions, row, at);
             let first = text(first, row);
             buckets.push(PartitionBucket {
                 first,
                 last,
                 partitions: positions,
+                stale,
                 ..PartitionBucket::default()
             });
         }

@@ -113,7 +113,7 @@ pub(super) async fn list(
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let found = app.workspace().runs(list.place()?, list.wanted(), filter).await?;
     let page = Page::of(found, &list, |run| run.requested_event_id.to_string());
-    Ok(Answer(page.map(Run::from)))
+    Ok(Answer(app.workspace().read(move |state| page.map(|row| Run::named(row, state))).await?))
 }
 
 /// Triggers a run. It is planned and begins at once.
@@ -144,8 +144,11 @@ pub(super) async fn show(
     Path(run): Path<RunId>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Run>, Problem> {
-    let notices = app.workspace().read(|state| servo_engine::why::notices(state, run)).await?;
-    Ok(Answer(Run { notices, ..app.run_row(run).await?.into() }))
+    let row = app.run_row(run).await?;
+    let shown = app
+        .workspace()
+        .read(move |state| Run { notices: servo_engine::why::notices(state, run), ..Run::named(row, state) });
+    Ok(Answer(shown.await?))
 }
 
 /// Cancels a run. Running tasks are asked to stop.

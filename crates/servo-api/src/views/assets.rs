@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName, GatingDecisionName};
 use super::outputs::Output;
+use super::staleness::StaleTotals;
 use super::tasks::Task;
 
 /// An asset that is deployed.
@@ -63,6 +64,9 @@ pub struct Asset {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub late_since: Option<Timestamp>,
+    /// Its stale partitions; absent if it is up to date.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<StaleTotals>,
     /// Its tasks that have not ended; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active: Option<AssetActivity>,
@@ -241,6 +245,10 @@ pub struct Partition {
     pub partition: Option<String>,
     #[schema(value_type = DataStatusName)]
     pub status: DataStatus,
+    /// Why it is stale: `CODE_CHANGED`, `UPSTREAM_NEWER`, `UPSTREAM_STALE` or `FRESHNESS_MISSED`; absent if it is not,
+    /// or was never made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest: Option<Materialization>,
     /// How the last attempt ended; absent if there was none.
@@ -309,6 +317,7 @@ impl Asset {
             checks: def.checks.len() as u32,
             health: None,
             late_since: None,
+            stale: None,
             active: None,
         }
     }
@@ -345,6 +354,7 @@ impl Partition {
         Self {
             partition: partition.as_ref().map(ToString::to_string),
             status: status.map_or(DataStatus::NeverMaterialized, PartitionStatus::status),
+            stale: None,
             latest: status
                 .and_then(PartitionStatus::latest)
                 .map(|latest| Materialization::new(partition.clone(), latest)),

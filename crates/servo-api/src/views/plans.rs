@@ -30,8 +30,24 @@ pub struct Plan {
     /// Selected external assets, as `namespace/name`.
     #[schema(value_type = Vec<String>)]
     pub external: Vec<AssetKey>,
+    /// What was asked for and is not planned, if only what is stale was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedPartitions>,
     /// Warnings to consider before running it, as sentences.
     pub warnings: Vec<String>,
+}
+
+/// Partitions of an asset that were asked for and are not planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SkippedPartitions {
+    /// The asset, as `namespace/name`.
+    #[schema(value_type = String)]
+    pub asset_key: AssetKey,
+    /// `SKIPPED_UP_TO_DATE`, or `SKIPPED_UPSTREAM_STALE` if it is stale only because of something that is not part of
+    /// the request.
+    pub reason: String,
+    /// How many; 1 if the asset has none.
+    pub partitions: u64,
 }
 
 /// Every task of one list waits for every task of the other.
@@ -142,9 +158,20 @@ impl From<Preview> for Plan {
             tasks: tasks.collect(),
             sets: planned.plan.sets().iter().map(PlannedSet::from).collect(),
             external: planned.external.iter().map(key).collect(),
+            skipped: planned.skipped.iter().flat_map(|it| skipped(key(&it.asset), it)).collect(),
             warnings: warnings.finish(),
         }
     }
+}
+
+fn skipped(asset_key: AssetKey, of: &planner::SkippedAsset) -> impl Iterator<Item = SkippedPartitions> {
+    let sets = [("SKIPPED_UP_TO_DATE", &of.up_to_date), ("SKIPPED_UPSTREAM_STALE", &of.waiting)];
+    let counted = sets.map(|(reason, set)| SkippedPartitions {
+        asset_key: asset_key.clone(),
+        reason: reason.to_owned(),
+        partitions: u64::try_from(set.len()).unwrap_or(u64::MAX),
+    });
+    counted.into_iter().filter(|skipped| skipped.partitions > 0)
 }
 
 impl From<&DepSet> for PlannedSet {

@@ -114,6 +114,9 @@ pub struct PartitionsBody {
     /// Of these, or of all if none are given, only those whose last attempt failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// Of these, or of all if none are given, only those that have to be made to be up to date.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
 }
 
 /// Options of a cancellation.
@@ -245,15 +248,15 @@ impl PartitionsBody {
 
 impl From<PartitionChoice> for PartitionsBody {
     fn from(choice: PartitionChoice) -> Self {
-        let PartitionChoice { keys, ranges, latest, missing, failed } = choice;
-        Self { keys, ranges, latest, missing, failed }
+        let PartitionChoice { keys, ranges, latest, missing, failed, stale } = choice;
+        Self { keys, ranges, latest, missing, failed, stale }
     }
 }
 
 impl From<PartitionsBody> for PartitionChoice {
     fn from(body: PartitionsBody) -> Self {
-        let PartitionsBody { keys, ranges, latest, missing, failed } = body;
-        Self { keys, ranges, latest, missing, failed }
+        let PartitionsBody { keys, ranges, latest, missing, failed, stale } = body;
+        Self { keys, ranges, latest, missing, failed, stale }
     }
 }
 

@@ -13,5 +13,6 @@ mod owners;
 mod safety;
 mod schedules;
 mod sensors;
+mod staleness;
 mod support;
 mod workers;

@@ -23,6 +23,11 @@ impl<'a> PartitionContext<'a> {
         Self { now, dynamic }
     }
 
+    /// The time.
+    pub fn now(self) -> Timestamp {
+        self.now
+    }
+
     /// Seconds since the Unix epoch, rounded down.
     pub(super) fn seconds(self) -> i64 {
         self.now.as_millis().div_euclid(1_000)

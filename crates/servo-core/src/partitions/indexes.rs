@@ -51,6 +51,22 @@ impl Partitions {
         next.min()
     }
 
+    /// Of a set, the partitions with its last index along every dimension of time.
+    pub fn newest_of(&self, set: &PartitionSet) -> PartitionSet {
+        let mut newest = set.clone();
+        for (position, _) in self.dims().iter().enumerate().filter(|(_, (_, dim))| dim.windows().is_some()) {
+            let ends = newest.blocks().iter().filter_map(|block| Some(block.ranges().get(position)?.end));
+            let Some(end) = ends.max() else { return PartitionSet::EMPTY };
+            let last = |block: &Block| {
+                let mut ranges = block.ranges().to_vec();
+                ranges[position] = ranges[position].start.max(end - 1)..ranges[position].end;
+                Block::new(ranges)
+            };
+            newest = newest.blocks().iter().map(last).collect();
+        }
+        newest
+    }
+
     /// From the start of the first window of a set to the end of its last. `None` if the set is empty, or unless
     /// exactly one dimension is of time.
     pub fn time_of(&self, set: &PartitionSet) -> Option<(Timestamp, Timestamp)> {

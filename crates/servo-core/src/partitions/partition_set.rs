@@ -129,6 +129,14 @@ impl PartitionSet {
         (found.iter().map(|digits| Block::one(digits)).collect(), last)
     }
 
+    /// The partitions that are in both sets, where the other has few blocks: those of this one that are nowhere near
+    /// them cost nothing.
+    #[must_use]
+    pub fn within(&self, few: &Self) -> Self {
+        let pairs = few.0.iter().flat_map(|a| self.near(a).iter().filter_map(|b| a.intersection(b)));
+        pairs.collect()
+    }
+
     /// The partitions that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

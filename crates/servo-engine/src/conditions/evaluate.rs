@@ -16,6 +16,7 @@ use super::compiled::{Node, Scope};
 use super::trace::TraceNode;
 use crate::definitions::{Asset, Definitions, Dep};
 use crate::lifecycle::AttemptOutcome;
+use crate::staleness::is_newer;
 use crate::state::{Materialized, State};
 
 /// Partitions that an evaluation requests, by asset and index along each dimension.
@@ -356,11 +357,12 @@ impl<'a> Evaluator<'a> {
     /// Whether a partition is stale, given what it reads, of which that is known.
     fn stale_of(&self, of: &Subject, ups: &[Subject], root: Root<'_>) -> Truth {
         let Some(latest) = self.latest(of) else { return Truth::state(true, self.missing_since(of, root)) };
-        let read = read_as_of(latest);
         let reasons = ups.iter().flat_map(|up| {
-            let made = || self.latest(up).map(Materialized::event_id);
-            let at = if self.is_fired(up) { Some(NOW) } else { made() };
-            let newer = Truth::state(at.is_some_and(|at| at > read), at);
+            let newer = match self.latest(up) {
+                _ if self.is_fired(up) => Truth::state(true, Some(NOW)),
+                Some(made) => Truth::state(is_newer(made, latest), Some(made.content_since())),
+                None => Truth::guard(false, None),
+            };
             [Some(newer), self.known_stale(up)].into_iter().flatten()
         });
         let truth = any(std::iter::once(self.code_changed(of)).chain(reasons));

@@ -15,8 +15,10 @@ use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
-use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
-use crate::state::{FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task};
+use crate::rows::{Json, JsonTexts, MaterializationInputRow, MaterializationRow};
+use crate::state::{
+    ContentDigest, FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task,
+};
 
 /// A task ended for good.
 pub(super) fn task_ended(state: &mut State, at: At, run: RunId, position: u32) {
@@ -176,7 +178,7 @@ pub(super) fn materialize(
         content_hash: output.content_hash.clone(),
         schema_hash: output.schema_hash.clone(),
         schema: output.schema.clone().map(Json),
-        metadata: (!output.metadata.is_empty()).then(|| Json(output.metadata.clone())),
+        metadata: (!output.metadata.is_empty()).then(|| Json(JsonTexts::new(output.metadata.clone()))),
         code_version: code_version.as_ref().map(ToString::to_string),
         deployment_number: made.provenance.deployment,
         inputs_as_of: made.inputs_as_of,
@@ -193,6 +195,9 @@ pub(super) fn materialize(
         event_id: at.id,
         inputs_as_of: made.inputs_as_of,
         code_version,
+        counts_from: at.id,
+        content: output.content_hash.as_deref().map(ContentDigest::of),
+        data_as_of: made.provenance.data_as_of.unwrap_or(at.time).min(at.time),
     }
 }
 

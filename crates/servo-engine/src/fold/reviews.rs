@@ -12,7 +12,7 @@ use super::{Applied, At, Ignored, outputs};
 use crate::event::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 use crate::lifecycle::AttemptOutcome;
 use crate::rows::QuarantineRow;
-use crate::state::{LastAttempt, State};
+use crate::state::{LastAttempt, Materialization, State};
 
 pub(super) fn approved(state: &mut State, at: At, payload: &MaterializationApproved) -> Applied {
     let (asset, id) = (&payload.asset_key, payload.materialization_id);
@@ -53,7 +53,9 @@ pub(super) fn released(state: &mut State, at: At, payload: &MaterializationRelea
         provenance: provenance.0,
         inputs_as_of,
     };
-    let latest = materialize(state, At { id, time }, &made, 0, &output.0);
+    // Whoever was dispatched between the approval and now has read the one before.
+    let latest =
+        Materialization { counts_from: at.id, ..materialize(state, At { id, time }, &made, 0, &output.0) };
     let last = LastAttempt { outcome: AttemptOutcome::Succeeded, run_id, at: at.time, event_id: at.id };
     record(state, asset_key, partition_key, Some(&latest), last);
     Applied::Yes

@@ -26,6 +26,14 @@ pub enum PlanningError {
         /// The selection.
         selection: String,
     },
+    /// Only what is stale is asked for, and there is nothing that making it would bring up to date.
+    #[error("{}", nothing_stale(.selection, .waiting.as_ref()))]
+    NothingStale {
+        /// The selection.
+        selection: String,
+        /// An asset that is stale only because of something that is not selected.
+        waiting: Option<AssetKey>,
+    },
     /// Checks are asked for, and nothing selected declares any of its data.
     #[error(
         "nothing that {selection} selects declares a check of its data; give an asset checks=[…], or write one with @servo.asset_check"
@@ -132,6 +140,16 @@ pub struct MissingUpstream {
 impl fmt::Display for MissingUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} reads {} {}: {}", self.task, self.upstream, self.partition, self.reason)
+    }
+}
+
+fn nothing_stale(selection: &str, waiting: Option<&AssetKey>) -> String {
+    match waiting {
+        None => format!("everything that {selection} selects is up to date"),
+        Some(asset) => format!(
+            "{asset} is stale only because of what it is made from, which {selection} does not select; \
+             select that too (\"+{asset}\"), or see \"servo why {asset}\""
+        ),
     }
 }
 

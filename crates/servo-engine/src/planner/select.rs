@@ -12,7 +12,7 @@ use super::error::PlanningError;
 use super::meaning::{Evaluation, Meaning, Member, Why};
 use super::outside::Outside;
 use super::reach::Follower;
-use super::{PlanContext, PlanRequest, PlannedAsset};
+use super::{PlanContext, PlanRequest, PlannedAsset, SkippedAsset};
 use crate::definitions::Definitions;
 
 /// The resolved selection of a request.
@@ -21,6 +21,8 @@ pub(super) struct Selected {
     pub(super) assets: Vec<PlannedAsset>,
     /// External assets.
     pub(super) external: Vec<u32>,
+    /// What is not planned because it need not be made.
+    pub(super) skipped: Vec<SkippedAsset>,
 }
 
 /// Evaluates a request.
@@ -72,6 +74,10 @@ pub(super) fn select(
         };
         meaning.retain(|asset, _| !is_left_out(*asset));
     }
+    let mut skipped = Vec::new();
+    if request.partitions.stale {
+        skipped = narrow_to_stale(definitions, &mut meaning, context);
+    }
     if is_check {
         checks::narrow(definitions, &mut meaning, outside, request)?;
     } else {
@@ -83,7 +89,12 @@ pub(super) fn select(
     });
     let assets: Vec<PlannedAsset> = assets.filter(|planned| !planned.partitions.is_empty()).collect();
     match assets.is_empty() {
-        false => Ok(Selected { assets, external }),
+        false => Ok(Selected { assets, external, skipped }),
+        true if request.partitions.stale => {
+            let waiting = skipped.iter().find(|skipped| !skipped.waiting.is_empty());
+            let waiting = waiting.map(|skipped| definitions.asset(skipped.asset).key.clone());
+            Err(PlanningError::NothingStale { selection: request.selection.to_string(), waiting })
+        }
         true if request.partitions.missing => {
             Err(PlanningError::NothingMissing { selection: request.selection.to_string() })
         }
@@ -92,6 +103,29 @@ pub(super) fn select(
         }
         true => Err(nothing()),
     }
+}
+
+/// Leaves only what has to be made to be up to date; gives the rest.
+fn narrow_to_stale(
+    definitions: &Definitions,
+    meaning: &mut Meaning,
+    context: &PlanContext<'_>,
+) -> Vec<SkippedAsset> {
+    let asked: BTreeMap<u32, PartitionSet> =
+        meaning.iter().map(|(asset, member)| (*asset, member.partitions())).collect();
+    let mut found = context.materializations.needed(definitions, &asked, context.at.now());
+    for (asset, member) in meaning {
+        let needed = found.needed.remove(asset).unwrap_or_default();
+        for reason in &mut member.reasons {
+            reason.partitions = reason.partitions.intersection(&needed);
+        }
+    }
+    let skipped = asked.into_keys().map(|asset| SkippedAsset {
+        asset,
+        up_to_date: found.up_to_date.remove(&asset).unwrap_or_default(),
+        waiting: found.waiting.remove(&asset).unwrap_or_default(),
+    });
+    skipped.filter(|skipped| !skipped.up_to_date.is_empty() || !skipped.waiting.is_empty()).collect()
 }
 
 /// Adds what is made at once: a partition of one output of a function is a task that makes all its planned outputs, and

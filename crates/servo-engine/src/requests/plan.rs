@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::partitions::{PartitionContext, PartitionsDef};
+use servo_core::partitions::{PartitionContext, PartitionSet, PartitionsDef};
 use servo_core::selection::Selection;
 use servo_core::{AssetKey, MaterializationId, PartitionKey, RunId, Timestamp};
 
@@ -12,6 +12,7 @@ use crate::command::{RunPlan, TriggerRun};
 use crate::definitions::Definitions;
 use crate::lifecycle::AttemptOutcome;
 use crate::planner::{self, Materializations, PlanContext, PlanRequest, Planned};
+use crate::staleness::{self, Needed};
 use crate::state::State;
 
 /// A plan of a request, and what it was made from.
@@ -171,5 +172,14 @@ impl Materializations for State {
     fn has_failed(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> bool {
         let status = self.partition_status(asset, partition);
         status.is_some_and(|status| status.last_attempt().outcome == AttemptOutcome::Failed)
+    }
+
+    fn needed(
+        &self,
+        definitions: &Definitions,
+        asked: &BTreeMap<u32, PartitionSet>,
+        now: Timestamp,
+    ) -> Needed {
+        staleness::needed(self, definitions, asked, now)
     }
 }

@@ -29,6 +29,12 @@ table! {
         last_materialization_inputs_as_of: Option<EventId>, unique;
         /// The version of the code that made it.
         last_materialization_code_version: Option<String>;
+        /// The event since which its partition has this content.
+        last_materialization_content_since: Option<EventId>, unique;
+        /// Stands for its content: 56 bits of the hash of its hash.
+        last_materialization_content: Option<u64>, unique;
+        /// When the oldest of what it was made from was made.
+        last_materialization_data_as_of: Option<Timestamp>, unique;
         last_attempt_outcome: AttemptOutcome;
         last_attempt_at: Timestamp, unique;
         last_attempt_run_id: RunId;

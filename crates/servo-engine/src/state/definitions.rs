@@ -90,6 +90,11 @@ impl Deployed {
         self.assets.get(key).map(|asset| asset.version)
     }
 
+    /// When an asset was last changed or removed by a deployment; none if it was never deployed.
+    pub(crate) fn changed_at(&self, key: &AssetKey) -> Option<Timestamp> {
+        self.assets.get(key).map(|asset| asset.removed_at.unwrap_or(asset.deployed_at))
+    }
+
     /// The deployed assets, checked; none if they do not make sense to this version.
     pub(crate) fn checked(&self) -> Option<Arc<Definitions>> {
         self.checked.get_or_init(|| Definitions::check(self.manifest()).ok().map(Arc::new)).clone()

@@ -1,12 +1,12 @@
 //! The status of each partition: its newest good materialization, and how the last attempt ended (ADR-056).
 //!
-//! An asset may have a million partitions, so each costs a slot of 80 bytes, an entry of an ordered index and its key.
+//! An asset may have a million partitions, so each costs a slot of 104 bytes, an entry of an ordered index and its key.
 //! Code versions are interned: partitions made by the same code share its text.
 //! Only partitions whose last attempt was not a materialization need more.
 
 use std::sync::Arc;
 
-use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, Timestamp};
+use servo_core::{AssetKey, EventId, MaterializationId, Millis, PartitionKey, RunId, Timestamp, sha256_hex};
 
 use super::RestoreError;
 use super::code_versions::{CodeVersions, Symbol};
@@ -26,6 +26,37 @@ pub(crate) struct Materialization {
     pub(crate) inputs_as_of: Option<EventId>,
     /// The version of the code that made it.
     pub(crate) code_version: Option<Arc<str>>,
+    /// The event from which on it counts: later than its own if it had to be released first.
+    pub(crate) counts_from: EventId,
+    /// Stands for what it contains; none if nobody said.
+    pub(crate) content: Option<ContentDigest>,
+    /// When the oldest of what it was made from was made; its own time if it reads nothing.
+    pub(crate) data_as_of: Timestamp,
+}
+
+/// Stands for a hash of content, in 56 bits: only two materializations of one partition are ever compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ContentDigest([u8; 7]);
+
+impl ContentDigest {
+    /// The digest of a reported hash.
+    pub(crate) fn of(content_hash: &str) -> Self {
+        let hex = sha256_hex(content_hash.as_bytes());
+        let number = u64::from_str_radix(&hex[..14], 16).expect("a hash is hexadecimal");
+        // Zero stands for none.
+        Self::from_number(number).unwrap_or(Self([0, 0, 0, 0, 0, 0, 1]))
+    }
+
+    fn from_number(number: u64) -> Option<Self> {
+        let [_, digest @ ..] = number.to_be_bytes();
+        (digest != [0; 7]).then_some(Self(digest))
+    }
+
+    fn number(self) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[1..].copy_from_slice(&self.0);
+        u64::from_be_bytes(bytes)
+    }
 }
 
 /// A good materialization, packed. Ids are kept as bytes, which pack more tightly than numbers.
@@ -35,7 +66,12 @@ pub struct Materialized {
     run_id: [u8; 16],
     event_id: [u8; 16],
     inputs_as_of: [u8; 16],
+    content_since: [u8; 16],
+    /// All zero if nobody said.
+    content: [u8; 7],
     at: Timestamp,
+    /// Seconds from the time of the data to its own.
+    data_lag: u32,
     code_version: Symbol,
     format: Option<DataFormat>,
 }
@@ -49,7 +85,10 @@ impl Materialized {
             run_id: materialization.run_id.to_u128().to_be_bytes(),
             event_id: materialization.event_id.to_u128().to_be_bytes(),
             inputs_as_of: inputs_as_of.to_u128().to_be_bytes(),
+            content_since: materialization.counts_from.to_u128().to_be_bytes(),
+            content: materialization.content.map_or([0; 7], |content| content.0),
             at: materialization.at,
+            data_lag: data_lag(materialization.at, materialization.data_as_of),
             code_version: code_versions.intern(materialization.code_version.as_ref()),
             format: materialization.format,
         }
@@ -59,6 +98,25 @@ impl Materialized {
     pub fn inputs_as_of(&self) -> Option<EventId> {
         let event = EventId::from_u128(u128::from_be_bytes(self.inputs_as_of));
         (event != EventId::NIL).then_some(event)
+    }
+
+    /// The event since which its partition has this content: a materialization that changes nothing is none for its
+    /// readers.
+    pub fn content_since(&self) -> EventId {
+        EventId::from_u128(u128::from_be_bytes(self.content_since))
+    }
+
+    /// How old its data is: when the oldest of what it was made from was made, to the second.
+    pub fn data_as_of(&self) -> Timestamp {
+        self.at.saturating_sub(Millis::from_secs(u64::from(self.data_lag)))
+    }
+
+    /// The same, of which the partition had this content before already.
+    fn after(mut self, before: &Self) -> Self {
+        if self.content != [0; 7] && self.content == before.content {
+            self.content_since = before.content_since;
+        }
+        self
     }
 
     /// Where the version of its code is among the interned ones.
@@ -164,8 +222,11 @@ impl PartitionStatus {
 
     /// Of two materializations and of two attempts the one with the greater event counts, whichever came first.
     pub(super) fn merge(&self, latest: Option<Materialized>, last: LastAttempt) -> Self {
-        let latest =
-            [self.latest().copied(), latest].into_iter().flatten().max_by_key(Materialized::event_id);
+        let latest = match (self.latest(), latest) {
+            (Some(known), Some(latest)) if latest.event_id() > known.event_id() => Some(latest.after(known)),
+            (Some(known), _) => Some(*known),
+            (None, latest) => latest,
+        };
         let known = self.last_attempt();
         Self::of(latest, if last.event_id > known.event_id { last } else { known })
     }
@@ -220,11 +281,21 @@ pub(super) fn row(
         last_materialization_code_version: latest
             .and_then(|latest| code_versions.get(latest.code_version))
             .map(ToString::to_string),
+        last_materialization_content_since: latest.map(Materialized::content_since),
+        last_materialization_content: latest
+            .and_then(|latest| ContentDigest::from_number(ContentDigest(latest.content).number()))
+            .map(ContentDigest::number),
+        last_materialization_data_as_of: latest.map(Materialized::data_as_of),
         last_attempt_outcome: last.outcome,
         last_attempt_at: last.at,
         last_attempt_run_id: last.run_id,
         row_version: last.event_id,
     }
+}
+
+/// Whole seconds, rounded down: data is never said to be older than it is.
+fn data_lag(at: Timestamp, data_as_of: Timestamp) -> u32 {
+    u32::try_from(at.since(data_as_of).get() / 1_000).unwrap_or(u32::MAX)
 }
 
 pub(super) fn restore(
@@ -252,7 +323,13 @@ pub(super) fn restore(
                 .unwrap_or(EventId::NIL)
                 .to_u128()
                 .to_be_bytes(),
+            content_since: row.last_materialization_content_since.unwrap_or(event).to_u128().to_be_bytes(),
+            content: row
+                .last_materialization_content
+                .and_then(ContentDigest::from_number)
+                .map_or([0; 7], |content| content.0),
             at,
+            data_lag: data_lag(at, row.last_materialization_data_as_of.unwrap_or(at)),
             code_version: code_versions.intern_str(row.last_materialization_code_version.as_deref()),
             format: row.last_materialization_format,
         }),
@@ -274,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_takes_80_bytes_beside_its_key() {
-        assert_eq!(size_of::<PartitionStatus>(), 80);
+    fn a_partition_takes_104_bytes_beside_its_key() {
+        assert_eq!(size_of::<PartitionStatus>(), 104);
     }
 }

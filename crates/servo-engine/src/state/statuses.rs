@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use servo_core::{AssetKey, PartitionKey};
+use servo_core::{AssetKey, EventId, PartitionKey};
 
 use super::RestoreError;
 use super::code_versions::CodeVersions;
@@ -20,6 +20,75 @@ struct AssetPartitions {
     index: SharedMap<Box<str>, u32>,
     statuses: SharedVec<PartitionStatus>,
     counts: PartitionCounts,
+    changed: Changed,
+}
+
+/// Slots whose newest changes are noted together.
+const NOTED: usize = 64;
+
+/// The event of the newest change, of all partitions of an asset and of every so many slots.
+#[derive(Debug, Clone)]
+struct Changed {
+    newest: EventId,
+    by_slot: SharedVec<EventId>,
+}
+
+impl Default for Changed {
+    fn default() -> Self {
+        Self { newest: EventId::NIL, by_slot: SharedVec::default() }
+    }
+}
+
+impl Changed {
+    fn note(&mut self, slot: usize, event: EventId) {
+        self.newest = self.newest.max(event);
+        while self.by_slot.len() <= slot / NOTED {
+            self.by_slot.push(EventId::NIL);
+        }
+        if self.by_slot[slot / NOTED] < event {
+            self.by_slot[slot / NOTED] = event;
+        }
+    }
+}
+
+/// The partitions of one asset by the slots in which they are kept. A partition keeps its slot for ever.
+#[derive(Clone, Copy)]
+pub(crate) struct PartitionSlots<'a> {
+    asset: &'a AssetPartitions,
+    code_versions: &'a CodeVersions,
+}
+
+impl<'a> PartitionSlots<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.asset.statuses.len()
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> &'a PartitionStatus {
+        &self.asset.statuses[slot as usize]
+    }
+
+    /// The event of the newest change of any of them.
+    pub(crate) fn changed(&self) -> EventId {
+        self.asset.changed.newest
+    }
+
+    /// Those that may have changed after an event, by key; an asset without partitions has one without a key. The
+    /// others cost a look at their place in the index.
+    pub(crate) fn changed_since(
+        &self,
+        event: EventId,
+    ) -> impl Iterator<Item = (Option<&'a str>, u32, &'a PartitionStatus)> {
+        let asset = self.asset;
+        let is_older = asset.changed.newest <= event;
+        let index = (!is_older).then(|| asset.index.iter()).into_iter().flatten();
+        index
+            .filter(move |(_, slot)| asset.changed.by_slot[**slot as usize / NOTED] > event)
+            .map(|(key, slot)| (canonical(key), *slot, &asset.statuses[*slot as usize]))
+    }
+
+    pub(crate) fn code_version(&self, latest: &Materialized) -> Option<&'a Arc<str>> {
+        self.code_versions.get(latest.code_version())
+    }
 }
 
 /// The partitions of all assets, deployed or not.
@@ -42,6 +111,11 @@ impl Statuses {
         self.assets.get(asset).into_iter().flat_map(|asset| {
             asset.index.iter().map(|(key, at)| (canonical(key), &asset.statuses[*at as usize]))
         })
+    }
+
+    pub(crate) fn slots(&self, asset: &AssetKey) -> Option<PartitionSlots<'_>> {
+        let asset = self.assets.get(asset)?;
+        Some(PartitionSlots { asset, code_versions: &self.code_versions })
     }
 
     /// The version of the code that made a materialization.
@@ -71,6 +145,7 @@ impl Statuses {
         }
         let Some(asset) = self.assets.get_mut(asset).map(Arc::make_mut) else { return false };
         let Some(at) = asset.index.get(text(partition)).map(|at| *at as usize) else {
+            asset.changed.note(asset.statuses.len(), last.event_id);
             asset.push(text(partition), PartitionStatus::of(latest, last));
             return true;
         };
@@ -81,6 +156,7 @@ impl Statuses {
         *asset.counts.of(asset.statuses[at].status()) -= 1;
         *asset.counts.of(merged.status()) += 1;
         asset.statuses[at] = merged;
+        asset.changed.note(at, last.event_id);
         true
     }
 
@@ -111,17 +187,19 @@ impl Statuses {
         let mut rest = rows.into_iter().peekable();
         while let Some(first) = rest.peek() {
             let key = first.asset_key.clone();
-            let Restored { index, statuses, counts } = assets.entry(key.clone()).or_default();
+            let Restored { index, statuses, counts, changed } = assets.entry(key.clone()).or_default();
             while let Some(row) = rest.next_if(|row| row.asset_key == key) {
                 let status = restore(&row, &mut code_versions)?;
                 *counts.of(status.status()) += 1;
+                let since = status.latest().map_or(EventId::NIL, Materialized::content_since);
+                changed.note(statuses.len(), row.row_version.max(since));
                 index.push((Box::from(text(row.partition_key.as_ref())), position(statuses.len())));
                 statuses.push(status);
             }
         }
-        let asset = |(key, Restored { index, statuses, counts }): (AssetKey, Restored)| {
+        let asset = |(key, Restored { index, statuses, counts, changed }): (AssetKey, Restored)| {
             let (index, statuses) = (index.into_iter().collect(), statuses.into_iter().collect());
-            (key, Arc::new(AssetPartitions { index, statuses, counts }))
+            (key, Arc::new(AssetPartitions { index, statuses, counts, changed }))
         };
         Ok(Self { assets: assets.into_iter().map(asset).collect(), code_versions })
     }
@@ -133,6 +211,7 @@ struct Restored {
     index: Vec<(Box<str>, u32)>,
     statuses: Vec<PartitionStatus>,
     counts: PartitionCounts,
+    changed: Changed,
 }
 
 impl AssetPartitions {

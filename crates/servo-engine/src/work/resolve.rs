@@ -26,12 +26,12 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
         inputs.extend(task.outputs().filter_map(own));
     }
     let deps = task.deps().into_iter().filter(|_| !is_check && !planted::has(Mistake::InputNotRecorded));
+    let mut data_as_of: Option<Timestamp> = None;
     for dep in deps {
-        let input = InputRead::new(
-            &task.definitions.asset(dep.asset).key,
-            &task.pieces(dep, &task.upstream(dep)),
-            named,
-        );
+        let set = task.upstream(dep);
+        let pieces = task.pieces(dep, &set);
+        let input = InputRead::new(&task.definitions.asset(dep.asset).key, &pieces, named);
+        data_as_of = data_as_of.into_iter().chain(task.data_as_of(dep, &set)).min();
         // Inputs without partitions are always named, however many there are.
         named = named.saturating_sub(input.as_ref().map_or(0, InputRead::named));
         inputs.extend(input);
@@ -49,6 +49,7 @@ pub(crate) fn provenance(state: &State, run: &Run, task: &Task) -> Provenance {
             .flat_map(|(output, asset)| expected(output, asset, is_check))
             .collect(),
         inputs,
+        data_as_of,
     }
 }
 
@@ -261,6 +262,16 @@ impl<'a> Resolver<'a> {
                 partitions.keys_in(set, self.at).map(|key| self.piece(&upstream.key, Some(key))).collect()
             }
         }
+    }
+
+    /// When the oldest data behind a dependency was made. Of partitions of time only the newest that is read counts:
+    /// a total over a year is not a year old.
+    fn data_as_of(&self, dep: &Dep, set: &PartitionSet) -> Option<Timestamp> {
+        let upstream = self.definitions.asset(dep.asset);
+        let time = |key: Option<&PartitionKey>| Some(self.state.latest(&upstream.key, key)?.data_as_of());
+        let Some(partitions) = &upstream.partitions else { return time(None) };
+        let newest = partitions.newest_of(set);
+        partitions.keys_in(&newest, self.at).filter_map(|key| time(Some(&key))).min()
     }
 
     fn piece(&self, asset: &AssetKey, partition: Option<PartitionKey>) -> WorkPiece {

@@ -207,6 +207,7 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                     input("raw/planes", PiecesRead::Named(vec![piece(None)])),
                     input("raw/weather", counted),
                 ],
+                data_as_of: None,
             });
             let full = DispatchRequested { worker_queue: Some("big".into()), provenance, ..bare.clone() };
             vec![EventData::DispatchRequested(bare), EventData::DispatchRequested(full)]

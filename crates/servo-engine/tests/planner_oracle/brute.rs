@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::world::{Asset, DAY, Dim, KEYS, Part, State, date, month_starts, product, reads};
+use super::world::{Asset, DAY, Dim, KEYS, Part, State, date, month_starts, name, product, reads};
 
 /// A selection as a tree.
 #[derive(Debug, Clone)]
@@ -58,10 +58,6 @@ impl Select {
             Self::And(parts) | Self::Or(parts) => parts.iter().any(Self::has_reach),
         }
     }
-}
-
-pub(crate) fn name(asset: usize) -> char {
-    (b'a' + asset as u8) as char
 }
 
 /// A time as it is written.

@@ -189,6 +189,10 @@ fn time(grain: Grain, offset: i64, first_day: i64, now: i64) -> Dim {
     Dim { name, offset: Some(offset), slots: starts.windows(2).map(slot).collect() }
 }
 
+pub(crate) fn name(asset: usize) -> char {
+    (b'a' + asset as u8) as char
+}
+
 /// A partition by its place along each dimension.
 pub(crate) type Part = Vec<usize>;
 

@@ -20,7 +20,7 @@ use servo_engine::event::{
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{
-    Column, ColumnSource, DefinitionChange, DefinitionKind, Json, Name, ReadFrom, RowSource,
+    Column, ColumnSource, DefinitionChange, DefinitionKind, Json, JsonTexts, Name, ReadFrom, RowSource,
 };
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
@@ -257,6 +257,7 @@ made! {
         latest: from.make(),
         missing: from.make(),
         failed: from.make(),
+        stale: from.make(),
     };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
@@ -284,6 +285,7 @@ made! {
         bytes_read: from.make(),
         bytes_written: from.make(),
     };
+    JsonTexts: |from| JsonTexts::new(from.make());
     CheckReport: |from| CheckReport {
         name: from.make(),
         kind: from.make(),
