@@ -183,7 +183,6 @@ def test_the_news_are_made_as_the_page_of_the_example_says(news: Callable[..., s
     assert rows(news, count) == [{"n": 160}]
 
 
-
 def test_the_shop_declares_when_each_of_its_assets_is_made() -> None:
     assert scanned(SHOP) == {"raw/orders", "shop/stock", "shop/revenue", "shop/report", "shop/letter"}
 

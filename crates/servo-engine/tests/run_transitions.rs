@@ -9,7 +9,7 @@ mod table;
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
+use servo_core::{AssetKey, AttemptId, Fingerprint, Millis, PlanId, Timestamp};
 use servo_engine::event::{
     ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
     RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
