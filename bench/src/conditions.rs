@@ -81,9 +81,9 @@ impl Bench {
         let began = Instant::now();
         let step = self.step(&[finished(attempt)])?;
         let took = began.elapsed();
-        let requested = step.events.iter().find_map(|event| match &event.data {
-            EventData::ConditionsEvaluated(evaluated) => Some(evaluated.requested.len()),
-            _ => None,
+        let requested = step.events.iter().find_map(|event| {
+            let EventData::ConditionsEvaluated(evaluated) = &event.data else { return None };
+            Some(evaluated.requested.len())
         });
         anyhow::ensure!(requested == Some(LENGTH - 1), "requested {requested:?}");
         while let Some(attempt) = self.open() {
