@@ -7,7 +7,7 @@ use servo_engine::rows::ConditionEvaluationRow;
 use servo_engine::{ConditionState, State};
 use utoipa::ToSchema;
 
-use crate::idempotency::Asked;
+use crate::extract::Asked;
 
 /// The automation of an asset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -33,17 +33,8 @@ pub(crate) struct Compiled {
     pub(crate) depth: u32,
     /// Ticks at which it may change.
     pub(crate) ticks: Vec<Arc<Ticks>>,
-    /// Whether new windows of time change it.
-    pub(crate) growth: Growth,
     /// The times that its limits count over.
     pub(crate) limits: Vec<Millis>,
-}
-
-/// Whose new windows of time change a condition.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Growth {
-    pub(crate) own: bool,
-    pub(crate) upstream: bool,
 }
 
 /// A part of a condition.
@@ -108,6 +99,11 @@ impl Conditions {
         self.latest_windows
     }
 
+    /// Whether a condition is about an asset, or looks at it from below, where `readers` are.
+    pub(crate) fn is_watched(&self, asset: u32, readers: &[u32]) -> bool {
+        self.by_asset.contains_key(&asset) || readers.iter().any(|reader| self.looked_at(*reader) > 0)
+    }
+
     pub(super) fn looked_at(&self, asset: u32) -> u32 {
         self.looked_at[asset as usize]
     }
@@ -125,11 +121,10 @@ pub(crate) fn compile(assets: &[Asset], makers: &[u32], readers: impl Fn(u32) ->
             condition: condition.clone(),
             depth: depth(&root),
             ticks: Vec::new(),
-            growth: Growth::default(),
             limits: Vec::new(),
             root: Node::Missing,
         };
-        timed(&root, true, false, &mut compiled);
+        timed(&root, &mut compiled);
         compiled.root = root;
         by_asset.insert(position, Arc::new(compiled));
     }
@@ -273,27 +268,28 @@ fn latest(node: &Node) -> u64 {
     }
 }
 
-/// Notes the parts of a condition that change with time alone. What keeps a condition back when partitions are new needs
-/// no evaluation then.
-fn timed(node: &Node, own: bool, negated: bool, compiled: &mut Compiled) {
+/// Notes the parts of a condition that change with time alone.
+fn timed(node: &Node, compiled: &mut Compiled) {
     match node {
-        Node::And(of) | Node::Or(of) => of.iter().for_each(|part| timed(part, own, negated, compiled)),
+        Node::And(of) | Node::Or(of) => of.iter().for_each(|part| timed(part, compiled)),
         Node::Since(of, since) => {
-            timed(of, own, negated, compiled);
-            timed(since, own, negated, compiled);
+            timed(of, compiled);
+            timed(since, compiled);
         }
-        Node::Not(of) => timed(of, own, !negated, compiled),
-        Node::NewlyTrue(of) | Node::Named(of) => timed(of, own, negated, compiled),
-        Node::Any(_, of) | Node::All(_, of) => timed(of, false, negated, compiled),
-        Node::Missing | Node::NewPartition if negated => {}
-        Node::Missing | Node::NewPartition | Node::Latest(_) => {
-            *(if own { &mut compiled.growth.own } else { &mut compiled.growth.upstream }) = true;
+        Node::Not(of) | Node::NewlyTrue(of) | Node::Named(of) | Node::Any(_, of) | Node::All(_, of) => {
+            timed(of, compiled);
         }
-        Node::Stale => compiled.growth = Growth { own: true, upstream: true },
         Node::Tick(ticks) => compiled.ticks.push(ticks.clone()),
         Node::During(opening, closing) => compiled.ticks.extend([opening.clone(), closing.clone()]),
         Node::AtMost(_, per) => compiled.limits.push(*per),
-        Node::Updated | Node::CodeChanged | Node::InProgress | Node::Failed => {}
+        Node::Missing
+        | Node::NewPartition
+        | Node::Updated
+        | Node::Stale
+        | Node::CodeChanged
+        | Node::InProgress
+        | Node::Failed
+        | Node::Latest(_) => {}
     }
 }
 

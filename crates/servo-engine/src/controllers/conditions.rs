@@ -151,13 +151,21 @@ impl Watch {
 
     fn set_timers(&mut self, pass: &Pass<'_>) {
         self.timers.clear();
+        let evaluator = pass.evaluator();
         for (asset, compiled) in pass.conditions.iter() {
             self.set_clock(pass, asset);
-            if compiled.growth.own {
-                self.set_growth(pass, asset);
+            if compiled.limits.is_empty() {
+                continue;
             }
-            if compiled.growth.upstream {
-                pass.definitions.asset(asset).deps.iter().for_each(|dep| self.set_growth(pass, dep.asset));
+            for partition in pass.state.conditions.requested(&pass.definitions.asset(asset).key) {
+                if let Some(subject) = evaluator.subject_of(asset, partition.as_ref()) {
+                    self.release(pass, &subject);
+                }
+            }
+        }
+        for asset in 0..pass.definitions.assets().len() as u32 {
+            if pass.conditions.is_watched(asset, pass.definitions.graph().readers(asset)) {
+                self.set_growth(pass, asset);
             }
         }
     }
