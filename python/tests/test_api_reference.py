@@ -27,6 +27,7 @@ GROUPS = {
     "Schedules and sensors": "schedule sensor push_sensor asset_sensor run_status_sensor file_sensor "
     "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
     "Tests and tools": "materialize collecting Registry",
+    "Clients of a server": "Client AsyncClient",
 }
 
 

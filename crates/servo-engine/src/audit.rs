@@ -158,6 +158,9 @@ impl Act {
                 let action = Self::condition_action(command.paused);
                 Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
             }
+            Input::Deny(command) => {
+                Some((Self::new(command.permission, &command.subject, ""), &command.caller))
+            }
             Input::StartWith(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)

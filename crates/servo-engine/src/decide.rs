@@ -113,6 +113,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
         Input::PauseCondition(command) => conditions::pause(state, command),
+        Input::Deny(command) => {
+            Decision::refuse(Refusal::Forbidden { permission: command.permission, role: command.role })
+        }
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {

@@ -59,8 +59,8 @@ pub mod work;
 
 pub use command::{
     ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
-    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy,
-    EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
+    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, DenyRequest,
+    Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
     PauseCondition, PushMessage, RegisterWorker, Reply, Report, RetryNow, Review, RunPlan, RunReply,
     ScheduleChange, SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict,
     WorkerLeaves,

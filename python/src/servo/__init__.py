@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from servo.asset_spec import AssetSpec
     from servo.assets import Asset, asset
     from servo.checks import Check, accepted_values, fresh, not_null, row_count, schema, sql_check, unique
+    from servo.client import AsyncClient, Client
     from servo.compute import Compute
     from servo.conditions import (
         Condition,
@@ -98,8 +99,10 @@ __all__ = [
     "Asset",
     "AssetKey",
     "AssetSpec",
+    "AsyncClient",
     "Check",
     "CheckResult",
+    "Client",
     "Compute",
     "Condition",
     "Config",
@@ -200,6 +203,7 @@ _MODULES = {
     "asset_spec": "AssetSpec",
     "assets": "Asset asset",
     "checks": "Check accepted_values fresh not_null row_count schema sql_check unique",
+    "client": "AsyncClient Client",
     "compute": "Compute",
     "conditions": "Condition all_upstream any_upstream at_most code_changed cron_tick during eager failed "
     "in_progress latest missing new_partition on_cron on_missing stale updated",

@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
+use crate::asset_limits::AssetLimit;
 use crate::extract::{Command, NoQuery, Path, Query};
 use crate::idempotency::run_key;
 use crate::pages::{List, Page};
@@ -123,12 +124,14 @@ pub(super) async fn list(
 )]
 pub(super) async fn trigger(
     State(app): State<Shared>,
+    limit: AssetLimit,
     Command { body, caller }: Command<RunBody>,
 ) -> Result<Response<Body>, Problem> {
     let run_key = body.run_key.clone().or_else(|| run_key(&caller));
     let request = request(body, caller.clone())?;
     let work = async {
         app.current_code().await?;
+        limit.check_run(&app, &request).await?;
         app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await
     };
     app.once(caller, work, async |known| app.accepted_again(known).await).await

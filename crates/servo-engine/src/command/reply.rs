@@ -9,8 +9,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PauseCondition, PushMessage,
-    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause, PauseCondition,
+    PushMessage, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -162,6 +162,7 @@ commands! {
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
     PauseCondition => Change(Change),
+    DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
     Started => Change(Change),
@@ -223,6 +224,7 @@ inputs! {
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
     PauseCondition => PauseCondition,
+    DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,
 }
