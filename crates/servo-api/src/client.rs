@@ -25,6 +25,7 @@ mod conditions;
 mod error;
 mod lists;
 mod logs;
+mod notifications;
 mod partitions;
 mod retention;
 mod runs;

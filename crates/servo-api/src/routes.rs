@@ -18,6 +18,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod notifications;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -160,6 +161,12 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(conditions::evaluations))
         .routes(routes!(conditions::pause))
         .routes(routes!(conditions::resume))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))

@@ -20,6 +20,7 @@ mod logs;
 mod materialization_detail;
 mod materializations;
 mod names;
+mod notifications;
 mod outputs;
 mod pages;
 mod partition_summary;
@@ -69,11 +70,13 @@ pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
+pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage,
-    ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage, PartitionPage, QuarantinedPage,
-    RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
+    ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage, NotificationRecordPage,
+    NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage,
+    TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};

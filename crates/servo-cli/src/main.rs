@@ -30,6 +30,7 @@ mod live;
 mod location;
 mod materialization;
 mod materialize;
+mod notifications;
 mod open;
 mod output;
 mod owner;
@@ -129,12 +130,15 @@ enum Command {
     /// Look at schedules, pause, resume and trigger them; create those that no code declares.
     #[command(subcommand)]
     Schedule(schedules::Command),
-    /// Look at sensors, evaluate, pause and resume them, send them messages, set their cursors.
+    /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
     #[command(subcommand)]
     Sensor(sensors::Command),
     /// Look at automation conditions of assets: list, explain, pause, resume.
     #[command(subcommand)]
     Automation(automation::Command),
+    /// Look at notification rules, test, pause and resume them; create those that no code declares.
+    #[command(subcommand)]
+    Notification(notifications::Command),
     /// Make many partitions, chunk by chunk: preview, create, follow, pause, resume, cancel, retry what failed.
     #[command(subcommand)]
     Backfill(backfills::Command),
@@ -227,6 +231,7 @@ impl Command {
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
             Self::Automation(_) => "automation",
+            Self::Notification(_) => "notification",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
             Self::Audit(_) => "audit",
@@ -270,6 +275,7 @@ fn main() -> ExitCode {
             Command::Automation(command) => automation::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
+            Command::Notification(command) => notifications::run(&cli.location, &command, format).await,
             Command::Asset(command) => assets::run(&cli.location, &command, format).await,
             Command::Plan(options) => plan::run(&cli.location, &options, format).await,
             Command::Check(command) => checks::run(&cli.location, &command, format).await,

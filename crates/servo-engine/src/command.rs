@@ -16,12 +16,13 @@ use servo_core::{
     Timestamp,
 };
 
-use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
+use crate::definitions::{AssetDef, NotificationDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
 use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
 use crate::lifecycle::SettingOrigin;
+use crate::notification::Notified;
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
@@ -70,6 +71,10 @@ pub enum Input {
     ChangeBackfill(ChangeBackfill),
     /// Pause or resume the automation of an asset.
     PauseCondition(PauseCondition),
+    /// Define, pause, resume, remove or test a notification rule.
+    ChangeNotification(ChangeNotification),
+    /// A try of a notification has ended.
+    Notified(Notified),
     /// Somebody asked for something without the permission for it: to be recorded.
     Deny(DenyRequest),
     /// The queue took an attempt.
@@ -122,8 +127,10 @@ impl Input {
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
             Input::PauseCondition(command) => Some(&command.caller),
+            Input::ChangeNotification(command) => Some(&command.caller),
             Input::Deny(command) => Some(&command.caller),
             Input::StartWith(_)
+            | Input::Notified(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Started(..)
@@ -293,6 +300,8 @@ pub struct Deploy {
     pub schedules: Vec<Arc<ScheduleDef>>,
     /// All its sensors, checked before, in any order.
     pub sensors: Vec<Arc<SensorDef>>,
+    /// All its notification rules, checked before, in any order.
+    pub notifications: Vec<Arc<NotificationDef>>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -483,6 +492,36 @@ pub enum SensorChange {
     Remove,
     /// Its cursor is set, or removed.
     ResetCursor(Option<Arc<str>>),
+}
+
+/// Define, pause, resume, remove or test a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeNotification {
+    /// Its name or its id.
+    pub rule: String,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: NotificationChange,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotificationChange {
+    /// It is new.
+    Create(Arc<NotificationDef>),
+    /// It has another definition.
+    Redefine(Arc<NotificationDef>),
+    /// It tells nothing.
+    Pause,
+    /// It does again.
+    Resume,
+    /// It is removed; its notifications stay.
+    Remove,
+    /// Each of its destinations is sent a notification.
+    Test,
 }
 
 /// Tell a sensor something.

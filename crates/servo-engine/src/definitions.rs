@@ -11,6 +11,7 @@ mod dependencies;
 mod limits;
 mod manifest;
 mod names;
+mod notifications;
 mod partitions;
 mod problem;
 
@@ -23,6 +24,10 @@ pub use manifest::{
     AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
     Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
     SecretDef, SensorDef, Severity, VerifyDef, VerifyScheme,
+};
+pub(crate) use notifications::foreign;
+pub use notifications::{
+    Destination, NotificationDef, SHARED_SECRETS, SmtpSecurity, TextOrSecret, secret_in,
 };
 pub use problem::{DefinitionProblem, DefinitionProblems};
 
@@ -76,6 +81,7 @@ pub struct Definitions {
     makers: Vec<u32>,
     schedules: Vec<Arc<ScheduleDef>>,
     sensors: Vec<Arc<SensorDef>>,
+    notifications: Vec<Arc<NotificationDef>>,
     resources: Vec<ResourceDef>,
     conditions: Arc<Conditions>,
 }
@@ -87,7 +93,7 @@ impl Definitions {
         if !limits::readable(&manifest, &mut report) {
             return Err(report.finish());
         }
-        let Manifest { project, assets, schedules, sensors, resources, .. } = manifest;
+        let Manifest { project, assets, schedules, sensors, notifications, resources, .. } = manifest;
         for asset in &assets {
             limits::check(asset, &resources, &mut report);
         }
@@ -100,7 +106,7 @@ impl Definitions {
         cycles::check(&named, &upstream, &makers, &mut report);
         let infos = named.iter().map(names::Named::info).collect();
         let graph = AssetGraph::new(infos, upstream).expect("assets were sorted and dependencies resolved");
-        automation::check(&schedules, &sensors, &resources, &graph, &mut report);
+        automation::check(&schedules, &sensors, &notifications, &resources, &graph, &mut report);
         if !report.is_empty() {
             return Err(report.finish());
         }
@@ -118,7 +124,8 @@ impl Definitions {
         let schedules = schedules.into_iter().map(Arc::new).collect();
         let sensors = sensors.into_iter().map(Arc::new).collect();
         let conditions = Arc::new(compile(&assets, &makers, |asset| graph.readers(asset).to_vec()));
-        Ok(Self { project, assets, graph, makers, schedules, sensors, resources, conditions })
+        let notifications = notifications.into_iter().map(Arc::new).collect();
+        Ok(Self { project, assets, graph, makers, schedules, sensors, notifications, resources, conditions })
     }
 
     /// Checks a schedule that is not part of the manifest, against these assets.
@@ -132,6 +139,13 @@ impl Definitions {
     pub fn check_sensor(&self, sensor: &SensorDef) -> Result<(), DefinitionProblems> {
         let mut report = Report::default();
         automation::check_sensor(sensor, &self.graph, &mut report);
+        if report.is_empty() { Ok(()) } else { Err(report.finish()) }
+    }
+
+    /// Checks a notification rule that is not part of the manifest, against these assets.
+    pub fn check_notification(&self, rule: &NotificationDef) -> Result<(), DefinitionProblems> {
+        let mut report = Report::default();
+        notifications::check(rule, &self.graph, &mut report);
         if report.is_empty() { Ok(()) } else { Err(report.finish()) }
     }
 
@@ -227,6 +241,11 @@ impl Definitions {
     /// The automation conditions of its assets, ready to be evaluated.
     pub(crate) fn conditions(&self) -> &Arc<Conditions> {
         &self.conditions
+    }
+
+    /// The notification rules, by name.
+    pub fn notifications(&self) -> &[Arc<NotificationDef>] {
+        &self.notifications
     }
 
     /// The resources, by name.

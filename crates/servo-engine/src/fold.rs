@@ -12,6 +12,7 @@ mod definitions;
 mod dispatch;
 mod expiry;
 mod materializations;
+pub(crate) mod notifications;
 mod outputs;
 mod partitions;
 mod pauses;
@@ -73,6 +74,8 @@ pub enum Ignored {
     UnknownBackfill,
     /// The asset has no automation condition.
     UnknownCondition,
+    /// There is no such notification, or no such rule.
+    UnknownNotification,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -158,6 +161,16 @@ impl State {
                 conditions::evaluated(self, at, payload, &event.idempotency_key)
             }
             EventData::ConditionPauseChanged(payload) => conditions::pause_changed(self, at, payload),
+            EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
+            EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
+            EventData::NotificationTested(payload) => {
+                notifications::tested(self, at, payload, &event.idempotency_key)
+            }
+            EventData::NotificationRequested(payload) => notifications::requested(self, at, payload),
+            EventData::NotificationAttempted(payload) => notifications::attempted(self, at, payload),
+            EventData::QueueServiceChanged(payload) => {
+                notifications::queue_changed(self, at, payload, &event.idempotency_key)
+            }
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

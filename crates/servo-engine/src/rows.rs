@@ -24,6 +24,7 @@ mod idempotency;
 mod json;
 mod materialization_inputs;
 mod materializations;
+mod notifications;
 mod outbox;
 mod partition_status;
 mod pauses;
@@ -56,6 +57,7 @@ pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
+pub use notifications::{NotificationRow, NotificationRuleRow};
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
 pub use pauses::PauseRow;
@@ -98,6 +100,7 @@ macro_rules! tables {
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
                 condition_evaluations: ConditionEvaluationRow,
+                notifications: NotificationRow,
             }
             // Rows change and go.
             hot {
@@ -119,6 +122,7 @@ macro_rules! tables {
                 backfills: BackfillRow,
                 condition_state: ConditionStateRow,
                 condition_requests: ConditionRequestRow,
+                notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

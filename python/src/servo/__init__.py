@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from servo.metadata import md, plot, table, url
     from servo.multi_assets import MultiAsset, multi_asset
+    from servo.notifications import Command, Email, Slack, Webhook, notify
     from servo.partition import Partition, PartitionRange
     from servo.partitions import (
         CronPartitions,
@@ -103,6 +104,7 @@ __all__ = [
     "Check",
     "CheckResult",
     "Client",
+    "Command",
     "Compute",
     "Condition",
     "Config",
@@ -111,6 +113,7 @@ __all__ = [
     "DailyPartitions",
     "Dep",
     "DynamicPartitions",
+    "Email",
     "ExternalAsset",
     "File",
     "Freshness",
@@ -139,8 +142,10 @@ __all__ = [
     "SensorContext",
     "SensorResult",
     "SkipReason",
+    "Slack",
     "SqlAsset",
     "StaticPartitions",
+    "Webhook",
     "WeeklyPartitions",
     "__version__",
     "accepted_values",
@@ -172,6 +177,7 @@ __all__ = [
     "multi_asset",
     "new_partition",
     "not_null",
+    "notify",
     "on_cron",
     "on_missing",
     "per_dimension",
@@ -219,6 +225,7 @@ _MODULES = {
     "static_map time_grain window",
     "metadata": "md plot table url",
     "multi_assets": "MultiAsset multi_asset",
+    "notifications": "Command Email Slack Webhook notify",
     "partition": "Partition PartitionRange",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",

@@ -2,7 +2,8 @@
 
 use super::{
     Act, Asset, AssetVersion, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict, Deployment,
-    MaterializationRecord, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    MaterializationRecord, NotificationRecord, NotificationRule, Partition, Quarantined, Run, Schedule,
+    Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -38,6 +39,10 @@ pub type BackfillChunkPage = Page<BackfillChunk>;
 pub type ConditionPage = Page<Condition>;
 /// A page of evaluations of a condition.
 pub type ConditionEvaluationPage = Page<ConditionEvaluation>;
+/// A page of notification rules.
+pub type NotificationRulePage = Page<NotificationRule>;
+/// A page of notifications of a rule.
+pub type NotificationRecordPage = Page<NotificationRecord>;
 /// Deployments.
 pub type DeploymentPage = Page<Deployment>;
 /// Versions of the definition of an asset.

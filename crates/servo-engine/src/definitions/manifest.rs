@@ -13,6 +13,7 @@ use servo_core::partitions::MappingDef;
 use servo_core::{Millis, PartitionsDef};
 
 use super::conditions::Condition;
+use super::notifications::NotificationDef;
 use crate::lifecycle::{RunState, SensorKind};
 use crate::retry::RetryPolicy;
 
@@ -31,6 +32,8 @@ pub struct Manifest {
     pub schedules: Vec<ScheduleDef>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub sensors: Vec<SensorDef>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub notifications: Vec<NotificationDef>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub resources: Vec<ResourceDef>,
 }
@@ -469,10 +472,10 @@ fn is_default_catchup(ticks: &u32) -> bool {
     *ticks == ScheduleDef::DEFAULT_CATCHUP_TICKS
 }
 
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
-fn is_yes(value: &bool) -> bool {
+pub(super) fn is_yes(value: &bool) -> bool {
     *value
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey,
-    dispatch_id, timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RuleId, RunId, ScheduleId, SensorId,
+    TaskKey, dispatch_id, timer_id,
 };
 
 use super::shared::SharedVec;
@@ -15,7 +15,7 @@ use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
     AppendedRows, AuditRow, BackfillChunkRow, ConditionEvaluationRow, DeploymentRow, MaterializationInputRow,
-    RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
+    NotificationRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -78,6 +78,12 @@ pub(crate) struct Changes {
     pub(crate) evaluations: Vec<(EventId, AssetKey)>,
     /// Evaluations that left memory.
     pub(crate) ended_evaluations: SharedVec<Arc<ConditionEvaluationRow>>,
+    /// Notification rules that changed.
+    pub(crate) rules: BTreeSet<RuleId>,
+    /// Notifications that changed.
+    pub(crate) notifications: BTreeSet<Arc<str>>,
+    /// Notifications that left memory.
+    pub(crate) ended_notifications: SharedVec<Arc<NotificationRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
     /// New conflicts of run keys.
@@ -146,6 +152,7 @@ impl Changes {
             ended_evals: self.ended_evals.clone(),
             ended_chunks: self.ended_chunks.clone(),
             ended_evaluations: self.ended_evaluations.clone(),
+            ended_notifications: self.ended_notifications.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),

@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
-    Task, Workers, run_rows,
+    IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors,
+    State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -66,6 +66,8 @@ impl State {
             condition_state: self.conditions.state_rows(),
             condition_requests: self.conditions.request_rows(),
             condition_evaluations: self.conditions.evaluation_rows(),
+            notification_rules: self.notifications.rule_rows(),
+            notifications: self.notifications.notification_rows(),
             workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
@@ -118,6 +120,8 @@ impl State {
             condition_state,
             condition_requests,
             condition_evaluations,
+            notification_rules,
+            notifications,
             workers,
             run_keys,
             run_keys_evicted,
@@ -145,6 +149,7 @@ impl State {
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
         state.conditions =
             ConditionStates::restore(condition_state, condition_requests, condition_evaluations);
+        state.notifications = Notifications::restore(notification_rules, notifications);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -281,12 +286,23 @@ pub(super) fn take(state: &mut State) -> Delta {
         condition_state: Vec::new(),
         condition_requests: Vec::new(),
         condition_evaluations: evaluations.collect(),
+        notification_rules: changes.rules.iter().filter_map(|id| state.notifications.rule_row(*id)).collect(),
+        notifications: changes
+            .notifications
+            .iter()
+            .filter_map(|id| state.notifications.row(id).map(|row| row.as_ref().clone()))
+            .collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.key()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
+            notifications: changes
+                .ended_notifications
+                .iter()
+                .map(|row| row.notification_id.clone())
+                .collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -298,6 +314,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             condition_evaluations: changes.ended_evaluations.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
+            notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
