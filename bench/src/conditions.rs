@@ -52,6 +52,7 @@ impl Bench {
             assets: (0..CHAINS).flat_map(chain).map(Arc::new).collect(),
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             caller: Caller::user("bench"),
         })])?;
         Ok(bench)

@@ -152,6 +152,7 @@ impl Story {
             assets: defs.clone(),
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             resources: Vec::new(),
         };
         Definitions::check(manifest).unwrap_or_else(|problems| panic!("{problems}"));
@@ -164,6 +165,7 @@ impl Story {
             assets: defs.into_iter().map(Arc::new).collect(),
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             caller: Caller::user("me"),
         }))
     }
@@ -707,6 +709,7 @@ fn definitions_say_everything_that_is_wrong_with_a_condition() {
             assets: vec![asset("a", &[], Some(condition)).def()],
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             resources: Vec::new(),
         };
         let problems = Definitions::check(manifest).unwrap_err().to_string();
@@ -749,6 +752,7 @@ impl Unwatched {
             assets: defs,
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             caller: Caller::user("me"),
         };
         story.world.ask(Input::Deploy(deploy)).unwrap();

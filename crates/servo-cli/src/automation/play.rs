@@ -127,6 +127,7 @@ impl Player {
             assets,
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             caller: Caller::user("story"),
         }))
     }
