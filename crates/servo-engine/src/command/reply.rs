@@ -10,8 +10,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
     ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input,
-    MarkPartitions, Pause, PushMessage, RegisterWorker, Report, RestorePartitions, RetryNow, Review,
-    TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
+    MarkPartitions, Pause, PauseCondition, PushMessage, RegisterWorker, Report, RestorePartitions, RetryNow,
+    Review, TriggerRun, TriggerSchedule, WipePartitions, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -173,6 +173,7 @@ commands! {
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    PauseCondition => Change(Change),
     DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
@@ -239,6 +240,7 @@ inputs! {
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    PauseCondition => PauseCondition,
     DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,
