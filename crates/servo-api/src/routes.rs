@@ -17,6 +17,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod me;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -90,6 +91,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
