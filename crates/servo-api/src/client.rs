@@ -24,6 +24,7 @@ mod backfills;
 mod error;
 mod lists;
 mod logs;
+mod notifications;
 mod partitions;
 mod retention;
 mod runs;

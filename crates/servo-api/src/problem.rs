@@ -82,6 +82,8 @@ codes! {
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
     /// There is no such sensor.
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
+    /// There is no such notification rule.
+    UnknownNotification = "unknown_notification", NOT_FOUND, "Unknown notification rule";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
     /// There is no such deployment.

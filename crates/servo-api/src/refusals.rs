@@ -87,6 +87,7 @@ impl From<Refusal> for Problem {
             Refusal::NotInQuarantine { .. } => Code::NotInQuarantine,
             Refusal::UnknownSchedule { .. } => Code::UnknownSchedule,
             Refusal::UnknownSensor { .. } => Code::UnknownSensor,
+            Refusal::UnknownNotification { .. } => Code::UnknownNotification,
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,

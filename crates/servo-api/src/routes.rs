@@ -18,6 +18,7 @@ mod login;
 mod logs;
 mod materializations;
 mod me;
+mod notifications;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -156,6 +157,12 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))

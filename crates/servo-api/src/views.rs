@@ -20,6 +20,7 @@ mod materialization_detail;
 mod materializations;
 mod me;
 mod names;
+mod notifications;
 mod outputs;
 mod pages;
 mod partition_summary;
@@ -67,11 +68,12 @@ pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
 };
+pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
     ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
-    SensorPage, TaskPage, TickPage,
+    MaterializationRecordPage, NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage,
+    RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};

@@ -10,6 +10,7 @@ mod dependencies;
 mod limits;
 mod manifest;
 mod names;
+mod notifications;
 mod partitions;
 mod problem;
 
@@ -20,6 +21,10 @@ pub use manifest::{
     AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
     Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
     SecretDef, SensorDef, Severity, VerifyDef, VerifyScheme,
+};
+pub(crate) use notifications::foreign;
+pub use notifications::{
+    Destination, NotificationDef, SHARED_SECRETS, SmtpSecurity, TextOrSecret, secret_in,
 };
 pub use problem::{DefinitionProblem, DefinitionProblems};
 
@@ -72,6 +77,7 @@ pub struct Definitions {
     makers: Vec<u32>,
     schedules: Vec<Arc<ScheduleDef>>,
     sensors: Vec<Arc<SensorDef>>,
+    notifications: Vec<Arc<NotificationDef>>,
     resources: Vec<ResourceDef>,
 }
 
@@ -82,7 +88,7 @@ impl Definitions {
         if !limits::readable(&manifest, &mut report) {
             return Err(report.finish());
         }
-        let Manifest { project, assets, schedules, sensors, resources, .. } = manifest;
+        let Manifest { project, assets, schedules, sensors, notifications, resources, .. } = manifest;
         for asset in &assets {
             limits::check(asset, &resources, &mut report);
         }
@@ -95,7 +101,7 @@ impl Definitions {
         cycles::check(&named, &upstream, &makers, &mut report);
         let infos = named.iter().map(names::Named::info).collect();
         let graph = AssetGraph::new(infos, upstream).expect("assets were sorted and dependencies resolved");
-        automation::check(&schedules, &sensors, &resources, &graph, &mut report);
+        automation::check(&schedules, &sensors, &notifications, &resources, &graph, &mut report);
         if !report.is_empty() {
             return Err(report.finish());
         }
@@ -112,7 +118,8 @@ impl Definitions {
             .collect();
         let schedules = schedules.into_iter().map(Arc::new).collect();
         let sensors = sensors.into_iter().map(Arc::new).collect();
-        Ok(Self { project, assets, graph, makers, schedules, sensors, resources })
+        let notifications = notifications.into_iter().map(Arc::new).collect();
+        Ok(Self { project, assets, graph, makers, schedules, sensors, notifications, resources })
     }
 
     /// Checks a schedule that is not part of the manifest, against these assets.
@@ -126,6 +133,13 @@ impl Definitions {
     pub fn check_sensor(&self, sensor: &SensorDef) -> Result<(), DefinitionProblems> {
         let mut report = Report::default();
         automation::check_sensor(sensor, &self.graph, &mut report);
+        if report.is_empty() { Ok(()) } else { Err(report.finish()) }
+    }
+
+    /// Checks a notification rule that is not part of the manifest, against these assets.
+    pub fn check_notification(&self, rule: &NotificationDef) -> Result<(), DefinitionProblems> {
+        let mut report = Report::default();
+        notifications::check(rule, &self.graph, &mut report);
         if report.is_empty() { Ok(()) } else { Err(report.finish()) }
     }
 
@@ -216,6 +230,11 @@ impl Definitions {
     /// The sensors, by name.
     pub fn sensors(&self) -> &[Arc<SensorDef>] {
         &self.sensors
+    }
+
+    /// The notification rules, by name.
+    pub fn notifications(&self) -> &[Arc<NotificationDef>] {
+        &self.notifications
     }
 
     /// The resources, by name.

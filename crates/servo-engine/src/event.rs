@@ -8,6 +8,7 @@ mod clock;
 mod definitions;
 mod dispatch;
 mod materializations;
+mod notifications;
 mod partitions;
 mod pauses;
 mod refusals;
@@ -31,6 +32,10 @@ pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
+pub use notifications::{
+    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
+    NotificationTested, QueueServiceChanged, RuleChange,
+};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
 pub use refusals::RequestRefused;
@@ -296,6 +301,18 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// A notification rule is new, or its definition has changed.
+    NotificationRuleDefined = 150,
+    /// A notification rule was paused, resumed or removed.
+    NotificationRuleChanged = 151,
+    /// Somebody wants to see whether the notifications of a rule arrive.
+    NotificationTested = 152,
+    /// Intent: a notification is sent.
+    NotificationRequested = 153,
+    /// Acknowledgement: a notification was sent, or not.
+    NotificationAttempted = 154,
+    /// Tasks wait for a queue that no worker serves, or do not any more.
+    QueueServiceChanged = 155,
 }
 
 /// The version this build writes for every event kind.

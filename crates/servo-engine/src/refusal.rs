@@ -104,6 +104,8 @@ pub enum Refusal {
     CannotTrigger { name: String, problem: String },
     #[error("there is no sensor {name}; `servo sensor list` shows what there is")]
     UnknownSensor { name: String },
+    #[error("there is no notification rule {name}; `servo notification list` shows what there is")]
+    UnknownNotification { name: String },
     #[error("sensor {name} takes no messages, it is of kind {kind}; declare it with @servo.push_sensor")]
     TakesNoMessages { name: String, kind: SensorKind },
     #[error("a message needs an id of 1 to {limit} bytes without control characters")]
@@ -148,6 +150,7 @@ impl Refusal {
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
+            Refusal::UnknownNotification { .. } => "unknown_notification",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
             Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
@@ -183,7 +186,8 @@ impl Refusal {
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
             | Refusal::UnknownSchedule { .. }
-            | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
+            | Refusal::UnknownSensor { .. }
+            | Refusal::UnknownNotification { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
             | Refusal::StaleRunKey { .. }

@@ -23,6 +23,7 @@ mod idempotency;
 mod json;
 mod materialization_inputs;
 mod materializations;
+mod notifications;
 mod outbox;
 mod partition_status;
 mod pauses;
@@ -54,6 +55,7 @@ pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
+pub use notifications::{NotificationRow, NotificationRuleRow};
 pub use outbox::OutboxRow;
 pub use partition_status::PartitionStatusRow;
 pub use pauses::PauseRow;
@@ -95,6 +97,7 @@ macro_rules! tables {
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
+                notifications: NotificationRow,
             }
             // Rows change and go.
             hot {
@@ -114,6 +117,7 @@ macro_rules! tables {
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
+                notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
             }
             // Rows are written once.

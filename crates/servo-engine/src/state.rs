@@ -14,7 +14,9 @@ mod dedup;
 mod definitions;
 mod dynamic;
 pub(crate) mod index;
+mod messages;
 mod newer_event;
+mod notifications;
 mod partition_status;
 mod pauses;
 mod quarantine;
@@ -36,7 +38,9 @@ pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
 pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
+pub use messages::Messages;
 pub use newer_event::NewerEvent;
+pub use notifications::NotificationRule;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
 pub use run::{Cancel, Counts, Edge, Run, RunSet};
 pub use schedules::{PendingTick, Schedule};
@@ -63,6 +67,7 @@ pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
+pub(crate) use notifications::Notifications;
 pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
 pub(crate) use quarantine::Quarantine;
@@ -78,7 +83,7 @@ pub(crate) use workers::Workers;
 use crate::definitions::{AssetDef, Definitions};
 use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
-use crate::fold::At;
+use crate::fold::{self, At};
 use crate::rows::{
     AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
     QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
@@ -109,6 +114,7 @@ pub struct State {
     pub(crate) schedules: Schedules,
     pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
+    pub(crate) notifications: Notifications,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) answers: AnswerIndex,
@@ -146,6 +152,7 @@ impl State {
             schedules: Schedules::default(),
             sensors: Sensors::default(),
             backfills: Backfills::default(),
+            notifications: Notifications::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: AnswerIndex::default(),
@@ -508,6 +515,10 @@ impl State {
         index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
+        let due = self.notifications.rows();
+        index.notifications = due
+            .filter_map(|row| Some((notifications::due_at(row)?, row.notification_id.as_str().into())))
+            .collect();
         index
     }
 
@@ -568,13 +579,19 @@ impl State {
     ) {
         let Some(schedule) = self.schedules.get_mut(id) else { return };
         let (before, definition) = (schedule.due_at(), schedule.definition_version);
+        let status = schedule.status();
         change(schedule);
         schedule.version = schedule.version.max(version);
         if schedule.definition_version != definition {
             self.changes.schedule_definitions.insert(id);
         }
         self.changes.schedules.insert(id);
+        let has_other_status = schedule.status() != status;
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+        if has_other_status {
+            let at = At { id: version, time: self.head.last_event_at };
+            fold::notifications::schedule_changed(self, at, id, status);
+        }
     }
 
     /// Adds a sensor with its indexes.
@@ -590,15 +607,20 @@ impl State {
     pub(crate) fn change_sensor(&mut self, id: SensorId, at: At, change: impl FnOnce(&mut Sensor)) {
         let Some(sensor) = self.sensors.get_mut(id) else { return };
         let (before, definition) = (sensor.due_at(), sensor.definition_version);
+        let status = sensor.status();
         change(sensor);
         sensor.version = sensor.version.max(at.id);
         sensor.changed_at = at.time;
         let (after, is_defined_anew) = (sensor.due_at(), sensor.definition_version != definition);
+        let has_other_status = sensor.status() != status;
         self.changes.sensors.insert(id);
         self.index.replace_due(Due::Sensor(id), before, after);
         if is_defined_anew {
             self.changes.sensor_definitions.insert(id);
             self.sensors.watch(id);
+        }
+        if has_other_status {
+            fold::notifications::sensor_changed(self, at, id, status);
         }
     }
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from servo.metadata import md, plot, table, url
     from servo.multi_assets import MultiAsset, multi_asset
+    from servo.notifications import Command, Email, Slack, Webhook, notify
     from servo.partition import Partition, PartitionRange
     from servo.partitions import (
         CronPartitions,
@@ -84,6 +85,7 @@ __all__ = [
     "Check",
     "CheckResult",
     "Client",
+    "Command",
     "Compute",
     "Config",
     "Context",
@@ -91,6 +93,7 @@ __all__ = [
     "DailyPartitions",
     "Dep",
     "DynamicPartitions",
+    "Email",
     "ExternalAsset",
     "File",
     "Freshness",
@@ -119,8 +122,10 @@ __all__ = [
     "SensorContext",
     "SensorResult",
     "SkipReason",
+    "Slack",
     "SqlAsset",
     "StaticPartitions",
+    "Webhook",
     "WeeklyPartitions",
     "__version__",
     "accepted_values",
@@ -140,6 +145,7 @@ __all__ = [
     "md",
     "multi_asset",
     "not_null",
+    "notify",
     "per_dimension",
     "plot",
     "push_sensor",
@@ -181,6 +187,7 @@ _MODULES = {
     "static_map time_grain window",
     "metadata": "md plot table url",
     "multi_assets": "MultiAsset multi_asset",
+    "notifications": "Command Email Slack Webhook notify",
     "partition": "Partition PartitionRange",
     "partitions": "CronPartitions DailyPartitions DynamicPartitions HourlyPartitions MonthlyPartitions "
     "MultiPartitions Partitions StaticPartitions WeeklyPartitions",

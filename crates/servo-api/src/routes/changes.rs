@@ -185,6 +185,12 @@ fn part(data: &EventData) -> Part {
         | EventData::SensorEvaluated(_)
         | EventData::BackfillCreated(_)
         | EventData::BackfillChunkPlanned(_)
+        | EventData::NotificationRuleDefined(_)
+        | EventData::NotificationRuleChanged(_)
+        | EventData::NotificationTested(_)
+        | EventData::NotificationRequested(_)
+        | EventData::NotificationAttempted(_)
+        | EventData::QueueServiceChanged(_)
         | EventData::BackfillStateChanged(_) => Part::Automation,
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{
     Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    NotificationRecord, NotificationRule, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task,
+    Tick,
 };
 use crate::pages::Page;
 
@@ -34,6 +35,10 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of notification rules.
+pub type NotificationRulePage = Page<NotificationRule>;
+/// A page of notifications of a rule.
+pub type NotificationRecordPage = Page<NotificationRecord>;
 /// Deployments.
 pub type DeploymentPage = Page<Deployment>;
 /// Versions of the definition of an asset.

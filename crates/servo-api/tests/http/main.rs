@@ -12,6 +12,7 @@ mod idempotency;
 mod logs;
 mod pages;
 mod problems;
+mod pushes;
 mod readiness;
 mod registration;
 mod remote_workers;

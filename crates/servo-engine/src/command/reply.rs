@@ -8,12 +8,13 @@ use std::sync::Arc;
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
-    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause, PushMessage,
-    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
+    ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause,
+    PushMessage, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
+use crate::notification::Notified;
 
 /// The reply to an input of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +130,12 @@ impl Command for Evaluated {
     fn reply(_reply: Reply) {}
 }
 
+impl Command for Notified {
+    type Reply = ();
+
+    fn reply(_reply: Reply) {}
+}
+
 macro_rules! commands {
     ($($command:ident => $variant:ident($reply:ty),)*) => {
         $(impl Command for $command {
@@ -156,6 +163,7 @@ commands! {
     ChangeSchedule => Change(Change),
     TriggerSchedule => Run(RunReply),
     ChangeSensor => Change(Change),
+    ChangeNotification => Change(Change),
     PushMessage => Change(Change),
     EvaluatedByHand => Change(Change),
     ApplyRetention => Change(Change),
@@ -216,6 +224,8 @@ inputs! {
     ChangeSchedule => ChangeSchedule,
     TriggerSchedule => TriggerSchedule,
     ChangeSensor => ChangeSensor,
+    ChangeNotification => ChangeNotification,
+    Notified => Notified,
     PushMessage => PushMessage,
     EvaluatedByHand => EvaluatedByHand,
     Evaluated => Evaluated,

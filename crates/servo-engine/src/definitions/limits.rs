@@ -18,7 +18,7 @@ const MAX_TIMEOUT: u64 = 7 * DAY;
 const MAX_SPEC_DEPTH: usize = 32;
 const MAX_ATTEMPTS: u32 = 100;
 const MILLION: u64 = 1_000_000;
-const PROVIDERS: [&str; 2] = ["env", "file"];
+pub(super) const PROVIDERS: [&str; 2] = ["env", "file"];
 
 /// Whether the version and the size of the manifest are supported.
 pub(super) fn readable(manifest: &Manifest, report: &mut Report) -> bool {

@@ -23,6 +23,7 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownTask
             | Ignored::UnknownSchedule
             | Ignored::UnknownSensor
+            | Ignored::UnknownNotification
             | Ignored::UnknownBackfill
             | Ignored::UnknownEvent,
         ) => return,

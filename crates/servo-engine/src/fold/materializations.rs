@@ -7,9 +7,8 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
-use super::At;
 use super::outputs::output_of;
-use super::sensors;
+use super::{At, notifications, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -84,6 +83,10 @@ pub(super) fn record(
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
+    }
+    if last.outcome == AttemptOutcome::Succeeded {
+        let at = At { id: last.event_id, time: last.at };
+        notifications::materialized(state, at, &asset, partition.as_ref(), last.run_id);
     }
     let is_new = |known: &&Materialized| latest.is_some_and(|latest| latest.event_id == known.event_id());
     let promoted = state.latest(&asset, partition.as_ref()).filter(is_new);

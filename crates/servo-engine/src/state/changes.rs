@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use servo_core::{
-    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RunId, ScheduleId, SensorId, TaskKey,
-    dispatch_id, timer_id,
+    AssetKey, BackfillId, EventId, MaterializationId, PartitionKey, RuleId, RunId, ScheduleId, SensorId,
+    TaskKey, dispatch_id, timer_id,
 };
 
 use super::Run;
@@ -14,8 +14,8 @@ use super::task::SideRows;
 use crate::effect::Effect;
 use crate::event::TimerKind;
 use crate::rows::{
-    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, RunKeyConflictRow,
-    ScheduleTickRow, SensorEvalRow,
+    AppendedRows, AuditRow, BackfillChunkRow, DeploymentRow, MaterializationInputRow, NotificationRow,
+    RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -70,6 +70,12 @@ pub(crate) struct Changes {
     pub(crate) chunks: BTreeSet<(BackfillId, u32)>,
     /// Chunks that left memory.
     pub(crate) ended_chunks: SharedVec<Arc<BackfillChunkRow>>,
+    /// Notification rules that changed.
+    pub(crate) rules: BTreeSet<RuleId>,
+    /// Notifications that changed.
+    pub(crate) notifications: BTreeSet<Arc<str>>,
+    /// Notifications that left memory.
+    pub(crate) ended_notifications: SharedVec<Arc<NotificationRow>>,
     /// Ended runs that left memory.
     pub(crate) ended: SharedVec<Arc<Run>>,
     /// New conflicts of run keys.
@@ -135,6 +141,7 @@ impl Changes {
             ended_ticks: self.ended_ticks.clone(),
             ended_evals: self.ended_evals.clone(),
             ended_chunks: self.ended_chunks.clone(),
+            ended_notifications: self.ended_notifications.clone(),
             conflicts: self.conflicts.clone(),
             audit: self.audit.clone(),
             inputs: self.inputs.clone(),

@@ -108,6 +108,7 @@ impl Deployed {
             assets: self.iter().map(|(_, asset, _)| AssetDef::clone(asset)).collect(),
             schedules: Vec::new(),
             sensors: Vec::new(),
+            notifications: Vec::new(),
             resources: resources
                 .into_iter()
                 .map(|name| ResourceDef { name: name.clone(), kind: String::new() })

@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
-    Task, Workers, run_rows,
+    IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors,
+    State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -63,6 +63,8 @@ impl State {
             sensor_evals: self.sensors.eval_rows(),
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
+            notification_rules: self.notifications.rule_rows(),
+            notifications: self.notifications.notification_rows(),
             workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
@@ -112,6 +114,8 @@ impl State {
             sensor_evals,
             backfills,
             backfill_chunks,
+            notification_rules,
+            notifications,
             workers,
             run_keys,
             run_keys_evicted,
@@ -137,6 +141,7 @@ impl State {
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
+        state.notifications = Notifications::restore(notification_rules, notifications);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -266,11 +271,22 @@ pub(super) fn take(state: &mut State) -> Delta {
         sensor_evals: evals.collect(),
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        notification_rules: changes.rules.iter().filter_map(|id| state.notifications.rule_row(*id)).collect(),
+        notifications: changes
+            .notifications
+            .iter()
+            .filter_map(|id| state.notifications.row(id).map(|row| row.as_ref().clone()))
+            .collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
+            notifications: changes
+                .ended_notifications
+                .iter()
+                .map(|row| row.notification_id.clone())
+                .collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -281,6 +297,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
+            notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {

@@ -1,5 +1,7 @@
 //! The expected contents of the files in `corpus/v1/`.
 
+#[path = "notifications.rs"]
+mod notifications;
 #[path = "sensors.rs"]
 mod sensors;
 
@@ -536,6 +538,12 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
         | EventKind::SensorMessageReceived
         | EventKind::SensorEvaluationRequested
         | EventKind::SensorEvaluated => sensors::expected(kind, run_id),
+        EventKind::NotificationRuleDefined
+        | EventKind::NotificationRuleChanged
+        | EventKind::NotificationTested
+        | EventKind::NotificationRequested
+        | EventKind::NotificationAttempted
+        | EventKind::QueueServiceChanged => notifications::expected(kind),
         EventKind::BackfillCreated => {
             let plain = BackfillCreated {
                 backfill_id: backfill_id(),

@@ -6,24 +6,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{
-    AssetId, AssetKey, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RunId, ScheduleId,
-    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
+    AssetId, AssetKey, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, RuleId, RunId,
+    ScheduleId, SensorId, TaskKey, TenantId, Timestamp, WorkspaceId,
 };
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    RequestAnswered, RequestRefused, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
-    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
-    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
-    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
+    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
+    NotificationTested, QueueServiceChanged, RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted,
+    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
+    ScheduleResumed, ScheduleTicked, SensorCursorReset, SensorDefined, SensorEvaluated,
+    SensorEvaluationRequested, SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
+    SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
     Attempt, BackfillState, Caller, CancelRun, Discard, Effect, Engine, ErrorCode, Event, EventData, Input,
-    Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState, SensorStatus,
-    Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus, TriggerRun,
-    Verdict,
+    NotificationStatus, Origin, Outcome, Plan, Principal, Refusal, Reply, Report, Run, RunReply, RunState,
+    SensorStatus, Settings, State, Step, Task, TaskError, TaskOptions, TaskRequest, TaskState, TickStatus,
+    TriggerRun, Verdict,
 };
 
 /// 2025-01-15T00:00:00Z, when every test begins.
@@ -514,6 +516,34 @@ pub(crate) fn sensor_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
         ("SensorMessageReceived", EventData::SensorMessageReceived(received)),
         ("SensorEvaluationRequested", EventData::SensorEvaluationRequested(requested)),
         ("SensorEvaluated", EventData::SensorEvaluated(evaluated)),
+    ]
+}
+
+/// Every event about notifications, of which only the definition of a rule finds something.
+pub(crate) fn notification_events(now: Timestamp) -> Vec<(&'static str, EventData)> {
+    let rule_id = RuleId::from_parts(1, 1);
+    let definition = r#"{"name":"n","when":["run_failed"],"to":[{"type":"command","command":["true"]}]}"#;
+    let definition = Arc::new(serde_json::from_str(definition).expect("a notification rule"));
+    let defined = NotificationRuleDefined { rule_id, origin: Origin::Api, state_version: 1, definition };
+    let changed = NotificationRuleChanged { rule_id, state_version: 2, change: RuleChange::Paused };
+    let notification_id: Arc<str> = "unknown".into();
+    let requested = NotificationRequested { notification_id: notification_id.clone(), attempt: 1 };
+    let attempted = NotificationAttempted {
+        notification_id,
+        attempt: 1,
+        status: NotificationStatus::Sent,
+        error: None,
+        retry_at: None,
+    };
+    let tested = NotificationTested { rule_id, after: EventId::NIL };
+    let queue = QueueServiceChanged { queue: "default".into(), served: false, since: now };
+    vec![
+        ("NotificationRuleDefined", EventData::NotificationRuleDefined(defined)),
+        ("NotificationRuleChanged", EventData::NotificationRuleChanged(changed)),
+        ("NotificationTested", EventData::NotificationTested(tested)),
+        ("NotificationRequested", EventData::NotificationRequested(requested)),
+        ("NotificationAttempted", EventData::NotificationAttempted(attempted)),
+        ("QueueServiceChanged", EventData::QueueServiceChanged(queue)),
     ]
 }
 
