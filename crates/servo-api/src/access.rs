@@ -212,6 +212,27 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
         "/api/v1/orchestration/backfills/{backfill_id}/retry-failed",
         Access::Needs(Permission::RunsRetry),
     ),
+    (Method::GET, "/api/v1/orchestration/conditions", Access::Needs(Permission::AutomationRead)),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::GET,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/evaluations",
+        Access::Needs(Permission::AutomationRead),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/pause",
+        Access::Needs(Permission::AutomationOperate),
+    ),
+    (
+        Method::POST,
+        "/api/v1/orchestration/conditions/{namespace}/{name}/resume",
+        Access::Needs(Permission::AutomationOperate),
+    ),
     (Method::POST, "/api/v1/sql", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/sql/tables", Access::Needs(Permission::SqlRun)),
     (Method::GET, "/api/v1/tables", Access::Needs(Permission::RunsRead)),

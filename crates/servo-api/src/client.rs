@@ -21,6 +21,7 @@
 mod admission;
 mod audit;
 mod backfills;
+mod conditions;
 mod error;
 mod lists;
 mod logs;

@@ -91,6 +91,7 @@ impl From<Refusal> for Problem {
             Refusal::TakesNoMessages { .. } => Code::TakesNoMessages,
             Refusal::TooLarge { .. } => Code::BodyTooLarge,
             Refusal::UnknownBackfill { .. } => Code::UnknownBackfill,
+            Refusal::UnknownCondition { .. } => Code::UnknownCondition,
             Refusal::BackfillEnded { .. } => Code::InvalidStateTransition,
             Refusal::NameTaken { .. } => Code::NameTaken,
             Refusal::DefinedByCode { .. } => Code::DefinedByCode,

@@ -6,6 +6,7 @@ mod audit;
 mod backfills;
 mod changes;
 mod code;
+mod conditions;
 mod conflicts;
 mod deployment_history;
 mod deployments;
@@ -157,6 +158,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(conditions::list))
+        .routes(routes!(conditions::explain))
+        .routes(routes!(conditions::evaluations))
+        .routes(routes!(conditions::pause))
+        .routes(routes!(conditions::resume))
         .routes(routes!(notifications::list, notifications::create))
         .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
         .routes(routes!(notifications::history))

@@ -9,6 +9,7 @@ mod attempts;
 mod audit;
 mod backfills;
 mod changes;
+mod conditions;
 mod conflicts;
 mod definition_diff;
 mod deployments;
@@ -50,6 +51,9 @@ pub use backfills::{
     ChangeBackfillBody, RetryBackfillBody,
 };
 pub use changes::Changes;
+pub use conditions::{
+    Condition, ConditionEvaluation, ExplainedCondition, ExplainedPartition, PauseConditionBody, Trace,
+};
 pub use conflicts::Conflict;
 pub use definition_diff::FieldChange;
 pub(crate) use definition_diff::{Fields, fields as differing_fields};
@@ -71,9 +75,10 @@ pub use names::{
 pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage,
-    RunPage, SchedulePage, SensorEvalPage, SensorPage, TaskPage, TickPage,
+    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConditionEvaluationPage,
+    ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage, NotificationRecordPage,
+    NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage, SensorPage,
+    TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};

@@ -5,6 +5,7 @@ mod admin_log;
 mod admission;
 mod assets;
 mod audit;
+mod automation;
 mod backend;
 mod backfills;
 mod checks;
@@ -132,6 +133,9 @@ enum Command {
     /// Look at sensors, evaluate, pause and resume them, send them messages; create those that no code declares.
     #[command(subcommand)]
     Sensor(sensors::Command),
+    /// Look at automation conditions of assets: list, explain, pause, resume.
+    #[command(subcommand)]
+    Automation(automation::Command),
     /// Look at notification rules, test, pause and resume them; create those that no code declares.
     #[command(subcommand)]
     Notification(notifications::Command),
@@ -226,6 +230,7 @@ impl Command {
             Self::Run(_) => "run",
             Self::Schedule(_) => "schedule",
             Self::Sensor(_) => "sensor",
+            Self::Automation(_) => "automation",
             Self::Notification(_) => "notification",
             Self::Backfill(_) => "backfill",
             Self::Quarantine(_) => "quarantine",
@@ -267,6 +272,7 @@ fn main() -> ExitCode {
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,
+            Command::Automation(command) => automation::run(&cli.location, &command, format).await,
             Command::Schedule(command) => schedules::run(&cli.location, &command, format).await,
             Command::Sensor(command) => sensors::run(&cli.location, &command, format).await,
             Command::Notification(command) => notifications::run(&cli.location, &command, format).await,

@@ -46,6 +46,8 @@ impl Act {
     pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
     pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
     pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
+    pub(crate) const PAUSE_CONDITION: &'static str = "automation.pause";
+    pub(crate) const RESUME_CONDITION: &'static str = "automation.resume";
     pub(crate) const DEFINE_NOTIFICATION: &'static str = "notification.define";
     pub(crate) const PAUSE_NOTIFICATION: &'static str = "notification.pause";
     pub(crate) const RESUME_NOTIFICATION: &'static str = "notification.resume";
@@ -67,6 +69,11 @@ impl Act {
     /// The action of a pause, or of its end.
     pub(crate) fn pause_action(paused: bool) -> &'static str {
         if paused { Self::PAUSE } else { Self::RESUME }
+    }
+
+    /// The action of a pause of an asset's automation, or of its end.
+    pub(crate) fn condition_action(paused: bool) -> &'static str {
+        if paused { Self::PAUSE_CONDITION } else { Self::RESUME_CONDITION }
     }
 
     /// The action of a cancellation.
@@ -151,6 +158,10 @@ impl Act {
                     BackfillChange::Cancel => Self::CANCEL_BACKFILL,
                 };
                 Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
+            }
+            Input::PauseCondition(command) => {
+                let action = Self::condition_action(command.paused);
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
             }
             Input::ChangeNotification(command) => {
                 let action = match &command.change {

@@ -69,6 +69,8 @@ pub enum Input {
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
     ChangeBackfill(ChangeBackfill),
+    /// Pause or resume the automation of an asset.
+    PauseCondition(PauseCondition),
     /// Define, pause, resume, remove or test a notification rule.
     ChangeNotification(ChangeNotification),
     /// A try of a notification has ended.
@@ -124,6 +126,7 @@ impl Input {
             Input::ApplyRetention(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
+            Input::PauseCondition(command) => Some(&command.caller),
             Input::ChangeNotification(command) => Some(&command.caller),
             Input::Deny(command) => Some(&command.caller),
             Input::StartWith(_)
@@ -592,6 +595,21 @@ pub enum BackfillChange {
     Resume,
     /// It ends, and the runs of its chunks are cancelled.
     Cancel,
+}
+
+/// Pause or resume the automation of an asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseCondition {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Whether it is to be paused.
+    pub paused: bool,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.

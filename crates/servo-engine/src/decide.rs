@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod backfills;
+mod conditions;
 mod deploy;
 mod evaluations;
 mod launch;
@@ -113,6 +114,7 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ApplyRetention(command) => retention::apply(state, command, now),
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
+        Input::PauseCondition(command) => conditions::pause(state, command),
         Input::ChangeNotification(command) => notifications::change(state, command, now),
         Input::Notified(answer) => notifications::notified(state, answer, now),
         Input::Deny(command) => {

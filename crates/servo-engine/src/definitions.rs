@@ -5,6 +5,7 @@
 //! changes before a manifest has passed.
 
 mod automation;
+mod conditions;
 mod cycles;
 mod dependencies;
 mod limits;
@@ -17,6 +18,8 @@ mod problem;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+pub use conditions::Condition;
+pub(crate) use conditions::opening_and_closing;
 pub use manifest::{
     AssetDef, CheckDef, CheckKind, Compute, ConfigDef, ConfigField, DepDef, FreshnessDef, IfRunning,
     Isolation, Location, MANIFEST_VERSION, Manifest, Multi, OnBlocked, Phase, ResourceDef, ScheduleDef,
@@ -32,6 +35,7 @@ use servo_core::partitions::{Mapping, MappingDef};
 use servo_core::selection::{AssetGraph, AssetInfo};
 use servo_core::{AssetKey, Partitions, PartitionsDef};
 
+use crate::conditions::{Conditions, compile};
 use problem::Report;
 
 /// The most assets that a manifest may have.
@@ -79,6 +83,7 @@ pub struct Definitions {
     sensors: Vec<Arc<SensorDef>>,
     notifications: Vec<Arc<NotificationDef>>,
     resources: Vec<ResourceDef>,
+    conditions: Arc<Conditions>,
 }
 
 impl Definitions {
@@ -105,7 +110,7 @@ impl Definitions {
         if !report.is_empty() {
             return Err(report.finish());
         }
-        let assets = named
+        let assets: Vec<Asset> = named
             .into_iter()
             .zip(partitions)
             .zip(deps)
@@ -118,8 +123,9 @@ impl Definitions {
             .collect();
         let schedules = schedules.into_iter().map(Arc::new).collect();
         let sensors = sensors.into_iter().map(Arc::new).collect();
+        let conditions = Arc::new(compile(&assets, &makers, |asset| graph.readers(asset).to_vec()));
         let notifications = notifications.into_iter().map(Arc::new).collect();
-        Ok(Self { project, assets, graph, makers, schedules, sensors, notifications, resources })
+        Ok(Self { project, assets, graph, makers, schedules, sensors, notifications, resources, conditions })
     }
 
     /// Checks a schedule that is not part of the manifest, against these assets.
@@ -230,6 +236,11 @@ impl Definitions {
     /// The sensors, by name.
     pub fn sensors(&self) -> &[Arc<SensorDef>] {
         &self.sensors
+    }
+
+    /// The automation conditions of its assets, ready to be evaluated.
+    pub(crate) fn conditions(&self) -> &Arc<Conditions> {
+        &self.conditions
     }
 
     /// The notification rules, by name.

@@ -5,6 +5,7 @@
 
 mod backfills;
 mod clock;
+mod conditions;
 mod definitions;
 mod dispatch;
 mod materializations;
@@ -29,6 +30,7 @@ pub use backfills::{
     chunk_id, chunk_run_key,
 };
 pub use clock::ClockStepped;
+pub use conditions::{ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, condition_run_key};
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
@@ -301,6 +303,10 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// Conditions became true, and a run was requested.
+    ConditionsEvaluated = 120,
+    /// The automation of an asset was paused or resumed.
+    ConditionPauseChanged = 121,
     /// A notification rule is new, or its definition has changed.
     NotificationRuleDefined = 150,
     /// A notification rule was paused, resumed or removed.

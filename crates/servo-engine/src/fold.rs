@@ -7,6 +7,7 @@ mod audit;
 mod backfills;
 mod cancel;
 mod clock;
+pub(crate) mod conditions;
 mod definitions;
 mod dispatch;
 mod expiry;
@@ -71,6 +72,8 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// The asset has no automation condition.
+    UnknownCondition,
     /// There is no such notification, or no such rule.
     UnknownNotification,
     /// The same run key with another request: recorded as a conflict.
@@ -154,6 +157,10 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::ConditionsEvaluated(payload) => {
+                conditions::evaluated(self, at, payload, &event.idempotency_key)
+            }
+            EventData::ConditionPauseChanged(payload) => conditions::pause_changed(self, at, payload),
             EventData::NotificationRuleDefined(payload) => notifications::defined(self, at, payload),
             EventData::NotificationRuleChanged(payload) => notifications::changed(self, at, payload),
             EventData::NotificationTested(payload) => {

@@ -25,6 +25,7 @@
 mod audit;
 mod chunks;
 mod command;
+pub mod conditions;
 pub mod controllers;
 mod decide;
 pub mod definitions;
@@ -61,9 +62,9 @@ pub use command::{
     ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
     ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command,
     CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input,
-    NotificationChange, PartitionsReply, Pause, PushMessage, RegisterWorker, Reply, Report, RetryNow, Review,
-    RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started, StoredRunKey, TriggerRun,
-    TriggerSchedule, Verdict, WorkerLeaves,
+    NotificationChange, PartitionsReply, Pause, PauseCondition, PushMessage, RegisterWorker, Reply, Report,
+    RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange, StartWith, Started, StoredRunKey,
+    TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;
@@ -87,11 +88,11 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
-    Execution, FailedTask, Fared, LastAttempt, Materialized, Messages, NewerEvent, NotificationRule,
-    PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer,
-    Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task,
-    TaskRef,
+    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState, Counts, Cursor,
+    Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized, Messages,
+    NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
+    PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec,
+    Snapshot, State, Success, Task, TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

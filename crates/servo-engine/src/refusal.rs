@@ -116,6 +116,8 @@ pub enum Refusal {
     UnknownBackfill { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has already ended as {state}")]
     BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("{asset} has no automation; `servo automation list` shows what has")]
+    UnknownCondition { asset: AssetKey },
     #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
     UnknownWorker { worker: Arc<str> },
     #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
@@ -155,6 +157,7 @@ impl Refusal {
             Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
             Refusal::BackfillEnded { .. } => "invalid_state_transition",
+            Refusal::UnknownCondition { .. } => "unknown_condition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
@@ -185,6 +188,7 @@ impl Refusal {
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
+            | Refusal::UnknownCondition { .. }
             | Refusal::UnknownSchedule { .. }
             | Refusal::UnknownSensor { .. }
             | Refusal::UnknownNotification { .. } => RefusalKind::NotFound,

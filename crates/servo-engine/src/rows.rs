@@ -12,6 +12,7 @@ mod asset_states;
 mod audit;
 mod backfills;
 mod check_results;
+mod conditions;
 mod definition_versions;
 mod delta;
 mod dep_sets;
@@ -45,6 +46,7 @@ pub use asset_states::AssetStateRow;
 pub use audit::AuditRow;
 pub use backfills::{BackfillChunkRow, BackfillRow};
 pub use check_results::CheckResultRow;
+pub use conditions::{ConditionEvaluationRow, ConditionRequestRow, ConditionStateRow};
 pub use definition_versions::{DefinitionChange, DefinitionKind, DefinitionVersionRow};
 pub use delta::{AppendedRows, Delta, EndedRows, Head, HotRows, KeyRetention, RemovedKeys};
 pub use dep_sets::DepSetRow;
@@ -97,6 +99,7 @@ macro_rules! tables {
                 schedule_ticks: ScheduleTickRow,
                 sensor_evals: SensorEvalRow,
                 backfill_chunks: BackfillChunkRow,
+                condition_evaluations: ConditionEvaluationRow,
                 notifications: NotificationRow,
             }
             // Rows change and go.
@@ -117,6 +120,8 @@ macro_rules! tables {
                 sensor_state: SensorStateRow,
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
+                condition_state: ConditionStateRow,
+                condition_requests: ConditionRequestRow,
                 notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
             }

@@ -10,6 +10,7 @@ mod backfills;
 mod capacity;
 mod changes;
 mod code_versions;
+mod conditions;
 mod dedup;
 mod definitions;
 mod dynamic;
@@ -36,6 +37,7 @@ mod workers;
 pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
+pub use conditions::{ConditionRequest, ConditionState};
 pub use definitions::Deployment;
 pub use index::{Deadline, Due, TaskRef};
 pub use messages::Messages;
@@ -63,6 +65,7 @@ pub(crate) use asset_states::AssetStates;
 pub(crate) use backfills::Backfills;
 pub(crate) use capacity::{Capacities, Capacity};
 pub(crate) use changes::Changes;
+pub(crate) use conditions::{ChangedFacts, ConditionStates};
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
@@ -83,10 +86,11 @@ pub(crate) use workers::Workers;
 use crate::definitions::{AssetDef, Definitions};
 use crate::evaluation::{Evaluation, Subject};
 use crate::event::Event;
-use crate::fold::{self, At};
+use crate::fold::{self, At, conditions as folded};
 use crate::rows::{
-    AuditRow, BackfillChunkRow, Delta, Head, MaterializationInputRow, PartitionStatusRow, PauseRow,
-    QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow, SettingRow, WorkerRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, Delta, Head, MaterializationInputRow,
+    PartitionStatusRow, PauseRow, QuarantineRow, RunKeyConflictRow, ScheduleTickRow, SensorEvalRow,
+    SettingRow, WorkerRow,
 };
 use crate::settings::Settings;
 
@@ -114,6 +118,7 @@ pub struct State {
     pub(crate) schedules: Schedules,
     pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
+    pub(crate) conditions: ConditionStates,
     pub(crate) notifications: Notifications,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
@@ -152,6 +157,7 @@ impl State {
             schedules: Schedules::default(),
             sensors: Sensors::default(),
             backfills: Backfills::default(),
+            conditions: ConditionStates::default(),
             notifications: Notifications::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
@@ -501,6 +507,55 @@ impl State {
         self.backfills.chunks().map(|row| &**row).chain(left.map(|row| &**row))
     }
 
+    /// The automation condition of an asset.
+    pub fn condition(&self, asset: &AssetKey) -> Option<&ConditionState> {
+        self.conditions.get(asset).map(|state| &**state)
+    }
+
+    /// All automation conditions, by asset.
+    pub fn conditions(&self) -> impl DoubleEndedIterator<Item = &ConditionState> {
+        self.conditions.values().map(|state| &**state)
+    }
+
+    /// The requests of a partition by a condition that still matter.
+    pub fn condition_request(
+        &self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+    ) -> Option<&ConditionRequest> {
+        self.conditions.request(asset, partition)
+    }
+
+    /// The newest evaluations of conditions, from the last to the first, with those that the tables do not have yet.
+    pub fn recent_condition_evaluations(&self) -> impl Iterator<Item = &ConditionEvaluationRow> {
+        let left = self.changes.ended_evaluations.iter();
+        let mut left: Vec<_> = left.map(|row| &**row).collect();
+        left.reverse();
+        self.conditions.evaluations().values().rev().map(|row| &**row).chain(left)
+    }
+
+    /// The first event that requested a run which makes a partition and is not over. Known while there are conditions.
+    pub(crate) fn making(&self, asset: &AssetKey, partition: Option<&PartitionKey>) -> Option<EventId> {
+        self.conditions.making(asset, partition)
+    }
+
+    /// Fills in what is being made, from the runs.
+    pub(crate) fn follow_making(&mut self) {
+        let runs: Vec<Arc<Run>> = self.runs.values().cloned().collect();
+        self.conditions.follow(runs.iter().map(|run| &**run));
+    }
+
+    /// Keeps the requests of a partition.
+    pub(crate) fn put_condition_request(
+        &mut self,
+        asset: &AssetKey,
+        partition: Option<&PartitionKey>,
+        request: ConditionRequest,
+    ) {
+        self.conditions.put_request(asset, partition, request);
+        self.changes.condition_requests.insert((asset.clone(), partition.cloned()));
+    }
+
     /// The rows that changed since the last call. A side channel for the compactor; not part of the state.
     pub fn take_delta(&mut self) -> Delta {
         snapshot::take(self)
@@ -539,6 +594,7 @@ impl State {
         let before = index::keys_of(owner, task, &self.settings, &self.pauses);
         let subject = &mut owner.tasks[task as usize];
         let old = subject.side_rows();
+        let was_over = subject.state.is_terminal();
         change(subject);
         subject.version = subject.version.max(version);
         if subject.state.is_terminal() {
@@ -546,8 +602,17 @@ impl State {
         }
         self.changes.replaced(run, &subject.key, old, subject.side_rows());
         self.changes.task(run, task);
+        let is_over = !was_over && subject.state.is_terminal() && subject.makes_data();
+        let over = (is_over && !self.conditions.is_empty()).then(|| {
+            let partition = subject.key.partition_str().map(Arc::from);
+            (subject.assets().collect(), partition, subject.inputs_as_of)
+        });
+        let requested = owner.requested;
         let after = index::keys_of(owner, task, &self.settings, &self.pauses);
         self.index.replace(TaskRef { run, task }, before, after);
+        if let Some((assets, partition, read)) = over {
+            folded::task_over(self, assets, partition.as_ref(), requested, read, version);
+        }
     }
 
     /// Changes a run's own fields through its indexes.

@@ -7,6 +7,7 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use crate::audit::RefusalRecords;
 use crate::command::{BackfillReply, Change, Finish, Input, PartitionsReply, Reply, RunReply};
+use crate::controllers::conditions::Watch;
 use crate::controllers::notifications::{Notifying, Unserved};
 use crate::controllers::workers::Liveness;
 use crate::controllers::{
@@ -59,6 +60,8 @@ pub struct Engine {
     backfills: bool,
     /// Backfills that could only wait, and what that followed from.
     waiting: BTreeMap<BackfillId, Waiting>,
+    /// What conditions are to be evaluated for.
+    watch: Watch,
 }
 
 /// What decides whether a backfill can go on.
@@ -87,6 +90,7 @@ impl Engine {
             unserved: Unserved::default(),
             backfills: true,
             waiting: BTreeMap::new(),
+            watch: Watch::default(),
         }
     }
 
@@ -135,8 +139,9 @@ impl Engine {
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let backfills = self.open_backfills().next().map(|_| now);
+        let conditions = self.watch.next_deadline(&self.state, now).filter(|_| self.may_tick());
         let notifications = self.next_notification();
-        timers.into_iter().chain(automation).chain(backfills).chain(notifications).min()
+        timers.into_iter().chain(automation).chain(backfills).chain(notifications).chain(conditions).min()
     }
 
     /// When a notification is due, or a queue has been without a worker for long enough.
@@ -286,6 +291,22 @@ impl Engine {
         }
     }
 
+    /// Requests what conditions became true for; false if there was nothing to do.
+    fn run_conditions(&mut self, now: Timestamp, step: &mut Step) -> bool {
+        let facts = self.state.changes.take_facts();
+        if !self.may_tick() {
+            // Whoever may act on it looks at everything first.
+            self.watch = Watch::default();
+            return false;
+        }
+        let wanted = self.watch.reconcile(&self.state, &self.secret, facts, now);
+        let has_some = !wanted.is_empty();
+        if has_some {
+            self.emit_together(wanted, now, step);
+        }
+        has_some
+    }
+
     /// Backfills that may go on: those that could only wait, and nothing has changed since, are not among them.
     fn open_backfills(&self) -> impl Iterator<Item = BackfillId> {
         let may_plan = self.backfills && self.freshness != Freshness::Lagging;
@@ -367,7 +388,7 @@ impl Engine {
         self.run_automation(now, step);
         self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
-            let planned = self.run_backfills(now, step);
+            let planned = self.run_backfills(now, step) | self.run_conditions(now, step);
             let wanted = controllers::reconcile_with(&self.state, now, self.freshness, self.dispatching);
             if wanted.is_empty() && !planned {
                 break;

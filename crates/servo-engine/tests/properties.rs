@@ -194,6 +194,10 @@ impl AssetPartition {
             EventData::BackfillCreated(_)
             | EventData::BackfillChunkPlanned(_)
             | EventData::BackfillStateChanged(_) => run(RunId::from_u128(6)),
+            // What conditions request follows what they looked at.
+            EventData::ConditionsEvaluated(_) | EventData::ConditionPauseChanged(_) => {
+                run(RunId::from_u128(7))
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ mod table;
 
 use std::sync::Arc;
 
-use servo_core::{AttemptId, Fingerprint, Millis, PlanId, Timestamp};
+use servo_core::{AssetKey, AttemptId, Fingerprint, Millis, PlanId, Timestamp};
 use servo_engine::event::{
     ClockStepped, DispatchEnqueued, DispatchRequested, PlanCreated, RunCancelRequested, RunRequested,
     RunTriggered, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
@@ -199,6 +199,9 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
         .chain(notification_events(now))
         .chain(backfill_events(now))
     {
+        add(name, data, now);
+    }
+    for (name, data) in support::condition_events(AssetKey::parse("t/a").expect("a key")) {
         add(name, data, now);
     }
     for (name, data) in support::worker_events() {

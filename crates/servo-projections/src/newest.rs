@@ -2,7 +2,8 @@
 
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, ScheduleId, SensorId};
 use servo_engine::rows::{
-    BackfillChunkRow, MaterializationRow, NotificationRow, Row, ScheduleTickRow, SensorEvalRow,
+    BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, Row, ScheduleTickRow,
+    SensorEvalRow,
 };
 
 use crate::batch::Batch;
@@ -34,6 +35,17 @@ impl Projection {
         accepts: impl Fn(&SensorEvalRow) -> bool,
     ) -> Result<Vec<SensorEvalRow>, Error> {
         self.newest_of(&sensor.to_string(), before, limit, accepts).await
+    }
+
+    /// Evaluations of the condition of an asset that have left memory, from the newest to the oldest, beginning before an
+    /// event.
+    pub async fn condition_evaluations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<ConditionEvaluationRow>, Error> {
+        self.newest_of(asset.canonical(), before, limit, |_| true).await
     }
 
     /// Notifications of a rule that have left memory and are accepted, from the newest to the oldest, beginning before an

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use servo_core::{AssetKey, Backoff, Clock, PartitionKey};
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, DepSetRow, EdgeRow, MaterializationInputRow, NotificationRow,
-    PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, DepSetRow, EdgeRow, MaterializationInputRow,
+    NotificationRow, PartitionStatusRow, RunKeyConflictRow, RunRow, ScheduleTickRow, SensorEvalRow, TaskRow,
 };
 use servo_engine::{Delta, Effect, Promotion};
 use servo_projections::rebuild::{RebuildContext, sweep};
@@ -53,6 +53,7 @@ pub(crate) struct InFlight {
     pub(crate) evals: Vec<SensorEvalRow>,
     pub(crate) notifications: Vec<NotificationRow>,
     pub(crate) chunks: Vec<BackfillChunkRow>,
+    pub(crate) evaluations: Vec<ConditionEvaluationRow>,
 }
 
 impl FlushTracker {
@@ -84,6 +85,7 @@ impl FlushTracker {
             evals: delta.ended.sensor_evals.clone(),
             notifications: delta.ended.notifications.clone(),
             chunks: delta.ended.backfill_chunks.clone(),
+            evaluations: delta.ended.condition_evaluations.clone(),
         }));
     }
 

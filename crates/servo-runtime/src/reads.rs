@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use servo_core::{AssetKey, BackfillId, EventId, RuleId, RunId, ScheduleId, SensorId};
 use servo_engine::Run;
 use servo_engine::rows::{
-    AuditRow, BackfillChunkRow, MaterializationRow, NotificationRow, RunRow, ScheduleTickRow, SensorEvalRow,
+    AuditRow, BackfillChunkRow, ConditionEvaluationRow, MaterializationRow, NotificationRow, RunRow,
+    ScheduleTickRow, SensorEvalRow,
 };
 use servo_projections::{AuditFilter, Projection, RunFilter, merge_page};
 
@@ -150,6 +151,33 @@ impl Workspace {
         }
         if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
             let old = projection.schedule_ticks(schedule, before, limit, &accepts).await?;
+            found.extend(old.into_iter().map(|row| (row.row_version, row)));
+        }
+        Ok(found.into_values().rev().take(limit).collect())
+    }
+
+    /// The newest evaluations of the condition of an asset, from the last to the first, beginning before an event.
+    pub async fn condition_evaluations(
+        &self,
+        asset: &AssetKey,
+        before: Option<EventId>,
+        limit: usize,
+    ) -> Result<Vec<ConditionEvaluationRow>, Error> {
+        let is_wanted = |row: &&ConditionEvaluationRow| {
+            row.asset_key == *asset && before.is_none_or(|before| row.row_version < before)
+        };
+        let hot = self.read(|state| {
+            let rows = state.recent_condition_evaluations().filter(is_wanted);
+            rows.take(limit).cloned().collect::<Vec<_>>()
+        });
+        let mut found: BTreeMap<EventId, ConditionEvaluationRow> =
+            hot.await?.into_iter().map(|row| (row.row_version, row)).collect();
+        for moving in self.inner.flushes.in_flight() {
+            let rows = moving.evaluations.iter().filter(is_wanted);
+            found.extend(rows.map(|row| (row.row_version, row.clone())));
+        }
+        if let Some(projection) = self.projection().filter(|_| found.len() < limit) {
+            let old = projection.condition_evaluations(asset, before, limit).await?;
             found.extend(old.into_iter().map(|row| (row.row_version, row)));
         }
         Ok(found.into_values().rev().take(limit).collect())

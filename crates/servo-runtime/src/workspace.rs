@@ -10,8 +10,8 @@ use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
     CancelRun, Change, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule, ChangeSettings,
-    Command, DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, Refusal, Release, RetryNow,
-    Review, Snapshot, State, Verdict,
+    Command, DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, PauseCondition, Refusal,
+    Release, RetryNow, Review, Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
@@ -344,6 +344,11 @@ impl Workspace {
 
     /// Pauses, resumes or cancels a backfill; returns when that is durable. `Duplicate` if it is so already.
     pub async fn change_backfill(&self, request: ChangeBackfill) -> Result<Change, Error> {
+        self.ask(request).await
+    }
+
+    /// Pauses or resumes the automation of an asset; returns when that is durable. `Duplicate` if it is so already.
+    pub async fn pause_condition(&self, request: PauseCondition) -> Result<Change, Error> {
         self.ask(request).await
     }
 

@@ -186,6 +186,8 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::BackfillCreated
                 | EventKind::BackfillChunkPlanned
                 | EventKind::BackfillStateChanged
+                | EventKind::ConditionsEvaluated
+                | EventKind::ConditionPauseChanged
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());

@@ -191,6 +191,8 @@ fn part(data: &EventData) -> Part {
         | EventData::NotificationRequested(_)
         | EventData::NotificationAttempted(_)
         | EventData::QueueServiceChanged(_)
-        | EventData::BackfillStateChanged(_) => Part::Automation,
+        | EventData::BackfillStateChanged(_)
+        | EventData::ConditionsEvaluated(_)
+        | EventData::ConditionPauseChanged(_) => Part::Automation,
     }
 }

@@ -30,6 +30,9 @@ def clean(orders: list) -> list:
 def blocked() -> list:
     return [1]
 
+@servo.asset(namespace="shop", automation=servo.cron_tick("0 0 1 1 *"))
+def report(blocked: list) -> int:
+    return 1
 servo.notify("oncall", when="run_failed", to=servo.Command(["true"]))
 
 servo.schedule(name="yearly", cron="0 0 1 1 *", selection="shop.clean")
@@ -86,6 +89,12 @@ const COMMANDS: &[&[&str]] = &[
     &["run", "list"],
     &["run", "list", "-a", "shop.clean", "--source", "manual"],
     &["run", "list", "--sort", "oldest", "--since", "soon"],
+    &["automation", "list"],
+    &["automation", "explain", "shop.report"],
+    &["automation", "explain", "shop.clean"],
+    &["automation", "pause", "shop.report", "--reason", "later"],
+    &["automation", "resume", "shop.report"],
+    &["automation", "history", "shop.report"],
     &["run", "conflicts"],
     &["run", "show", "{run}"],
     &["run", "show", "latest", "--state", "failed"],

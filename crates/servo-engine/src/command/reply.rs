@@ -10,7 +10,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangeNotification, ChangePartitions, ChangeSchedule,
     ChangeSensor, ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause,
-    PushMessage, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    PauseCondition, PushMessage, RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule,
+    WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -169,6 +170,7 @@ commands! {
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    PauseCondition => Change(Change),
     DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
@@ -232,6 +234,7 @@ inputs! {
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    PauseCondition => PauseCondition,
     DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,

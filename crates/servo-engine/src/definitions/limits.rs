@@ -7,7 +7,7 @@ use servo_core::{Millis, to_canonical_string};
 
 use super::manifest::{AssetDef, CheckDef, CheckKind, Location, MANIFEST_VERSION, Manifest, ResourceDef};
 use super::problem::{self, Report};
-use super::{MAX_ASSETS, automation};
+use super::{MAX_ASSETS, automation, conditions};
 use crate::retry::RetryPolicy;
 
 const SECOND: u64 = 1_000;
@@ -57,6 +57,9 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         .is_some_and(|compute| compute.cpu_millicores == Some(0) || compute.memory_bytes == Some(0))
     {
         about.add("compute asks for nothing", "leave cpu= or memory= out instead of 0");
+    }
+    if let Some(condition) = &asset.automation {
+        conditions::check(condition, asset.external, &mut about);
     }
     for name in asset.resources.iter().chain(&asset.io) {
         if !resources.iter().any(|resource| resource.name == *name) {

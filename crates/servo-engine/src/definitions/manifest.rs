@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use servo_core::partitions::MappingDef;
 use servo_core::{Millis, PartitionsDef};
 
+use super::conditions::Condition;
 use super::notifications::NotificationDef;
 use crate::lifecycle::{RunState, SensorKind};
 use crate::retry::RetryPolicy;
@@ -97,6 +98,9 @@ pub struct AssetDef {
     pub io: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub metadata: BTreeMap<String, String>,
+    /// When it is made without anybody asking.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub automation: Option<Arc<Condition>>,
 }
 
 /// Where something is declared.

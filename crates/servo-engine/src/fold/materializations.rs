@@ -8,7 +8,7 @@ use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Operation, PartitionKey, RunId, TaskKey};
 
 use super::outputs::output_of;
-use super::{At, notifications, sensors};
+use super::{At, conditions, notifications, sensors};
 use crate::effect::{Effect, Promotion};
 use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
@@ -80,6 +80,8 @@ pub(super) fn record(
     if state.statuses.record(&asset, partition.as_ref(), latest, last) {
         state.changes.statuses.insert((asset.clone(), partition.clone()));
     }
+    let read = latest.map(|made| made.inputs_as_of.unwrap_or(made.event_id));
+    conditions::recorded(state, &asset, partition.as_ref(), read);
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);

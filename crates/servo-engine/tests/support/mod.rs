@@ -12,13 +12,13 @@ use servo_core::{
 use servo_engine::definitions::{AssetDef, ScheduleDef, SensorDef};
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
-    DeployedAsset, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
-    NotificationTested, QueueServiceChanged, RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted,
-    ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved,
-    ScheduleResumed, ScheduleTicked, SensorCursorReset, SensorDefined, SensorEvaluated,
-    SensorEvaluationRequested, SensorMessageReceived, SensorPaused, SensorRemoved, SensorResumed,
-    SensorTrigger, tick_id,
+    ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset, MaterializationApproved,
+    MaterializationRejected, MaterializationReleased, NotificationAttempted, NotificationRequested,
+    NotificationRuleChanged, NotificationRuleDefined, NotificationTested, QueueServiceChanged,
+    RequestAnswered, RequestRefused, RuleChange, RunKeyConflicted, ScheduleDefined, ScheduleEvaluationFailed,
+    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SensorCursorReset, SensorDefined, SensorEvaluated, SensorEvaluationRequested, SensorMessageReceived,
+    SensorPaused, SensorRemoved, SensorResumed, SensorTrigger, tick_id,
 };
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
@@ -593,5 +593,26 @@ pub(crate) fn backfill_events(now: Timestamp) -> Vec<(&'static str, EventData)> 
         ("BackfillCreated", EventData::BackfillCreated(created)),
         ("BackfillChunkPlanned", EventData::BackfillChunkPlanned(planned)),
         ("BackfillStateChanged", EventData::BackfillStateChanged(changed)),
+    ]
+}
+
+/// One event of each kind about the automation condition of an asset.
+pub(crate) fn condition_events(asset: AssetKey) -> Vec<(&'static str, EventData)> {
+    let evaluated = ConditionsEvaluated {
+        evaluation_id: EvaluationId::from_u128(8),
+        deployment: 1,
+        requested: vec![ConditionRequested { asset: asset.clone(), partitions: Vec::new(), trace: None }],
+        run: None,
+        problem: Some("it cannot be planned".to_owned()),
+    };
+    let paused = ConditionPauseChanged {
+        asset,
+        state_version: 2,
+        paused: true,
+        reason: "the source is down".to_owned(),
+    };
+    vec![
+        ("ConditionsEvaluated", EventData::ConditionsEvaluated(evaluated)),
+        ("ConditionPauseChanged", EventData::ConditionPauseChanged(paused)),
     ]
 }

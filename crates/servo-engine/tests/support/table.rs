@@ -36,6 +36,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::UnknownSensor => "no sensor",
                 Ignored::UnknownNotification => "no notification",
                 Ignored::UnknownBackfill => "no backfill",
+                Ignored::UnknownCondition => "no condition",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",
             };
@@ -98,6 +99,7 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::BadMessageId { .. } => "bad message id",
                 Refusal::TooLarge { .. } => "too large",
                 Refusal::UnknownBackfill { .. } => "no backfill",
+                Refusal::UnknownCondition { .. } => "no condition",
                 Refusal::BackfillEnded { .. } => "backfill ended",
                 Refusal::BadDefinition { .. } => "bad definition",
                 Refusal::NameTaken { .. } => "name taken",

@@ -10,6 +10,8 @@ use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
     PartitionKey, PlanId, RuleId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
+use servo_engine::conditions::TraceNode;
+use servo_engine::definitions::Condition;
 use servo_engine::definitions::{
     AssetDef, CheckKind, Destination, IfRunning, Location, NotificationDef, ScheduleDef, SensorDef, Severity,
 };
@@ -366,6 +368,20 @@ made! {
         config: from.make(),
         priority: from.make(),
         labels: from.make(),
+    };
+    Condition: |from| match from.below(3) {
+        0 => Condition::Missing,
+        1 => Condition::And {
+            of: vec![Condition::Stale, Condition::CronTick { cron: from.make(), timezone: from.make() }],
+        },
+        _ => Condition::AtMost { times: from.make(), per_ms: from.make() },
+    };
+    TraceNode: |from| TraceNode {
+        label: from.make(),
+        holds: from.make(),
+        of: from.make(),
+        since: from.make(),
+        parts: Vec::new(),
     };
     ScheduleDef: |from| ScheduleDef {
         name: from.make(),
