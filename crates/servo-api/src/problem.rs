@@ -82,8 +82,12 @@ codes! {
     UnknownSchedule = "unknown_schedule", NOT_FOUND, "Unknown schedule";
     /// There is no such sensor.
     UnknownSensor = "unknown_sensor", NOT_FOUND, "Unknown sensor";
+    /// There is no such notification rule.
+    UnknownNotification = "unknown_notification", NOT_FOUND, "Unknown notification rule";
     /// There is no such backfill.
     UnknownBackfill = "unknown_backfill", NOT_FOUND, "Unknown backfill";
+    /// The asset has no automation condition.
+    UnknownCondition = "unknown_condition", NOT_FOUND, "No automation";
     /// There is no such deployment.
     UnknownDeployment = "unknown_deployment", NOT_FOUND, "Unknown deployment";
     /// The address does not support this method.

@@ -6,6 +6,7 @@ mod audit;
 mod backfills;
 mod changes;
 mod code;
+mod conditions;
 mod conflicts;
 mod deployment_history;
 mod deployments;
@@ -17,6 +18,8 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod me;
+mod notifications;
 mod partition_summary;
 mod partitions;
 mod plans;
@@ -90,6 +93,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -154,6 +158,17 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(backfills::resume))
         .routes(routes!(backfills::cancel))
         .routes(routes!(backfills::retry_failed))
+        .routes(routes!(conditions::list))
+        .routes(routes!(conditions::explain))
+        .routes(routes!(conditions::evaluations))
+        .routes(routes!(conditions::pause))
+        .routes(routes!(conditions::resume))
+        .routes(routes!(notifications::list, notifications::create))
+        .routes(routes!(notifications::show, notifications::redefine, notifications::delete))
+        .routes(routes!(notifications::history))
+        .routes(routes!(notifications::pause))
+        .routes(routes!(notifications::resume))
+        .routes(routes!(notifications::test))
         .routes(routes!(tables::show))
         .routes(routes!(sql::run))
         .routes(routes!(sql::tables))

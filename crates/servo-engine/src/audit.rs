@@ -2,7 +2,7 @@
 
 use servo_core::{Millis, Timestamp};
 
-use crate::command::{BackfillChange, Input, ScheduleChange, SensorChange, Verdict};
+use crate::command::{BackfillChange, Input, NotificationChange, ScheduleChange, SensorChange, Verdict};
 use crate::event::{EventData, RequestRefused, RunSource};
 use crate::principal::Caller;
 use crate::refusal::Refusal;
@@ -46,6 +46,13 @@ impl Act {
     pub(crate) const PAUSE_BACKFILL: &'static str = "backfill.pause";
     pub(crate) const RESUME_BACKFILL: &'static str = "backfill.resume";
     pub(crate) const CANCEL_BACKFILL: &'static str = "backfill.cancel";
+    pub(crate) const PAUSE_CONDITION: &'static str = "automation.pause";
+    pub(crate) const RESUME_CONDITION: &'static str = "automation.resume";
+    pub(crate) const DEFINE_NOTIFICATION: &'static str = "notification.define";
+    pub(crate) const PAUSE_NOTIFICATION: &'static str = "notification.pause";
+    pub(crate) const RESUME_NOTIFICATION: &'static str = "notification.resume";
+    pub(crate) const REMOVE_NOTIFICATION: &'static str = "notification.remove";
+    pub(crate) const TEST_NOTIFICATION: &'static str = "notification.test";
     pub(crate) const APPROVE: &'static str = "quarantine.approve";
     pub(crate) const REJECT: &'static str = "quarantine.reject";
     pub(crate) const RETENTION: &'static str = "retention.apply";
@@ -62,6 +69,11 @@ impl Act {
     /// The action of a pause, or of its end.
     pub(crate) fn pause_action(paused: bool) -> &'static str {
         if paused { Self::PAUSE } else { Self::RESUME }
+    }
+
+    /// The action of a pause of an asset's automation, or of its end.
+    pub(crate) fn condition_action(paused: bool) -> &'static str {
+        if paused { Self::PAUSE_CONDITION } else { Self::RESUME_CONDITION }
     }
 
     /// The action of a cancellation.
@@ -147,10 +159,27 @@ impl Act {
                 };
                 Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
             }
+            Input::PauseCondition(command) => {
+                let action = Self::condition_action(command.paused);
+                Some((Self::new(action, &command.asset, command.reason.as_str()), &command.caller))
+            }
+            Input::ChangeNotification(command) => {
+                let action = match &command.change {
+                    NotificationChange::Create(_) | NotificationChange::Redefine(_) => {
+                        Self::DEFINE_NOTIFICATION
+                    }
+                    NotificationChange::Pause => Self::PAUSE_NOTIFICATION,
+                    NotificationChange::Resume => Self::RESUME_NOTIFICATION,
+                    NotificationChange::Remove => Self::REMOVE_NOTIFICATION,
+                    NotificationChange::Test => Self::TEST_NOTIFICATION,
+                };
+                Some((Self::new(action, &command.rule, ""), &command.caller))
+            }
             Input::Deny(command) => {
                 Some((Self::new(command.permission, &command.subject, ""), &command.caller))
             }
             Input::StartWith(_)
+            | Input::Notified(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Released(_)

@@ -16,12 +16,13 @@ use servo_core::{
     Timestamp,
 };
 
-use crate::definitions::{AssetDef, ScheduleDef, SensorDef};
+use crate::definitions::{AssetDef, NotificationDef, ScheduleDef, SensorDef};
 use crate::effect::Release;
 use crate::evaluation::{Evaluated, EvaluationReport, EvaluationResult};
 use crate::event::{ExpiredData, NewValue, Outcome, PauseScope, Progress};
 use crate::failure::TaskError;
 use crate::lifecycle::SettingOrigin;
+use crate::notification::Notified;
 use crate::outputs::{OutputReport, Usage};
 use crate::plan::Plan;
 use crate::planner::PartitionChoice;
@@ -68,6 +69,12 @@ pub enum Input {
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
     ChangeBackfill(ChangeBackfill),
+    /// Pause or resume the automation of an asset.
+    PauseCondition(PauseCondition),
+    /// Define, pause, resume, remove or test a notification rule.
+    ChangeNotification(ChangeNotification),
+    /// A try of a notification has ended.
+    Notified(Notified),
     /// Somebody asked for something without the permission for it: to be recorded.
     Deny(DenyRequest),
     /// The queue took an attempt.
@@ -119,8 +126,11 @@ impl Input {
             Input::ApplyRetention(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
+            Input::PauseCondition(command) => Some(&command.caller),
+            Input::ChangeNotification(command) => Some(&command.caller),
             Input::Deny(command) => Some(&command.caller),
             Input::StartWith(_)
+            | Input::Notified(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
             | Input::Started(..)
@@ -290,6 +300,8 @@ pub struct Deploy {
     pub schedules: Vec<Arc<ScheduleDef>>,
     /// All its sensors, checked before, in any order.
     pub sensors: Vec<Arc<SensorDef>>,
+    /// All its notification rules, checked before, in any order.
+    pub notifications: Vec<Arc<NotificationDef>>,
     /// Who asks.
     pub caller: Caller,
 }
@@ -482,6 +494,36 @@ pub enum SensorChange {
     ResetCursor(Option<Arc<str>>),
 }
 
+/// Define, pause, resume, remove or test a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeNotification {
+    /// Its name or its id.
+    pub rule: String,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// The change.
+    pub change: NotificationChange,
+    /// Who asks.
+    pub caller: Caller,
+}
+
+/// A change of a notification rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotificationChange {
+    /// It is new.
+    Create(Arc<NotificationDef>),
+    /// It has another definition.
+    Redefine(Arc<NotificationDef>),
+    /// It tells nothing.
+    Pause,
+    /// It does again.
+    Resume,
+    /// It is removed; its notifications stay.
+    Remove,
+    /// Each of its destinations is sent a notification.
+    Test,
+}
+
 /// Tell a sensor something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PushMessage {
@@ -553,6 +595,21 @@ pub enum BackfillChange {
     Resume,
     /// It ends, and the runs of its chunks are cancelled.
     Cancel,
+}
+
+/// Pause or resume the automation of an asset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseCondition {
+    /// The asset.
+    pub asset: AssetKey,
+    /// Whether it is to be paused.
+    pub paused: bool,
+    /// The version that the caller knows; refused if there is another by now.
+    pub expected_state_version: Option<u64>,
+    /// Why.
+    pub reason: String,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Give tasks to a worker from now on. Whoever asks has seen that it shares the storage of the workspace.

@@ -1,8 +1,8 @@
 //! Values derived by hashing, so that the same decision always has the same ids.
 
 use servo_core::{
-    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, PlanId, RunId, ScheduleId,
-    SensorId, TaskKey, TenantId, Timestamp, WorkspaceId, dispatch_id,
+    AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, PlanId, RuleId, RunId,
+    ScheduleId, SensorId, TaskKey, TenantId, Timestamp, WorkspaceId, dispatch_id,
 };
 use sha2::{Digest, Sha256};
 
@@ -74,6 +74,13 @@ pub(crate) fn sensor_id(tenant: &TenantId, workspace: &WorkspaceId, name: &str, 
     let now = u64::try_from(now.as_millis()).unwrap_or(0);
     let name = format!("sensor:{}:{}:{name}", tenant.as_str(), workspace.as_str());
     SensorId::from_parts(now, hash128(name.as_bytes()))
+}
+
+/// The id of a notification rule that is defined for the first time.
+pub(crate) fn rule_id(tenant: &TenantId, workspace: &WorkspaceId, name: &str, now: Timestamp) -> RuleId {
+    let now = u64::try_from(now.as_millis()).unwrap_or(0);
+    let name = format!("notification:{}:{}:{name}", tenant.as_str(), workspace.as_str());
+    RuleId::from_parts(now, hash128(name.as_bytes()))
 }
 
 /// The id of a call of a function.

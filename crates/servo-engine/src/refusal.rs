@@ -104,6 +104,8 @@ pub enum Refusal {
     CannotTrigger { name: String, problem: String },
     #[error("there is no sensor {name}; `servo sensor list` shows what there is")]
     UnknownSensor { name: String },
+    #[error("there is no notification rule {name}; `servo notification list` shows what there is")]
+    UnknownNotification { name: String },
     #[error("sensor {name} takes no messages, it is of kind {kind}; declare it with @servo.push_sensor")]
     TakesNoMessages { name: String, kind: SensorKind },
     #[error("a message needs an id of 1 to {limit} bytes without control characters")]
@@ -114,6 +116,8 @@ pub enum Refusal {
     UnknownBackfill { backfill_id: BackfillId },
     #[error("backfill {backfill_id} has already ended as {state}")]
     BackfillEnded { backfill_id: BackfillId, state: crate::lifecycle::BackfillState },
+    #[error("{asset} has no automation; `servo automation list` shows what has")]
+    UnknownCondition { asset: AssetKey },
     #[error("worker {worker} is not registered, or was not heard of for too long; register it again")]
     UnknownWorker { worker: Arc<str> },
     #[error("worker {worker} cannot be given tasks: nothing is deployed; `servo deploy` does that")]
@@ -148,10 +152,12 @@ impl Refusal {
             Refusal::NotInQuarantine { .. } => "not_in_quarantine",
             Refusal::UnknownSchedule { .. } => "unknown_schedule",
             Refusal::UnknownSensor { .. } => "unknown_sensor",
+            Refusal::UnknownNotification { .. } => "unknown_notification",
             Refusal::TakesNoMessages { .. } => "takes_no_messages",
             Refusal::TooLarge { .. } => "too_large",
             Refusal::UnknownBackfill { .. } => "unknown_backfill",
             Refusal::BackfillEnded { .. } => "invalid_state_transition",
+            Refusal::UnknownCondition { .. } => "unknown_condition",
             Refusal::NameTaken { .. } => "name_taken",
             Refusal::DefinedByCode { .. } => "defined_by_code",
             Refusal::StateVersion { .. } => "version_conflict",
@@ -182,8 +188,10 @@ impl Refusal {
             | Refusal::UnknownTask { .. }
             | Refusal::NotInQuarantine { .. }
             | Refusal::UnknownBackfill { .. }
+            | Refusal::UnknownCondition { .. }
             | Refusal::UnknownSchedule { .. }
-            | Refusal::UnknownSensor { .. } => RefusalKind::NotFound,
+            | Refusal::UnknownSensor { .. }
+            | Refusal::UnknownNotification { .. } => RefusalKind::NotFound,
             Refusal::RunKeyConflict { .. }
             | Refusal::RequestIdReused { .. }
             | Refusal::StaleRunKey { .. }

@@ -52,6 +52,7 @@ fn deploy(world: &mut World, digest: &str, assets: Vec<Arc<AssetDef>>) {
         assets,
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(command)).expect("deployed");
@@ -239,8 +240,9 @@ fn chunks_are_planned_in_order_each_once_and_at_most_so_many_at_a_time() {
 }
 
 /// L2-INV-7 of the seeds: the same chunk twice changes nothing.
+/// L2-INV-7: a chunk is planned once.
 #[test]
-fn l2_inv_7_a_chunk_is_planned_once() {
+fn test_chunk_planning_idempotent() {
     let mut world = month();
     let id = create(&mut world, all("t.a"));
     let planned = chunks(&world)[0].clone();
@@ -257,8 +259,9 @@ fn l2_inv_7_a_chunk_is_planned_once() {
 }
 
 /// L2-INV-6 of the seeds: a change with another version than there is changes nothing.
+/// L2-INV-6: a change of an older version is refused.
 #[test]
-fn l2_inv_6_a_change_of_an_older_version_is_refused() {
+fn test_backfill_version_conflict() {
     let mut world = month();
     let id = create(&mut world, all("t.a"));
     let pause = |expected| {

@@ -159,6 +159,7 @@ fn what_an_attempt_at_work_was_told_to_read_stays_until_it_has_ended() {
     let deploy = Deploy {
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         time_zones: "2026e".into(),
         digest: "d1".into(),
         project: "reads".to_owned(),

@@ -311,7 +311,7 @@ pub(super) fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Prob
 
 impl App {
     /// Adds to assets how many of their partitions are stale.
-    fn add_stale(
+    pub(super) fn add_stale(
         &self,
         state: &EngineState,
         definitions: &Definitions,

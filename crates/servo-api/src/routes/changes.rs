@@ -185,6 +185,14 @@ fn part(data: &EventData) -> Part {
         | EventData::SensorEvaluated(_)
         | EventData::BackfillCreated(_)
         | EventData::BackfillChunkPlanned(_)
-        | EventData::BackfillStateChanged(_) => Part::Automation,
+        | EventData::NotificationRuleDefined(_)
+        | EventData::NotificationRuleChanged(_)
+        | EventData::NotificationTested(_)
+        | EventData::NotificationRequested(_)
+        | EventData::NotificationAttempted(_)
+        | EventData::QueueServiceChanged(_)
+        | EventData::BackfillStateChanged(_)
+        | EventData::ConditionsEvaluated(_)
+        | EventData::ConditionPauseChanged(_) => Part::Automation,
     }
 }

@@ -55,6 +55,7 @@ pub(super) async fn deploy(
         assets: definitions.assets().iter().map(|asset| asset.def.clone()).collect(),
         schedules: definitions.schedules().to_vec(),
         sensors: definitions.sensors().to_vec(),
+        notifications: definitions.notifications().to_vec(),
         caller: caller.clone(),
     };
     let work = async { Ok(deployed(app.workspace().deploy(request).await?)) };

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::admission::PauseBody;
 use super::deployments::RollbackBody;
+use super::notifications::NotificationBody;
 use super::retention::ApplyRetentionBody;
 use super::schedules::{ScheduleBody, TriggerScheduleBody, VersionBody};
 use super::sensors::{EvaluateBody, ResetCursorBody, SensorBody};
@@ -281,6 +282,7 @@ asked!(
     TriggerScheduleBody,
     VersionBody,
     SensorBody,
+    NotificationBody,
     ResetCursorBody,
     EvaluateBody,
     SettingsBody,

@@ -5,12 +5,14 @@
 mod admission;
 mod assets;
 mod attempts;
+mod deployments;
 mod description;
 mod events;
 mod idempotency;
 mod logs;
 mod pages;
 mod problems;
+mod pushes;
 mod readiness;
 mod registration;
 mod remote_workers;

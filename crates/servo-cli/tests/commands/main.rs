@@ -9,6 +9,7 @@ mod execution;
 mod facts;
 mod first_hour;
 mod keys;
+mod notifications;
 mod owners;
 mod safety;
 mod schedules;

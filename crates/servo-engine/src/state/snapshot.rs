@@ -14,13 +14,13 @@ use super::run_rows::{
 };
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
-    Task, Workers, run_rows,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
+    IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors,
+    State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
-use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys};
+use crate::rows::{AppendedRows, Delta, DepSetRow, EndedRows, HotRows, KeyRetention, RemovedKeys, Row as _};
 
 /// Why rows are not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +63,11 @@ impl State {
             sensor_evals: self.sensors.eval_rows(),
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
+            condition_state: self.conditions.state_rows(),
+            condition_requests: self.conditions.request_rows(),
+            condition_evaluations: self.conditions.evaluation_rows(),
+            notification_rules: self.notifications.rule_rows(),
+            notifications: self.notifications.notification_rows(),
             workers: self.workers.rows().cloned().collect(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
@@ -112,6 +117,11 @@ impl State {
             sensor_evals,
             backfills,
             backfill_chunks,
+            condition_state,
+            condition_requests,
+            condition_evaluations,
+            notification_rules,
+            notifications,
             workers,
             run_keys,
             run_keys_evicted,
@@ -137,6 +147,9 @@ impl State {
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
+        state.conditions =
+            ConditionStates::restore(condition_state, condition_requests, condition_evaluations);
+        state.notifications = Notifications::restore(notification_rules, notifications);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -211,6 +224,7 @@ impl State {
             state.runs.insert(id, Arc::new(run));
         }
         state.rebuild_index();
+        state.follow_making();
         Ok(state)
     }
 }
@@ -220,6 +234,7 @@ pub(super) fn take(state: &mut State) -> Delta {
     let mut changes = std::mem::take(&mut state.changes);
     state.changes.just_ended = changes.take_just_ended();
     state.changes.effects = changes.take_effects();
+    state.changes.facts = changes.take_facts();
     let deployments = state.definitions.deployment_row().filter(|_| changes.deployment);
     let definitions = changes.definitions.iter().filter_map(|key| state.definitions.row(key));
     let sets = changes.partition_sets.iter().filter_map(|name| state.dynamic.set_row(name));
@@ -238,6 +253,8 @@ pub(super) fn take(state: &mut State) -> Delta {
     let evals = evals.map(|row| row.as_ref().clone());
     let backfills = changes.backfills.iter().filter_map(|id| state.backfills.get(*id));
     let chunks = changes.chunks.iter().filter_map(|(id, index)| state.backfills.chunk(*id, *index));
+    let evaluations = changes.evaluations.iter().filter_map(|id| state.conditions.evaluations().get(id));
+    let evaluations = evaluations.map(|row| row.as_ref().clone());
     // Those that are empty here are filled below.
     let mut delta = Delta {
         head: state.head,
@@ -266,11 +283,26 @@ pub(super) fn take(state: &mut State) -> Delta {
         sensor_evals: evals.collect(),
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
+        condition_state: Vec::new(),
+        condition_requests: Vec::new(),
+        condition_evaluations: evaluations.collect(),
+        notification_rules: changes.rules.iter().filter_map(|id| state.notifications.rule_row(*id)).collect(),
+        notifications: changes
+            .notifications
+            .iter()
+            .filter_map(|id| state.notifications.row(id).map(|row| row.as_ref().clone()))
+            .collect(),
         workers: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
+            condition_evaluations: changes.ended_evaluations.iter().map(|row| row.key()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.chunk_id.clone()).collect(),
+            notifications: changes
+                .ended_notifications
+                .iter()
+                .map(|row| row.notification_id.clone())
+                .collect(),
             deployments: changes.ended_deployments.iter().map(|row| row.number).collect(),
             timers: changes.timers_gone,
             outbox: changes.outbox_gone,
@@ -280,7 +312,9 @@ pub(super) fn take(state: &mut State) -> Delta {
             deployments: changes.ended_deployments,
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.as_ref().clone()).collect(),
             sensor_evals: changes.ended_evals.iter().map(|row| row.as_ref().clone()).collect(),
+            condition_evaluations: changes.ended_evaluations.iter().map(|row| row.as_ref().clone()).collect(),
             backfill_chunks: changes.ended_chunks.iter().map(|row| row.as_ref().clone()).collect(),
+            notifications: changes.ended_notifications.iter().map(|row| row.as_ref().clone()).collect(),
             ..EndedRows::default()
         },
         appended: AppendedRows {
@@ -294,6 +328,18 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.sensors.message_row(sensor, event, &message) {
             Some(row) => delta.sensor_messages.push(row),
             None => delta.gone.sensor_messages.push((sensor, message.to_string())),
+        }
+    }
+    for asset in changes.condition_states {
+        match state.conditions.state_row(&asset) {
+            Some(row) => delta.condition_state.push(row),
+            None => delta.gone.condition_state.push(asset),
+        }
+    }
+    for (asset, partition) in changes.condition_requests {
+        match state.conditions.request_row(&asset, partition.as_ref()) {
+            Some(row) => delta.condition_requests.push(row),
+            None => delta.gone.condition_requests.push((asset, partition)),
         }
     }
     for (name, key) in changes.partitions {

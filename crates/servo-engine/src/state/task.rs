@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use servo_core::planted::{self, Mistake};
-use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, TaskKey, Timestamp};
+use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, Millis, Operation, TaskKey, Timestamp};
 
 use crate::event::{Outcome, Progress, TimerKind};
 use crate::failure::TaskError;
@@ -212,6 +212,11 @@ impl Task {
     /// The assets that it makes, that of its key first.
     pub(crate) fn assets(&self) -> impl Iterator<Item = AssetKey> {
         std::iter::once(self.key.asset()).chain(self.options.outputs.iter().cloned())
+    }
+
+    /// Whether it makes data: checks alone make none.
+    pub(crate) fn makes_data(&self) -> bool {
+        self.key.operation() != Operation::Check
     }
 
     /// The queue that its attempts are handed to.

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use servo_core::{AssetKey, MaterializationId, Millis, RunId, TaskKey, Timestamp};
-use servo_engine::definitions::{CheckKind, ScheduleDef, SensorDef, Severity};
+use servo_engine::controllers::notifications::Notifying;
+use servo_engine::definitions::{CheckKind, NotificationDef, ScheduleDef, SensorDef, Severity};
 use servo_engine::effect;
 use servo_engine::evaluation::{
     Evaluated, Evaluation, EvaluationOutcome, EvaluationReport, EvaluationResult, RequestSpec,
 };
+use servo_engine::notification::{Delivery, Notified, SendFailure};
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::rows::Delta;
 use servo_engine::testing::invariants;
@@ -137,6 +139,7 @@ impl Sim {
             effects: Vec::new(),
             seen: BTreeSet::new(),
         };
+        sim.engine.set_notifying(Notifying::Everything);
         sim.waiting.push(Input::StartWith(StartWith::differing(&settings, SettingOrigin::Flag)));
         sim.flush();
         sim
@@ -348,6 +351,7 @@ impl Sim {
                 Effect::Enqueue(dispatch) => self.queue.push(dispatch.attempt),
                 Effect::Release(release) => self.waiting.push(Input::Released(release)),
                 Effect::Evaluate(evaluation) => self.waiting.push(evaluated(&evaluation)),
+                Effect::Notify(delivery) => self.waiting.push(notified(&delivery)),
                 Effect::Promote(_)
                 | Effect::Discard(_)
                 | Effect::ClearStaging(_)
@@ -490,6 +494,7 @@ fn deploy(whom: u16) -> Input {
     Input::Deploy(Deploy {
         schedules: if whom >> 6 & 1 == 1 { vec![Arc::new(often())] } else { Vec::new() },
         sensors: if whom >> 7 & 1 == 1 { vec![Arc::new(told(whom >> 2 & 1 == 1))] } else { Vec::new() },
+        notifications: if whom >> 5 & 1 == 1 { vec![Arc::new(told_of())] } else { Vec::new() },
         time_zones: "2026e".into(),
         digest: digest.into(),
         project: "sim".to_owned(),
@@ -512,6 +517,26 @@ fn told(has_function: bool) -> SensorDef {
     let function = has_function.then(|| "jobs:told".to_owned());
     let text = r#"{"name":"told","location":{"file":"jobs.py","line":9},"selection":"t.n20","push":true}"#;
     SensorDef { function, ..serde_json::from_str(text).expect("a sensor") }
+}
+
+/// A notification rule about everything, to two destinations.
+fn told_of() -> NotificationDef {
+    serde_json::from_str(
+        r#"{"name":"told_of","location":{"file":"jobs.py","line":9},"max_per_hour":5,"when":["run_failed",
+            "retries_exhausted","check_failed","check_blocked","schedule_error","sensor_error",
+            "queue_without_worker","recovered"],
+            "to":[{"type":"command","command":["true"]},{"type":"webhook","url":"https://example.org"}]}"#,
+    )
+    .expect("a notification rule")
+}
+
+/// What came of sending a notification: it arrived, or did not, for now or for good.
+fn notified(delivery: &Delivery) -> Input {
+    let retry = delivery.notification_id.len().is_multiple_of(2);
+    let fails = delivery.attempt < 3 && delivery.facts.summary.len().is_multiple_of(3);
+    let failure = fails.then(|| SendFailure { message: "boom".to_owned(), retry });
+    let (notification_id, attempt) = (delivery.notification_id.clone(), delivery.attempt);
+    Input::Notified(Notified { notification_id, attempt, failure })
 }
 
 /// The answer of a worker to a call: a run, none, or a failure.

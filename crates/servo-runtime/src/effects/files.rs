@@ -279,7 +279,7 @@ impl Pending {
             }
             Effect::ExpireLogs(before) => self.logs_before = self.logs_before.max(Some(before)),
             // Goes to a queue, not to files.
-            Effect::Enqueue(_) | Effect::Evaluate(_) => {}
+            Effect::Enqueue(_) | Effect::Evaluate(_) | Effect::Notify(_) => {}
         }
     }
 
