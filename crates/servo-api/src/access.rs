@@ -39,6 +39,7 @@ pub enum Access {
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/login", Access::Public),
+    (Method::GET, "/api/v1/me", Access::Needs(Permission::RunsRead)),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),
@@ -351,7 +352,8 @@ impl App {
         authenticate(&self.authenticators, request, self.workspace().now()).await
     }
 
-    fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
+    /// Whether somebody has a permission in this workspace.
+    pub(crate) fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
         let layout = self.workspace().layout();
         who.identity.allows(permission, layout.tenant(), layout.workspace())
     }

@@ -18,6 +18,7 @@ mod lineage;
 mod login;
 mod logs;
 mod materializations;
+mod me;
 mod notifications;
 mod partition_life;
 mod partition_summary;
@@ -93,6 +94,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(me::show))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))

@@ -19,6 +19,7 @@ mod logins;
 mod logs;
 mod materialization_detail;
 mod materializations;
+mod me;
 mod names;
 mod notifications;
 mod outputs;
@@ -67,6 +68,7 @@ pub use logins::LoginLink;
 pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, TaskLogLine};
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
+pub use me::Me;
 pub use names::{
     AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
     OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
