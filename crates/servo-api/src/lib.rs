@@ -26,6 +26,8 @@ mod refusals;
 mod routes;
 mod server;
 mod sse;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tls;
 mod ui;
 pub mod views;

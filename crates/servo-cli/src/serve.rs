@@ -47,10 +47,10 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     let session_keys = KeysFile::of_server(location)?.ring()?;
     let api_keys = ApiKeys::new(control);
     let slots = config.slots;
-    let workspaces =
-        ServedWorkspaces::new(location, stores, config, &token, &api_keys, &session_keys, scheme == "https");
-    let workspaces = Arc::new(workspaces);
     let url = format!("{scheme}://{}", if at.ip().is_unspecified() { reachable(at) } else { at.to_string() });
+    let workspaces =
+        ServedWorkspaces::new(location, stores, config, &token, &api_keys, &session_keys, url.clone());
+    let workspaces = Arc::new(workspaces);
     ownership.advertise(url.clone(), token.clone())?;
     if let Some(key) = first_key {
         say_once(&key, format)?;

@@ -12,8 +12,9 @@ use servo_engine::controllers::Dispatching;
 use servo_engine::definitions::Definitions;
 use servo_engine::event::NewValue;
 use servo_engine::{Caller, Deploy, RegisterWorker, Setting, SettingOrigin, StartWith, State, read_settings};
+use servo_notify::Senders;
 use servo_queue::{Keyring, LocalQueue};
-use servo_runtime::{Config, LOCAL_WORKERS, Stores, SystemClock, Workspace};
+use servo_runtime::{Config, LOCAL_WORKERS, Notifier, Stores, SystemClock, Workspace};
 use servo_store::DataRoot;
 use servo_worker::project::{Project, ScanError, Scanned};
 use servo_worker::{DataLocations, Evaluator, Executor, LogFiles, RunnerSettings, Runners, Slots};
@@ -27,6 +28,15 @@ use crate::location::{Location, random};
 const QUEUE: &str = "default";
 /// Tasks at work at once, over all workers.
 const MAX_TASKS: u32 = 10_000;
+
+/// The server that a session belongs to, where it belongs to one.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ServerContext<'a> {
+    /// Where people look.
+    pub(crate) url: Option<&'a str>,
+    /// The limits of its tenant.
+    pub(crate) quotas: Option<&'a Quotas>,
+}
 
 /// A workspace that runs in this process.
 pub(crate) struct Session {
@@ -53,7 +63,7 @@ impl Session {
         slots: usize,
         reach: WorkerScope,
         dispatching: Dispatching,
-        quotas: Option<&Quotas>,
+        server: ServerContext<'_>,
     ) -> anyhow::Result<Self> {
         let secret = location.secret()?;
         let keys = KeysFile::open(location)?.ring()?;
@@ -73,7 +83,7 @@ impl Session {
         let locations = DataLocations::new(data, stores.layout.clone());
         let logs = Arc::new(location.logs());
         let clock = Arc::new(SystemClock);
-        let start_with = start_with(Some(&project), reach, quotas)?;
+        let start_with = start_with(Some(&project), reach, server.quotas)?;
         let settings = RunnerSettings { slots, ..RunnerSettings::default() };
         let root = project.root().to_path_buf();
         let runners = Runners::new(project, locations, logs.clone(), clock.clone(), settings);
@@ -92,6 +102,7 @@ impl Session {
         config.retention = config.automation;
         config.logs = Some(Arc::new(KeptLogs(logs.clone())));
         config.dispatching = dispatching;
+        config.notifier = Some(senders(location, server.url)?);
         let workspace = Workspace::open(stores, config).await?;
         let executor = Executor {
             source: queue.clone(),
@@ -166,6 +177,23 @@ impl Session {
     }
 }
 
+/// Sends notifications, with links to where people look.
+pub(crate) fn senders(location: &Location, url: Option<&str>) -> anyhow::Result<Arc<dyn Notifier>> {
+    // Whoever serves others says what a rule may reach; whoever works alone may reach everything anyway.
+    let is_served = location.command == "serve";
+    let allows = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    let public = std::env::var("SERVO_PUBLIC_URL").ok().filter(|url| !url.is_empty());
+    let mut senders = Senders::new(location.workspace.to_string())
+        .map_err(|failure| anyhow::anyhow!(failure.message))?
+        .with_link_base(public.or_else(|| url.map(str::to_owned)))
+        .with_private_addresses(!is_served)
+        .with_commands(!is_served || allows("SERVO_NOTIFY_COMMANDS"));
+    if let Ok(project) = location.project.find() {
+        senders = senders.with_project(project.root().to_path_buf());
+    }
+    Ok(Arc::new(senders))
+}
+
 /// Lets the data of assets be where `servo.toml` says, if it says so.
 pub(crate) fn keep_data_of(project: &Project, stores: &mut Stores) -> anyhow::Result<()> {
     if let Some(place) = project.storage() {
@@ -204,9 +232,10 @@ pub(crate) fn deployment(scanned: Scanned, caller: Caller) -> anyhow::Result<Dep
     let definitions = Definitions::check(scanned.manifest)?;
     let assets = definitions.assets().iter().map(|asset| asset.def.clone()).collect();
     let (schedules, sensors) = (definitions.schedules().to_vec(), definitions.sensors().to_vec());
+    let notifications = definitions.notifications().to_vec();
     let (digest, project) = (scanned.digest.as_str().into(), definitions.project().to_owned());
     let time_zones = TimeZones::in_use().version().into();
-    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, caller })
+    Ok(Deploy { digest, time_zones, project, assets, schedules, sensors, notifications, caller })
 }
 
 /// The workers that run the tasks of a workspace.

@@ -117,7 +117,8 @@ pub(super) async fn quotas(
     }
 }
 
-/// Changes limits of a tenant. They hold at once.
+/// Changes limits of a tenant. They hold for each of its workspaces from when it is opened next; `max_queued_tasks`,
+/// `max_daily_runs` and `fairness_weight` are recorded only.
 #[utoipa::path(
     patch, path = "/admin/tenants/{tenant}/quotas", operation_id = "change_quotas", tag = "admin",
     params(("tenant" = String, Path)), request_body = QuotasBody,

@@ -18,7 +18,8 @@ use super::config::ServeConfig;
 use crate::kept_logs::KeptLogs;
 use crate::keys_file::{self, KeysFile};
 use crate::location::Location;
-use crate::session::{self, Session, WorkerScope};
+use crate::session::{self, ServerContext, Session, WorkerScope};
+use crate::sql_engine::PythonSql;
 
 /// The workspaces of a server.
 pub(super) struct ServedWorkspaces {
@@ -27,7 +28,8 @@ pub(super) struct ServedWorkspaces {
     token: Arc<str>,
     api_keys: ApiKeys,
     session_keys: Keyring,
-    secure: bool,
+    /// Where people look.
+    url: String,
     /// Links that let a browser in, whichever workspace they were asked of.
     logins: Logins,
     /// The stores of the workspace that the server was started with, until it is opened.
@@ -50,7 +52,7 @@ impl ServedWorkspaces {
         token: &str,
         api_keys: &ApiKeys,
         session_keys: &Keyring,
-        secure: bool,
+        url: String,
     ) -> Self {
         Self {
             location: location.clone(),
@@ -58,7 +60,7 @@ impl ServedWorkspaces {
             token: token.into(),
             api_keys: api_keys.clone(),
             session_keys: session_keys.clone(),
-            secure,
+            url,
             logins: Logins::default(),
             usual: Mutex::new(Some(usual)),
             running: Mutex::default(),
@@ -93,22 +95,29 @@ impl ServedWorkspaces {
         let (mut api, session) = if self.config.slots > 0 && *key == self.usual() {
             let project = location.project.find()?;
             let (slots, all) = (self.config.slots, Dispatching::All);
-            let mut session =
-                Session::open(&location, stores, project, slots, reach, all, Some(&quotas)).await?;
+            let server = ServerContext { url: Some(&self.url), quotas: Some(&quotas) };
+            let mut session = Session::open(&location, stores, project, slots, reach, all, server).await?;
             if let Err(error) = session.deploy(location.caller()).await {
                 session.close().await?;
                 return Err(error);
             }
             (session.api(), Some(session))
         } else {
-            (without_worker(&location, stores, reach, &quotas).await?, None)
+            (self.without_worker(&location, stores, reach, &quotas).await?, None)
         };
         let keys = KeysFile::open(&location)?;
         api.access_token = Some(self.token.clone());
         api.api_keys = Some(self.api_keys.clone());
         api.session_keys = Some(self.session_keys.clone());
-        api.secure = self.secure;
+        api.secure = self.url.starts_with("https:");
         api.logins = self.logins.clone();
+        api.sql = match PythonSql::new(&location, *key == self.usual()) {
+            Ok(sql) => Some(Arc::new(sql)),
+            Err(error) => {
+                tracing::info!(error = format!("{error:#}"), "there is no Python for SQL");
+                None
+            }
+        };
         api.worker_key = Some(keys.worker_key().into());
         api.lease = self.config.worker_timeout / 3;
         api.hosts.clone_from(&self.config.hosts);
@@ -117,24 +126,32 @@ impl ServedWorkspaces {
         running.insert(key.clone(), Running { session, key_watch });
         Ok(api)
     }
-}
 
-/// A workspace whose tasks are run by workers of other processes.
-async fn without_worker(
-    location: &Location,
-    stores: Stores,
-    reach: WorkerScope,
-    quotas: &Quotas,
-) -> anyhow::Result<Api> {
-    let (secret, keys) = (location.secret()?, KeysFile::open(location)?.ring()?);
-    let queue = LocalQueue::new(1_024);
-    let logs = Arc::new(location.logs());
-    let mut config = Config::new(queue.clone(), secret, keys.clone());
-    config.start_with = session::start_with(None, reach, Some(quotas))?;
-    config.retention = true;
-    config.logs = Some(Arc::new(KeptLogs(logs.clone())));
-    let workspace = Workspace::open(stores, config).await?;
-    Ok(Api::new(workspace, queue, logs, keys))
+    /// A workspace whose tasks are run by workers of other processes.
+    async fn without_worker(
+        &self,
+        location: &Location,
+        mut stores: Stores,
+        reach: WorkerScope,
+        quotas: &Quotas,
+    ) -> anyhow::Result<Api> {
+        let (secret, keys) = (location.secret()?, KeysFile::open(location)?.ring()?);
+        let queue = LocalQueue::new(1_024);
+        let logs = Arc::new(location.logs());
+        let is_usual =
+            (&location.tenant, &location.workspace) == (&self.location.tenant, &self.location.workspace);
+        // The project where the server was started is that of the workspace it was started with.
+        if let (true, Ok(project)) = (is_usual, location.project.find()) {
+            session::keep_data_of(&project, &mut stores)?;
+        }
+        let mut config = Config::new(queue.clone(), secret, keys.clone());
+        config.start_with = session::start_with(None, reach, Some(quotas))?;
+        config.retention = true;
+        config.logs = Some(Arc::new(KeptLogs(logs.clone())));
+        config.notifier = Some(session::senders(location, Some(&self.url))?);
+        let workspace = Workspace::open(stores, config).await?;
+        Ok(Api::new(workspace, queue, logs, keys))
+    }
 }
 
 fn millis(length: Duration) -> Millis {
@@ -146,6 +163,8 @@ fn has_nothing_to_do(state: &State) -> bool {
     state.runs().all(|run| run.state.is_terminal())
         && state.schedules().all(|schedule| schedule.paused)
         && state.sensors().all(|sensor| sensor.paused)
+        && state.conditions().all(|condition| condition.paused)
+        && state.recent_notifications().into_iter().all(|it| it.finished_at.is_some())
         && state.backfills().all(|backfill| backfill.state.is_terminal())
         && state.workers().all(|worker| worker.state != WorkerState::Active)
 }
