@@ -155,8 +155,10 @@ fn a_laptop_deploys_to_a_served_workspace_with_the_role_that_its_key_has_and_sec
             .all(|line| serde_json::from_str::<Value>(line).is_ok())
     );
     let requests: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    let deployed =
-        requests.iter().find(|line| line["path"].as_str().is_some_and(|it| it.ends_with("/deployments")));
+    let is_deploy = |line: &&Value| {
+        line["message"] == "api.request" && line["method"] == "POST" && line["path"] == "/api/v1/deployments"
+    };
+    let deployed = requests.iter().find(is_deploy);
     let deployed = deployed.unwrap_or_else(|| panic!("{log}"));
     assert!(deployed["request_id"].is_string() && deployed["status"] == 202, "{deployed}");
     let stored = files(&server.path(".servo"));
