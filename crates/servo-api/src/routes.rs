@@ -11,6 +11,7 @@ mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
+mod freshness;
 mod graph;
 mod health;
 mod lineage;
@@ -113,6 +114,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(lineage::show))
         .routes(routes!(partitions::change))
         .routes(routes!(staleness::list))
+        .routes(routes!(freshness::list))
         .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))

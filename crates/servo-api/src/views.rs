@@ -12,6 +12,7 @@ mod changes;
 mod conflicts;
 mod definition_diff;
 mod deployments;
+mod freshness;
 mod graph;
 mod lineage;
 mod logins;
@@ -55,6 +56,7 @@ pub use deployments::{
     AssetVersion, DefinitionDiff, Deployed, Deployment, DeploymentDetail, DeploymentDiff, DiffCounts,
     RollbackBody, RolledBack,
 };
+pub use freshness::AssetFreshness;
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;
@@ -62,14 +64,15 @@ pub use logs::{LogAnswer, LogBody, LogEnd, LogLine, LogPage, TaskErrorLine, Task
 pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
 pub use names::{
-    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
+    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, FreshnessStatusName,
+    GatingDecisionName, OutcomeName, OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    WorkerStateName,
 };
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage, DeploymentPage,
-    MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage, SensorEvalPage,
-    SensorPage, TaskPage, TickPage,
+    ActPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage, ConflictPage,
+    DeploymentPage, MaterializationRecordPage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
+    SensorEvalPage, SensorPage, TaskPage, TickPage,
 };
 pub use partition_summary::{PartitionBucket, PartitionSummary};
 pub use plans::{Plan, PlannedInput, PlannedSet, PlannedTask, SkippedPartitions};

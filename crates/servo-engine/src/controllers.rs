@@ -5,6 +5,7 @@
 
 pub mod anti_entropy;
 pub mod backfills;
+pub mod freshness;
 pub mod ready_dispatch;
 pub mod run_queue;
 pub mod schedules;

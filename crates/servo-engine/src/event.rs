@@ -7,6 +7,7 @@ mod backfills;
 mod clock;
 mod definitions;
 mod dispatch;
+mod freshness;
 mod materializations;
 mod partitions;
 mod pauses;
@@ -30,6 +31,7 @@ pub use backfills::{
 pub use clock::ClockStepped;
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
+pub use freshness::{FreshnessChanged, FreshnessObserved};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 pub use partitions::DynamicPartitionsChanged;
 pub use pauses::{PauseChanged, PauseScope};
@@ -296,6 +298,10 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// An asset has become fresh, is about to be late, or is late.
+    FreshnessChanged = 110,
+    /// The deadline of an asset has moved.
+    FreshnessObserved = 111,
 }
 
 /// The version this build writes for every event kind.

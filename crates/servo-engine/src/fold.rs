@@ -10,6 +10,7 @@ mod clock;
 mod definitions;
 mod dispatch;
 mod expiry;
+mod freshness;
 mod materializations;
 mod outputs;
 mod partitions;
@@ -70,6 +71,8 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// There is no such asset, or it has no freshness policy.
+    UnknownAsset,
     /// The same run key with another request: recorded as a conflict.
     RunKeyConflict,
     /// Written by a newer version.
@@ -151,6 +154,8 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::FreshnessChanged(payload) => freshness::changed(self, at, payload),
+            EventData::FreshnessObserved(payload) => freshness::observed(self, at, payload),
             EventData::Unknown(unknown) => {
                 self.head.unknown_events += 1;
                 self.newer_event.get_or_insert_with(|| NewerEvent::of(event.id, unknown));

@@ -35,6 +35,7 @@ pub mod evaluation;
 pub mod event;
 mod failure;
 mod fold;
+pub mod freshness;
 mod gate;
 mod lifecycle;
 pub mod outputs;
@@ -72,8 +73,9 @@ pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind,
-    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    FreshnessStatus, GatingDecision, Origin, OutboxStatus, OutputState, Resolution, RunState,
+    RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState,
+    TransitionReason, WorkerState,
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -84,10 +86,11 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline, Deployment, Due, Edge,
-    Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent, PartitionCounts, PartitionStatus,
-    PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor,
-    SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task, TaskRef,
+    ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, Checked, Counts, Cursor, Deadline,
+    Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized, NewerEvent,
+    PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation, PendingTick, RestoreError, RetryTimer,
+    Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec, Snapshot, State, Success, Task,
+    TaskRef,
 };
 pub use step::{Engine, Step};
 pub use why::{Wait, WaitReason, WhyRun, WhyTask, why};

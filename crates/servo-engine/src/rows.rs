@@ -19,6 +19,7 @@ mod deployments;
 mod dynamic_partitions;
 mod edges;
 mod for_each;
+mod freshness;
 mod idempotency;
 mod json;
 mod materialization_inputs;
@@ -50,6 +51,7 @@ pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
+pub use freshness::{FreshnessHistoryRow, FreshnessStatusRow};
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, Name};
 pub use materialization_inputs::MaterializationInputRow;
@@ -115,6 +117,7 @@ macro_rules! tables {
                 sensor_messages: SensorMessageRow,
                 backfills: BackfillRow,
                 workers: WorkerRow,
+                freshness_status: FreshnessStatusRow,
             }
             // Rows are written once.
             append_only {
@@ -122,6 +125,7 @@ macro_rules! tables {
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 removals: RemovalRow,
+                freshness_history: FreshnessHistoryRow,
                 definition_versions: DefinitionVersionRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,

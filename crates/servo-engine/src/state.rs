@@ -13,6 +13,7 @@ mod code_versions;
 mod dedup;
 mod definitions;
 mod dynamic;
+mod freshness;
 pub(crate) mod index;
 mod newer_event;
 mod partition_status;
@@ -35,6 +36,7 @@ pub use answers::ANSWER_WINDOW;
 pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
 pub use definitions::Deployment;
+pub use freshness::AssetFreshness;
 pub use index::{Deadline, Due, TaskRef};
 pub use newer_event::NewerEvent;
 pub use partition_status::{LastAttempt, Materialized, PartitionCounts, PartitionStatus};
@@ -62,6 +64,7 @@ pub(crate) use changes::Changes;
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
+pub(crate) use freshness::Freshnesses;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use partition_status::{ContentDigest, Materialization};
 pub(crate) use pauses::Pauses;
@@ -109,6 +112,7 @@ pub struct State {
     pub(crate) schedules: Schedules,
     pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
+    pub(crate) freshness: Freshnesses,
     pub(crate) run_keys: RunKeyIndex,
     pub(crate) idempotency: IdempotencyIndex,
     pub(crate) answers: AnswerIndex,
@@ -146,6 +150,7 @@ impl State {
             schedules: Schedules::default(),
             sensors: Sensors::default(),
             backfills: Backfills::default(),
+            freshness: Freshnesses::default(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: AnswerIndex::default(),
@@ -478,6 +483,16 @@ impl State {
         }
     }
 
+    /// The freshness of an asset as it was last decided; none if it has no policy.
+    pub fn asset_freshness(&self, asset: &AssetKey) -> Option<&AssetFreshness> {
+        self.freshness.get(asset)
+    }
+
+    /// The freshness of all deployed assets that have a policy, by key.
+    pub fn asset_freshnesses(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, &AssetFreshness)> {
+        self.freshness.iter()
+    }
+
     /// A backfill.
     pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
         self.backfills.get(id).map(|backfill| &**backfill)
@@ -508,6 +523,8 @@ impl State {
         index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
+        let due = self.freshness.iter().filter_map(|(asset, it)| Some((it.due_at?, asset.clone())));
+        index.freshness = due.collect();
         index
     }
 
@@ -608,6 +625,19 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Sets the freshness of an asset through its index, or removes it.
+    pub(crate) fn change_freshness(&mut self, asset: &AssetKey, freshness: Option<AssetFreshness>) {
+        let before = self.freshness.get(asset).and_then(|known| known.due_at);
+        if let Some(due) = before {
+            self.index.freshness.remove(&(due, asset.clone()));
+        }
+        if let Some(due) = freshness.as_ref().and_then(|freshness| freshness.due_at) {
+            self.index.freshness.insert((due, asset.clone()));
+        }
+        self.freshness.put(asset, freshness);
+        self.changes.freshness.insert(asset.clone());
     }
 
     /// Changes a backfill through its index.

@@ -124,8 +124,9 @@ impl Engine {
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
+        let freshness = self.state.index.freshness.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let backfills = self.open_backfills().next().map(|_| now);
-        timers.into_iter().chain(automation).chain(backfills).min()
+        timers.into_iter().chain(automation).chain(freshness).chain(backfills).min()
     }
 
     /// Effects that may not have been carried out before the state was loaded: those that it remembers, those that
@@ -264,6 +265,20 @@ impl Engine {
         }
     }
 
+    /// Looks at assets whose freshness is due, one by one.
+    fn run_freshness(&mut self, now: Timestamp, step: &mut Step) {
+        if !self.may_tick() {
+            return;
+        }
+        for _ in 0..MAX_TICKS {
+            let first = self.state.index.freshness.first().filter(|(at, _)| *at <= now);
+            let wanted =
+                first.and_then(|(_, asset)| controllers::freshness::reconcile(&self.state, asset, now));
+            let Some(wanted) = wanted else { return };
+            self.react(wanted, now, step);
+        }
+    }
+
     /// Backfills that may go on: those that could only wait, and nothing has changed since, are not among them.
     fn open_backfills(&self) -> impl Iterator<Item = BackfillId> {
         let may_plan = self.backfills && self.freshness != Freshness::Lagging;
@@ -326,6 +341,7 @@ impl Engine {
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
+        self.run_freshness(now, step);
         self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
             let planned = self.run_backfills(now, step);

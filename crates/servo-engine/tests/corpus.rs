@@ -237,6 +237,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (90, "BackfillCreated"),
         (91, "BackfillChunkPlanned"),
         (92, "BackfillStateChanged"),
+        (110, "FreshnessChanged"),
+        (111, "FreshnessObserved"),
     ];
     let kinds = [EventKind::Unknown].into_iter().chain(EventKind::ALL.iter().copied());
     let found: Vec<(u16, &str)> = kinds.map(|kind| (kind as u16, kind.name())).collect();

@@ -188,6 +188,8 @@ impl AssetPartition {
             EventData::BackfillCreated(_)
             | EventData::BackfillChunkPlanned(_)
             | EventData::BackfillStateChanged(_) => run(RunId::from_u128(6)),
+            // Statuses of an asset follow each other.
+            EventData::FreshnessChanged(_) | EventData::FreshnessObserved(_) => run(RunId::from_u128(7)),
         }
     }
 }

@@ -197,6 +197,9 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     {
         add(name, data, now);
     }
+    for (name, data) in support::freshness_events(now) {
+        add(name, data, now);
+    }
     for (name, data) in support::worker_events() {
         add(name, data, now);
     }

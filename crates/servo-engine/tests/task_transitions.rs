@@ -315,6 +315,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.extend(schedule_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(sensor_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(backfill_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
+    list.extend(support::freshness_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(support::worker_events().into_iter().map(|(name, data)| (name.into(), data, now)));
     let unknown = UnknownEvent { event_type: "Later".to_owned(), event_version: 1, payload: "{}".to_owned() };
     list.push(("Unknown".into(), EventData::Unknown(unknown), now));

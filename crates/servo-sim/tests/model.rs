@@ -180,6 +180,8 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::BackfillCreated
                 | EventKind::BackfillChunkPlanned
                 | EventKind::BackfillStateChanged
+                | EventKind::FreshnessChanged
+                | EventKind::FreshnessObserved
         )
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !is_untold(kind)).map(|kind| kind.name());

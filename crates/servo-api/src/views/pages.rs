@@ -1,8 +1,8 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment, MaterializationRecord,
-    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Conflict, Deployment,
+    MaterializationRecord, Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
 };
 use crate::pages::Page;
 
@@ -16,6 +16,8 @@ pub type TaskPage = Page<Task>;
 pub type ActPage = Page<Act>;
 /// Assets.
 pub type AssetPage = Page<Asset>;
+/// Assets that have a freshness policy.
+pub type AssetFreshnessPage = Page<AssetFreshness>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
 /// Materializations of an asset.

@@ -26,6 +26,14 @@ impl Partitions {
         PartitionSet::from(Block::new(ranges.collect::<Vec<_>>()))
     }
 
+    /// The position of the only dimension of time; none if there is none, or several.
+    pub fn time_dimension(&self) -> Option<usize> {
+        let mut timed =
+            (0..).zip(self.dims().iter()).filter(|(_, (_, dimension))| dimension.windows().is_some());
+        let (first, _) = timed.next()?;
+        timed.next().is_none().then_some(first)
+    }
+
     /// Of a set, the partitions with its last index along every dimension of time.
     pub fn newest_of(&self, set: &PartitionSet) -> PartitionSet {
         let mut newest = set.clone();

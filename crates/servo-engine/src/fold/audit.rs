@@ -24,6 +24,7 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownSchedule
             | Ignored::UnknownSensor
             | Ignored::UnknownBackfill
+            | Ignored::UnknownAsset
             | Ignored::UnknownEvent,
         ) => return,
     };

@@ -14,7 +14,7 @@ use super::run_rows::{
 };
 use super::task::Outbox;
 use super::{
-    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge,
+    AnswerIndex, AssetStates, Backfills, ChangedSettings, Deployed, DynamicPartitions, Edge, Freshnesses,
     IdempotencyIndex, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors, State, Statuses,
     Task, Workers, run_rows,
 };
@@ -64,6 +64,7 @@ impl State {
             backfills: self.backfills.rows(),
             backfill_chunks: self.backfills.chunk_rows(),
             workers: self.workers.rows().cloned().collect(),
+            freshness_status: self.freshness.rows(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -113,6 +114,7 @@ impl State {
             backfills,
             backfill_chunks,
             workers,
+            freshness_status,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -137,6 +139,7 @@ impl State {
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
+        state.freshness = Freshnesses::restore(freshness_status);
         let mut runs: BTreeMap<RunId, Run> = BTreeMap::new();
         for row in run_rows {
             let run = restore_run(row)?;
@@ -267,6 +270,7 @@ pub(super) fn take(state: &mut State) -> Delta {
         backfills: backfills.map(|backfill| backfill.row()).collect(),
         backfill_chunks: chunks.map(|row| row.as_ref().clone()).collect(),
         workers: Vec::new(),
+        freshness_status: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
@@ -300,6 +304,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for asset in changes.freshness {
+        match state.freshness.row(&asset) {
+            Some(row) => delta.freshness_status.push(row),
+            None => delta.gone.freshness_status.push(asset),
         }
     }
     for worker in changes.workers {

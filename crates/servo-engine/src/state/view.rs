@@ -37,6 +37,7 @@ impl State {
             schedules: self.schedules.clone(),
             sensors: self.sensors.clone(),
             backfills: self.backfills.clone(),
+            freshness: self.freshness.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: self.answers.clone(),

@@ -14,20 +14,20 @@ use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, Schedu
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     ClockStepped, DeployedAsset, DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData,
-    FailureThreshold, KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased,
-    NewValue, PauseChanged, PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied,
-    RunCancelRequested, RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined,
-    ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed,
-    ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired,
-    TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id,
-    tick_id,
+    FailureThreshold, FreshnessChanged, FreshnessObserved, KeyRange, MaterializationApproved,
+    MaterializationRejected, MaterializationReleased, NewValue, PauseChanged, PlanCreated, RequestAnswered,
+    RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested,
+    RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
+    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
+    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
+    WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
-    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, InputRead, Origin,
-    Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance, RetryPolicy, RunSource,
-    SettingOrigin, TaskError, TaskOptions, TickStatus,
+    BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck, FreshnessStatus,
+    InputRead, Origin, Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance,
+    RetryPolicy, RunSource, SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -592,6 +592,22 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 reason: "1 partition was not made".to_owned(),
             })]
         }
+        EventKind::FreshnessChanged => vec![EventData::FreshnessChanged(FreshnessChanged {
+            asset_key: asset(),
+            deployment: 7,
+            old: FreshnessStatus::Warn,
+            new: FreshnessStatus::Fail,
+            since: AT,
+            data_as_of: Some(AT),
+            lag_ms: Some(Millis::from_hours(26)),
+            due_at: None,
+        })],
+        EventKind::FreshnessObserved => vec![EventData::FreshnessObserved(FreshnessObserved {
+            asset_key: asset(),
+            deployment: 7,
+            data_as_of: Some(AT),
+            due_at: Some(AT),
+        })],
         EventKind::WorkerRegistered => vec![EventData::WorkerRegistered(WorkerRegistered {
             worker_id: "größe-5f3a9c01".into(),
             number: 1,

@@ -35,6 +35,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::UnknownSchedule => "no schedule",
                 Ignored::UnknownSensor => "no sensor",
                 Ignored::UnknownBackfill => "no backfill",
+                Ignored::UnknownAsset => "no asset",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",
             };

@@ -10,7 +10,9 @@ use servo_core::{
     AssetId, AssetKey, AttemptId, BackfillId, EvaluationId, EventId, Fingerprint, MaterializationId, Millis,
     PartitionKey, PlanId, RunId, ScheduleId, SensorId, TaskKey, Timestamp,
 };
-use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, ScheduleDef, SensorDef, Severity};
+use servo_engine::definitions::{
+    AssetDef, CheckKind, FreshnessDef, IfRunning, Location, ScheduleDef, SensorDef, Severity,
+};
 use servo_engine::event::{
     BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, SensorTrigger, TimerKind,
 };
@@ -21,10 +23,10 @@ use servo_engine::rows::{
 };
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, Origin, OutboxStatus, Outcome, OutputState,
-    PastAttempt, PendingEvaluation, PendingTick, Positions, Principal, Provenance, Resolution, RetryPolicy,
-    RunSource, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskError,
-    TaskOptions, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    ErrorCategory, ErrorCode, ExpectedCheck, FreshnessStatus, GatingDecision, Origin, OutboxStatus, Outcome,
+    OutputState, PastAttempt, PendingEvaluation, PendingTick, Positions, Principal, Provenance, Resolution,
+    RetryPolicy, RunSource, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin,
+    TaskError, TaskOptions, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 use super::support::event;
@@ -255,6 +257,13 @@ made! {
         missing: from.make(),
         failed: from.make(),
         stale: from.make(),
+    };
+    FreshnessStatus: |from| from.pick(FreshnessStatus::ALL);
+    FreshnessDef: |from| FreshnessDef {
+        max_lag_ms: from.make(),
+        cron: from.make(),
+        timezone: from.make(),
+        warn_before_ms: from.make(),
     };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
