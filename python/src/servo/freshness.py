@@ -19,8 +19,8 @@ class Freshness(Frozen):
     >>> Freshness(max_lag="26h").to_manifest()
     {'max_lag_ms': 93600000}
 
-    With a deadline, there has to be data at every tick of the cron expression that is newer than the tick before, or,
-    with a lag as well, data that is not older than that.
+    With a deadline, there has to be data at every tick of the cron expression that is newer than the tick
+    before, or, with a lag as well, data that is not older than that.
 
     >>> Freshness(deadline="0 9 * * 1-5", timezone="Europe/Amsterdam", warn_before="30m").to_manifest()
     {'cron': '0 9 * * 1-5', 'timezone': 'Europe/Amsterdam', 'warn_before_ms': 1800000}
@@ -40,18 +40,19 @@ class Freshness(Frozen):
         timezone: Zone | None = None,
         warn_before: Duration | None = None,
     ) -> None:
-        """Take the longest lag, the ticks at which it matters with their time zone, and when to warn before it fails."""
+        """Take the longest lag, the ticks at which it matters in a time zone, and when to warn before."""
         if max_lag is None and deadline is None:
             message = 'Freshness() says nothing: give max_lag="26h", deadline="0 9 * * *", or both'
             raise TypeError(message)
         if timezone is not None and deadline is None:
-            message = "Freshness(timezone=) is the time zone of a deadline: give deadline= too, or leave it out"
+            message = "Freshness(timezone=) is the time zone of a deadline: give deadline= too"
             raise TypeError(message)
+        warning = None if warn_before is None else milliseconds("Freshness(warn_before=)", warn_before)
         self._set(
             max_lag_ms=None if max_lag is None else milliseconds("Freshness(max_lag=)", max_lag),
             deadline=None if deadline is None else text("Freshness(deadline=)", deadline, "0 9 * * *"),
             timezone=None if timezone is None else _timezone(timezone),
-            warn_before_ms=None if warn_before is None else milliseconds("Freshness(warn_before=)", warn_before),
+            warn_before_ms=warning,
         )
 
     def to_manifest(self) -> dict[str, object]:
