@@ -456,13 +456,14 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules, backfills and retention have stories of their own, in `controllers_schedules`, `controllers_backfills`
-    // and `retention_rules`.
+    // Schedules, backfills, freshness and retention have stories of their own, in `controllers_schedules`,
+    // `controllers_backfills`, `freshness` and `retention_rules`.
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
             || kind == EventKind::RetentionApplied
             || kind.name().starts_with("Schedule")
             || kind.name().starts_with("Backfill")
+            || kind.name().starts_with("Freshness")
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !elsewhere(**kind));
     wanted.extend(kinds.map(|k| k.name().to_owned()));
