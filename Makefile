@@ -25,7 +25,7 @@ bench bench-peers chaos sim: export SERVO_WITHOUT_UI = 1
 
 # One step after another, also under `make -j`: cargo uses the cores by itself.
 .NOTPARALLEL:
-.PHONY: help setup ui build demo test lint fmt bench bench-peers chaos fuzz sim clean
+.PHONY: help setup ui build demo test lint fmt bench bench-peers chaos fuzz mutants sim clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 13
@@ -86,6 +86,10 @@ chaos: ui ## kill and stop real processes under load, then check that nothing is
 
 fuzz: ## look for bytes that break a parser; TARGET=name for one of them, SECONDS=60 for each
 	@bash scripts/fuzz.sh "$(TARGET)" "$(or $(SECONDS),60)"
+
+mutants: ## plant small mistakes, one at a time, and count those that no test notices; COUNT=300 SEED=1 FILE=path
+	@bash scripts/setup.sh
+	@PYTHON="$(PYTHON)" bash scripts/mutants.sh "$(or $(COUNT),300)" "$(or $(SEED),1)" $(FILE)
 
 sim: ## run seeds of the simulation on all cores; SEEDS=1000000 for a night, FROM=0
 	cargo run --locked --release -p servo-sim -- run --seeds $(or $(SEEDS),20000) --from $(or $(FROM),0)

@@ -1,4 +1,4 @@
-"""Clients that trigger, cancel, retry and review, and do not give up until they are answered."""
+"""Clients that trigger, cancel, retry, review and remove, and do not give up until they are answered."""
 
 from __future__ import annotations
 
@@ -90,6 +90,8 @@ class Client(threading.Thread):
                 self._trigger()
         elif action < 0.8:
             self._change("cancel", "/cancel", {"reason": "chaos"})
+        elif action < 0.82:
+            self._retry_until_acked("/retention/apply", {}, self._key("retention"))
         elif action < 0.9:
             self._change("retry", "/retry", {"from_failure": self.rng.random() < 0.5})
         else:

@@ -76,6 +76,14 @@ if [ "$purpose" = tests ]; then
   fi
 fi
 
+# The tests of OpenID Connect run a real provider, in Node. Without it they are skipped.
+provider=crates/servo-oidc/tests/provider
+if [ "$purpose" = tests ] && have npm && [ "$provider/package-lock.json" -nt "$provider/node_modules" ]; then
+  say "installing the OpenID provider of the tests"
+  (cd "$provider" && npm ci --no-audit --no-fund --loglevel=error >&2 && touch node_modules) ||
+    say "could not install it: tests of OpenID Connect are skipped"
+fi
+
 # --- Rust --------------------------------------------------------------------------------------------------
 
 have cargo || die "cargo is missing; install Rust from https://rustup.rs and run make again"

@@ -19,7 +19,8 @@ LONGEST_NAME = 200
 
 def check(workspace: Path, model: Model, findings: Findings) -> None:
     """Look at every home of data, and at what the log says should be in it."""
-    stored = [made for made in model.made if made.output.get("format") not in {None, "none"}]
+    kept = (made for made in model.made if (made.asset, made.id) not in model.removed)
+    stored = [made for made in kept if made.output.get("format") not in {None, "none"}]
     expected: dict[Path, Made] = {}
     for made in stored:
         place = home_of(workspace, made) / "materializations" / made.id

@@ -19,6 +19,7 @@ ACTIONS = {
     "DynamicPartitionsChanged": "partitions.change",
     "MaterializationApproved": "quarantine.approve",
     "MaterializationRejected": "quarantine.reject",
+    "RetentionApplied": "retention.apply",
 }
 
 

@@ -108,6 +108,8 @@ class Model:
     waiting: dict[tuple[str, str | None], Made] = field(default_factory=dict)
     # Approved and not moved yet, by asset and id.
     approved: dict[tuple[str, str], Made] = field(default_factory=dict)
+    # Counted once, and then removed by retention, by asset and id.
+    removed: set[tuple[str, str]] = field(default_factory=set)
     assets: set[str] = field(default_factory=set)
     # The code and the data of attempts, by their ids.
     dispatches: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -116,6 +118,10 @@ class Model:
     def tasks(self) -> list[tuple[Run, Task]]:
         """Every task with its run."""
         return [(run, task) for run in self.runs.values() for task in run.tasks.values()]
+
+    def newest(self) -> dict[tuple[str, str | None], Made]:
+        """Give the newest materialization, with data or without, by asset and partition."""
+        return {(made.asset, made.partition): made for made in self.made}
 
     def latest(self) -> dict[tuple[str, str | None], Made]:
         """Give the newest materialization that has data, by asset and partition."""

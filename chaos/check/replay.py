@@ -59,6 +59,7 @@ class _Replay:
             "MaterializationApproved": self.approved,
             "MaterializationRejected": self.rejected,
             "MaterializationReleased": self.released,
+            "RetentionApplied": self.expired,
             "AssetsDeployed": self.deployed,
             "WorkerRegistered": self.registered,
             "WorkerChanged": self.changed,
@@ -328,6 +329,36 @@ class _Replay:
             return
         self.model.made.insert(self.approvals.pop(key), made)
         self.good.add(key)
+
+    def expired(self, event: Event) -> None:
+        """Remove what retention names, none of which anything needs."""
+        newest = self.model.newest()
+        tasks = (task for _, task in self.model.tasks)
+        read = {
+            (asset, name): f"{reader} is to read it"
+            for reader, attempt in ((task.key, task.open) for task in tasks)
+            if attempt is not None
+            for asset, _, name, _ in inputs(self.model.dispatches.get(attempt.id, {}))
+        }
+        read |= {
+            (asset, name): f"the newest {made.asset} was made of it"
+            for made in newest.values()
+            for asset, _, name, _ in inputs(self.model.dispatches.get(made.id, {}))
+        }
+        for entry in event.payload.get("superseded", []):
+            asset, name = entry["asset_key"], entry["materialization_id"]
+            place = (asset, entry.get("partition_key"))
+            if (asset, name) in self.model.removed:
+                # Tables that were behind had it still. It is gone, and that is all.
+                continue
+            if (asset, name) not in self.good:
+                self.findings.wrong(f"retention removes {asset} {name}, which does not count")
+            elif place in newest and newest[place].id == name:
+                self.findings.wrong(f"retention removes {asset} {name}, the newest")
+            elif (asset, name) in read:
+                self.findings.wrong(f"retention removes {asset} {name}, and {read[asset, name]}")
+            self.model.removed.add((asset, name))
+            self.good.discard((asset, name))
 
     def rejected(self, event: Event) -> None:
         self.reviewed(event)

@@ -49,6 +49,7 @@ def check(workspace: Path, events: list[Event], model: Model, findings: Findings
     _materializations(reader.rows("materializations"), model, findings)
     _quarantine(reader.rows("quarantine"), model, findings)
     _statuses(reader.rows("partition_status"), model, findings)
+    _removals(reader.rows("removals"), model, findings)
     run_keys.check(workspace, manifest, model, findings)
     facts.check_made(reader.rows("materializations"), model, findings)
     facts.check_inputs(reader.rows("materialization_inputs"), model, findings)
@@ -161,10 +162,14 @@ def _quarantine(rows: list[Row], model: Model, findings: Findings) -> None:
 
 def _statuses(rows: list[Row], model: Model, findings: Findings) -> None:
     found = _by(rows, ("asset_key", "partition_key"), "partition_status", findings)
-    newest = {(made.asset, made.partition): made for made in model.made}
-    for key, made in newest.items():
+    for key, made in model.newest().items():
         row = found.get(key)
         if row is None:
             findings.lost(f"partition_status: no row of {key}")
         elif row["last_materialization_id"] != made.id:
             findings.wrong(f"partition_status: {key} is at {row['last_materialization_id']}, not {made.id}")
+
+
+def _removals(rows: list[Row], model: Model, findings: Findings) -> None:
+    found = {(row["asset_key"], row["materialization_id"]) for row in rows}
+    _same(model.removed, found, "removals", findings)

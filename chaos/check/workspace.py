@@ -60,5 +60,6 @@ def check(
         "late reports": sum(attempt.late for attempt in attempts),
         "materializations": len(model.made),
         "waiting for review": len(model.waiting),
+        "removed by retention": len(model.removed),
     }
     return findings, events, model

@@ -474,3 +474,53 @@ def repeat_lines(root: Path) -> None:
     path = max(root.glob("logs/*/*/*.jsonl"), key=lambda path: path.stat().st_size)
     lines = path.read_text("utf-8").splitlines(keepends=True)
     path.write_text("".join([*lines, lines[10]]), "utf-8")
+
+
+def keep_what_was_removed(root: Path) -> None:
+    """Let data that retention has removed be there."""
+    batches = [json.loads(line) for line in segment(root).read_text("utf-8").splitlines()]
+    homes = root / "assets" / "fan" / "root" / "materializations"
+    shutil.copytree(one(homes, "*"), homes / _removed(batches)[0]["materialization_id"])
+
+
+def lose_removal(root: Path) -> None:
+    """Lose the row of what was removed."""
+    change_rows(root, "removals", lambda rows: rows[:-1])
+
+
+def remove_newest(root: Path) -> None:
+    """Let retention remove what counts."""
+    _remove(root, -1)
+
+
+def remove_what_was_read(root: Path) -> None:
+    """Let retention remove what the newest of something else was made of."""
+    _remove(root, 0)
+
+
+def remove_what_never_was(root: Path) -> None:
+    """Let retention remove what was never made."""
+
+    def change(batches: list[Json]) -> list[Json]:
+        _removed(batches)[0]["materialization_id"] = NOBODY
+        return batches
+
+    change_log(root, change)
+
+
+def _removed(batches: list[Json]) -> list[Json]:
+    """Give what the first retention of a log removes."""
+    expired: list[Json] = events(batches, "RetentionApplied")[0][1]["payload"]["superseded"]
+    return expired
+
+
+def _remove(root: Path, position: int) -> None:
+    """Let retention remove one of those that were made of an asset, in their order."""
+
+    def change(batches: list[Json]) -> list[Json]:
+        finished = [event["payload"] for _, event in events(batches, "TaskFinished")]
+        made = [report for report in finished if report["task_key"] == "fan/root:materialize"]
+        _removed(batches)[0]["materialization_id"] = made[position]["attempt_id"]
+        return batches
+
+    change_log(root, change)

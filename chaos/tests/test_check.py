@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +35,25 @@ def servo() -> Path:
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Make everything once, and blocked data for review."""
     made = Environment(tmp_path_factory.mktemp("chaos"), servo(), Path(sys.executable), 0)
-    arguments = [str(made.servo), "materialize", "*", "--partitions", "2024-01-01..2024-01-20"]
-    done = subprocess.run(  # noqa: S603 - our own arguments
-        arguments, env=made.variables(), capture_output=True, text=True, check=False
-    )
+
+    def run(*arguments: str, exit_code: int = 0) -> str:
+        done = subprocess.run(  # noqa: S603 - our own arguments
+            [str(made.servo), *arguments], env=made.variables(), capture_output=True, text=True, check=False
+        )
+        assert done.returncode == exit_code, done.stderr
+        return done.stdout
+
     # One asset always fails.
-    assert done.returncode == 1, done.stderr
+    run("materialize", "*", "--partitions", "2024-01-01..2024-01-20", exit_code=1)
+    # The first is what all else was made of, the last is the newest: only the second may go.
+    run("materialize", "fan.root")
+    run("materialize", "fan.root")
+    deadline = time.monotonic() + 60
+    while not any(
+        kind["kind"] == "superseded" and kind["items"]
+        for kind in json.loads(run("admin", "retention", "apply", "--json"))["kinds"]
+    ):
+        assert time.monotonic() < deadline, "nothing is superseded for long enough"
     return made
 
 
@@ -65,7 +79,8 @@ def found(findings: Findings) -> list[tuple[Kind, str]]:
 def test_nothing_is_wrong_with_what_real_runs_leave(environment: Environment) -> None:
     findings, _, model = check(environment.workspace, environment.requests, environment.journal)
     assert found(findings) == []
-    assert findings.counts["runs"] == 1
+    assert findings.counts["runs"] == 3
+    assert findings.counts["removed by retention"] == 1
     assert findings.counts["tasks"] == len(model.tasks) > 100
     assert findings.counts["executions"] >= findings.counts["materializations"] - 1 > 100
     assert findings.counts["waiting for review"] > 0
@@ -83,6 +98,7 @@ def test_nothing_is_wrong_with_what_real_runs_leave(environment: Environment) ->
         (damage.swap_marker, "wrong", "is committed as of/nobody"),
         (damage.delete_directory, "lost", "counts and is not committed"),
         (damage.copy_directory, "left behind", "which the log does not count"),
+        (damage.keep_what_was_removed, "left behind", "which the log does not count"),
         (damage.leave_in_quarantine, "left behind", "which the log does not count"),
         (damage.empty_quarantine, "lost", "waits for review and is not there"),
         (damage.turn_pointer, "wrong", "the newest is"),
@@ -115,7 +131,7 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.repeat_batch, "doubled", "comes after batch"),
         (damage.repeat_event, "doubled", "is in the log twice"),
         (damage.drop_requested, "lost", "nothing in the log before it says 'run_"),
-        (damage.drop_plan, "lost", "nothing in the log before it says 'days/"),
+        (damage.drop_plan, "lost", "nothing in the log before it says 'fan/"),
         (damage.drop_dispatched, "wrong", "an attempt began that was over"),
         (damage.drop_finished, "lost", "has not ended"),
         (damage.repeat_requested, "doubled", "was requested twice"),
@@ -143,6 +159,10 @@ def test_damage_to_data_is_noticed(copy: Path, spoil: Callable[[Path], None], ki
         (damage.ignore_gate, "wrong", "is SUCCEEDED, by the log FAILED"),
         (damage.lose_act, "lost", "audit: no row of"),
         (damage.change_act, "wrong", "user:nobody"),
+        (damage.lose_removal, "lost", "removals: no row of fan/root"),
+        (damage.remove_newest, "wrong", "the newest"),
+        (damage.remove_what_was_read, "wrong", "was made of it"),
+        (damage.remove_what_never_was, "wrong", "which does not count"),
         (damage.forget_failures, "wrong", "has never failed, by the log it has"),
         (damage.invent_task, "wrong", "the log knows nothing of"),
         (damage.lose_row, "lost", "materializations: no row of"),
@@ -186,7 +206,7 @@ def test_a_cancellation_that_was_lost_and_a_key_with_two_runs_are_noticed(
 ) -> None:
     damage.repeat_run_key(records)
     _, events, model = check(records)
-    first, second = model.runs
+    first, second, *_ = model.runs
     told: list[dict[str, Any]] = [
         {"kind": "cancel", "key": "a", "run_id": first, "accepted_event_id": events[0].id},
         {"kind": "trigger", "key": "b", "run_id": first, "accepted_event_id": None},

@@ -27,6 +27,7 @@ GROUPS = {
     "Schedules and sensors": "schedule sensor push_sensor asset_sensor run_status_sensor file_sensor "
     "RunRequest SensorResult SkipReason Message File ScheduleContext SensorContext",
     "Tests and tools": "materialize collecting Registry",
+    "Clients of a server": "Client AsyncClient",
 }
 
 
@@ -54,7 +55,7 @@ def arguments(doc: str) -> list[str]:
         if re.match(r"    \**\w+: ", line):
             name, _, text = line.strip().partition(": ")
             found.append(f"- `{name}`: {text}")
-        elif found:
+        elif found and line.strip():
             found[-1] += f" {line.strip()}"
     return found
 

@@ -223,10 +223,10 @@ def test_names_of_no_exception_are_an_error_of_the_definition(name: str, message
 def test_a_policy_of_retries_is_written_in_full() -> None:
     assert servo.Retry().to_manifest() == {
         "max_attempts": 3,
-        "initial_delay_ms": 60_000,
+        "initial_delay_ms": 2_000,
         "max_delay_ms": 3_600_000,
         "multiplier_ppm": 2_000_000,
-        "jitter_ppm": 100_000,
+        "jitter_ppm": 500_000,
         "retry_on": [],
         "no_retry_on": [],
     }

@@ -7,14 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scanning import SOURCE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 ROOT = SOURCE.parent.parent
 FLIGHTS = ROOT / "examples" / "flights"
@@ -116,6 +117,65 @@ def test_only_the_name_is_filled_into_the_template(project: Path) -> None:
 
 def test_the_news_of_readers_have_a_dozen_assets_and_their_tests_pass() -> None:
     found = scanned(NEWS)
-    assert len(found) == 12
-    assert "recommender/model" in found
-    assert "4 passed" in output_of_tests(NEWS)
+    assert len(found) == 13
+    assert {"recommender/model", "letters/letter"} <= found
+    assert "9 passed" in output_of_tests(NEWS)
+
+
+@pytest.fixture
+def news(tmp_path: Path) -> Callable[..., str]:
+    """Copy the example, and run commands of the real program in it."""
+    program = os.environ.get("SERVO_TEST_BINARY") or str(ROOT / "target" / "debug" / "servo")
+    if not Path(program).is_file():
+        pytest.skip("the servo program is not built: make demo builds it")
+    left = shutil.ignore_patterns(".servo", "__pycache__", "*.duckdb*", "*.txt")
+    directory = shutil.copytree(NEWS, tmp_path / "news", ignore=left)
+
+    def servo(*arguments: str, **variables: str) -> str:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "SERVO_"))}
+        done = subprocess.run(  # noqa: S603 - our own program
+            [program, *arguments],
+            cwd=directory,
+            env={**inherited, "PYTHONPATH": str(SOURCE), "SERVO_PYTHON": sys.executable, **variables},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    servo.directory = directory  # type: ignore[attr-defined]
+    return servo
+
+
+def rows(servo: Callable[..., str], query: str) -> list[dict[str, Any]]:
+    """Ask with SQL."""
+    found: list[dict[str, Any]] = json.loads(servo("sql", query, "--json"))
+    return found
+
+
+def test_the_news_are_made_as_the_page_of_the_example_says(news: Callable[..., str]) -> None:
+    directory: Path = news.directory  # type: ignore[attr-defined]
+    news("materialize", "+activity.for_analysts", "--partition", "2026-01-05")
+    news("materialize", "recommender.*", "--config", "components=3")
+    assert len(rows(news, "select * from recommender.recommendations")) == 5
+    metadata = (
+        "select metadata->'explained' as part from materializations where asset_key = 'recommender/model'"
+    )
+    assert 0 < rows(news, metadata)[0]["part"] <= 1
+    config = "select config->'components' as n from runs where selection = 'recommender.*'"
+    assert rows(news, config) == [{"n": 3}]
+
+    (directory / "subscribers.txt").write_text("ada\n", encoding="utf-8")
+    looked = news("sensor", "evaluate", "somebody_subscribed", "--dry-run")
+    assert "it would request 1 run\n  letters.letter [ada] as first-letter-ada: 1 task" in looked
+    assert "requested 1 run" in news("sensor", "evaluate", "somebody_subscribed")
+    assert "sensor somebody_subscribed" in news("run", "list")
+    news("run", "watch", "latest")
+    assert [row["reader"] for row in rows(news, "select * from letters.letter")] == ["ada"]
+
+    prod = {"SERVO_ENV": "prod", "NEWS_TOKEN": "a very secret token"}
+    news("materialize", "core.items", "--partition", "2026-01-06T00:00", **prod)
+    count = "select count(*) as n from core.items where _partition = '2026-01-05T23:00:00Z'"
+    assert rows(news, count) == [{"n": 160}]

@@ -72,3 +72,32 @@ def test_a_hook_is_a_function() -> None:
         @servo.asset(on_failure="page me")  # type: ignore[call-overload,untyped-decorator]
         def flights() -> None:
             pass
+
+
+def test_hooks_are_called_where_assets_are_made_in_memory() -> None:
+    told: list[str] = []
+
+    def worked(ctx: servo.Context) -> None:
+        told.append(f"{ctx.asset} worked")
+
+    def failed(ctx: servo.Context, error: BaseException) -> None:
+        told.append(f"{ctx.asset}: {type(error).__name__}")
+        raise KeyError("no such hook")
+
+    with servo.collecting():
+
+        @servo.asset(on_success=worked, on_failure=failed)
+        def good() -> int:
+            return 1
+
+        @servo.asset(on_success=worked, on_failure=failed, checks=[servo.row_count(min=5, blocking=True)])
+        def few() -> list[int]:
+            return [1]
+
+        @servo.asset(on_failure=failed)
+        def bad() -> int:
+            raise ValueError("no flights")
+
+    made = servo.materialize([good, few, bad], raise_on_error=False)
+    assert isinstance(made.error, ValueError)
+    assert told == ["default.good worked", "default.few: TaskError", "default.bad: ValueError"]

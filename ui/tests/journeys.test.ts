@@ -78,6 +78,24 @@ describe.skipIf(reason !== undefined)("journeys", () => {
     await close();
   });
 
+  test("a stale asset says why, and leads to the cause", async () => {
+    await server.materialize({ selection: "+live.copy" });
+    await server.materialize({ selection: "live.moment" });
+    const { page, close } = await open(browser, server);
+    await page.goto(`${server.url}/assets`);
+    await page.getByRole("button", { name: /live\.copy Stale/ }).click();
+    await page.goto(`${server.url}/assets/live/copy`);
+    const why = page.getByRole("region", { name: "Why it is stale" });
+    await why.getByText(/live\.moment/).first().waitFor();
+    await why.getByRole("link", { name: /^See live\.moment/ }).click();
+    await page.getByRole("heading", { name: "live.moment" }).waitFor();
+    await page.getByRole("list", { name: "Materializations" }).getByRole("listitem").first().waitFor();
+    await server.materialize({ selection: "live.copy" });
+    await page.goto(`${server.url}/assets/live/copy`);
+    await page.getByText("everything is made").waitFor();
+    await close();
+  });
+
   test("a failure is one click from home, with the user's own line and its log on screen", async () => {
     await server.materialize({ selection: "broken.divide" }, ["FAILED"]);
     const { page, close } = await open(browser, server);

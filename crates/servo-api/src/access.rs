@@ -4,47 +4,22 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use servo_engine::{Principal, PrincipalKind};
+use servo_access::Allowed;
+pub use servo_access::Permission;
+use servo_engine::{Caller, DenyRequest, Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
 
 use crate::app::{App, Shared};
-use crate::login;
+use crate::asset_limits::{AssetLimit, limited};
+use crate::authentication::{Authenticated, authenticate, bearer};
 use crate::problem::{Code, Problem};
 
-/// The user of this machine whose server it is.
-const LOCAL: &str = "local";
 /// A caller of a public route who has shown nothing.
 pub(crate) const ANYBODY: &str = "anybody";
-
-/// A permission of a caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
-pub enum Permission {
-    AssetsRead,
-    AssetsDeploy,
-    PartitionsChange,
-    RunsRead,
-    RunsTrigger,
-    RunsCancel,
-    RunsRetry,
-    QuarantineRead,
-    QuarantineReview,
-    SettingsRead,
-    SettingsChange,
-    AdmissionRead,
-    AdmissionChange,
-    AuditRead,
-    AutomationRead,
-    AutomationOperate,
-    AutomationChange,
-    LoginsCreate,
-    WorkersRead,
-    SqlRun,
-}
 
 /// The access that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,62 +237,97 @@ pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
 pub(crate) async fn authorize(
     State(app): State<Shared>,
     matched: MatchedPath,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
+    let (mut parts, body) = request.into_parts();
     // A route answers HEAD as it answers GET.
-    let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-    let Some(access) = access(method, matched.as_str()) else {
+    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
+    let Some(access) = access(&method, matched.as_str()) else {
         return Err(Problem::internal(&format!("{method} {} has no permission", matched.as_str())));
     };
     let worker = || Principal::new(PrincipalKind::Worker, "");
+    let anybody = || Principal::user(ANYBODY);
     let principal = match access {
-        Access::Public => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
-        // The place where users come in: who it is, and whether that one has the permission.
-        Access::Needs(_) => app.user(&request)?,
-        Access::SensorSecret => app.user(&request).unwrap_or_else(|_| Principal::user(ANYBODY)),
+        Access::Public => {
+            app.authenticate(&parts).await.map_or_else(|_| anybody(), |who| who.identity.principal)
+        }
+        Access::Needs(permission) => {
+            let who = app.authenticate(&parts).await?;
+            let limit = match app.allowed(&who, permission) {
+                Allowed::Everything => AssetLimit::None,
+                Allowed::Assets(selections) => {
+                    limited(&app, &method, matched.as_str(), &mut parts, selections).await?
+                }
+                Allowed::Nothing => return Err(app.deny(&who, permission, &parts).await),
+                Allowed::Invisible => return Err(app.unknown_workspace()),
+            };
+            parts.extensions.insert(limit);
+            let principal = who.identity.principal.clone();
+            parts.extensions.insert(who);
+            principal
+        }
+        // Whoever may not operate the sensor is as good as anybody who knows its secret.
+        Access::SensorSecret => match app.authenticate(&parts).await {
+            Ok(who) if app.allowed(&who, Permission::AutomationOperate) == Allowed::Everything => {
+                who.identity.principal
+            }
+            Ok(_) | Err(_) => anybody(),
+        },
         Access::WorkerKey => {
-            app.check_worker(request.headers())?;
+            app.check_worker(&parts.headers)?;
             worker()
         }
         Access::TaskToken => {
-            let token = bearer(request.headers())
+            let token = bearer(&parts.headers)
                 .ok_or_else(|| Problem::new(Code::Unauthenticated, "the task token is missing"))?;
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
-            request.extensions_mut().insert(token);
+            parts.extensions.insert(token);
             worker()
         }
     };
-    request.extensions_mut().insert(Actor(principal));
-    Ok(next.run(request).await)
+    parts.extensions.insert(Actor(principal));
+    Ok(next.run(Request::from_parts(parts, body)).await)
 }
 
 impl App {
-    /// Who asks: this process, whoever shows the token of the server, or a browser with a session. Where a request
-    /// comes from says nothing: every user of a machine reaches its loopback.
-    fn user(&self, request: &Request) -> Result<Principal, Problem> {
-        let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
-        if request.extensions().get::<SameProcess>().is_some() {
-            return Ok(Principal::user(LOCAL));
+    /// Who asks. Where a request comes from says nothing: every user of a machine reaches its loopback.
+    pub(crate) async fn authenticate(&self, request: &Parts) -> Result<Authenticated, Problem> {
+        authenticate(&self.authenticators, request, self.workspace().now()).await
+    }
+
+    fn allowed(&self, who: &Authenticated, permission: Permission) -> Allowed {
+        let layout = self.workspace().layout();
+        who.identity.allows(permission, layout.tenant(), layout.workspace())
+    }
+
+    /// The same for a workspace that does not exist as for one that the caller may not know of.
+    fn unknown_workspace(&self) -> Problem {
+        let layout = self.workspace().layout();
+        unknown_workspace(layout.tenant().as_str(), layout.workspace().as_str())
+    }
+
+    /// Refuses somebody without a permission, and records that.
+    async fn deny(&self, who: &Authenticated, permission: Permission, request: &Parts) -> Problem {
+        let role = permission.least_role();
+        let caller = Caller::from(who.identity.principal.clone());
+        let subject = format!("{} {}", request.method, request.uri.path());
+        let denied = DenyRequest { permission: permission.name(), role: role.name(), subject, caller };
+        if let Err(error) = self.workspace().deny(denied).await {
+            tracing::warn!(%error, "a refused request could not be recorded");
         }
-        let shown = bearer(request.headers());
-        match (shown, &self.api.access_token) {
-            (Some(shown), Some(token)) if is_equal(shown, token) => Ok(Principal::user(LOCAL)),
-            (Some(_), Some(_)) => denied("the token is not that of this server; it is in server.json"),
-            (Some(_), None) => denied("this server has no token, so it answers nobody but its own process"),
-            (None, _) => match login::session(request) {
-                Some(session) => {
-                    login::check_origin(request)?;
-                    self.api.keys.verify_session(session, self.workspace().now())?;
-                    Ok(Principal::user(LOCAL))
-                }
-                None => denied(
-                    "show the token of server.json as bearer; servo commands do so by themselves, and a browser is \
-                     let in by a link of servo open",
-                ),
-            },
-        }
+        let layout = self.workspace().layout();
+        let at = format!("{}/{}", layout.tenant(), layout.workspace());
+        let mut has: Vec<&str> = who.identity.grants.iter().map(|grant| grant.role.name()).collect();
+        has.dedup();
+        let detail = format!(
+            "this needs the permission {}, which the role {role} has; {} has the role {} in {at}",
+            permission.name(),
+            who.identity.principal,
+            has.join(", "),
+        );
+        Problem::new(Code::Forbidden, detail)
     }
 
     fn check_worker(&self, headers: &HeaderMap) -> Result<(), Problem> {
@@ -338,12 +348,6 @@ pub(crate) fn is_equal(shown: &str, secret: &str) -> bool {
     !secret.is_empty() && bool::from(shown.as_bytes().ct_eq(secret.as_bytes()))
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
 macro_rules! from_extensions {
     ($name:ident) => {
         impl FromRequestParts<Shared> for $name {
@@ -357,5 +361,12 @@ macro_rules! from_extensions {
     };
 }
 
+/// There is no such workspace, or it is nothing that the caller may know of.
+pub(crate) fn unknown_workspace(tenant: &str, workspace: &str) -> Problem {
+    let detail = format!("there is no workspace {tenant}/{workspace} that this credential is good for");
+    Problem::new(Code::UnknownWorkspace, detail)
+}
+
 from_extensions!(Actor);
+from_extensions!(Authenticated);
 from_extensions!(TaskToken);

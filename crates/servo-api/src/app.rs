@@ -13,6 +13,7 @@ use servo_runtime::Workspace;
 use servo_worker::LogFiles;
 use tokio::sync::watch;
 
+use crate::authentication::{ApiKeys, Authenticator, ServerToken, Sessions};
 use crate::login::Logins;
 use crate::problem::Problem;
 use crate::views::SqlResult;
@@ -58,6 +59,10 @@ pub struct Api {
     /// Secret that whoever connects must show as bearer, to read or change anything. Without one, nobody may but this
     /// process, and browsers that have a session.
     pub access_token: Option<Arc<str>>,
+    /// API keys, if the server has a control ledger.
+    pub api_keys: Option<ApiKeys>,
+    /// Authenticators of other kinds, which are asked in turn after those for the token, keys and sessions.
+    pub authenticators: Vec<Arc<dyn Authenticator>>,
     /// The key that remote workers must present. Without one, only workers on this machine are given tasks.
     pub worker_key: Option<Arc<str>>,
     /// Links that let a browser in, each once.
@@ -83,6 +88,8 @@ impl Api {
             logs,
             keys,
             access_token: None,
+            api_keys: None,
+            authenticators: Vec::new(),
             worker_key: None,
             logins: Logins::default(),
             lease: LEASE,
@@ -104,6 +111,8 @@ impl std::fmt::Debug for Api {
 /// State shared by all requests.
 pub(crate) struct App {
     pub(crate) api: Api,
+    /// In the order in which they are asked.
+    pub(crate) authenticators: Vec<Arc<dyn Authenticator>>,
     /// Leased tasks that workers have not begun.
     pub(crate) leases: Leases,
     closing: watch::Sender<bool>,
@@ -113,10 +122,31 @@ pub(crate) struct App {
 
 pub(crate) type Shared = Arc<App>;
 
+/// The authenticators of an API, in the order in which they are asked.
+fn chain(api: &Api) -> Vec<Arc<dyn Authenticator>> {
+    let mut all: Vec<Arc<dyn Authenticator>> = Vec::new();
+    if let Some(token) = &api.access_token {
+        all.push(Arc::new(ServerToken(token.clone())));
+    }
+    if let Some(keys) = &api.api_keys {
+        all.push(Arc::new(keys.clone()));
+    }
+    all.push(Arc::new(Sessions { keys: api.keys.clone(), api_keys: api.api_keys.clone() }));
+    all.extend(api.authenticators.iter().cloned());
+    all
+}
+
 impl App {
+    /// Verifies sessions of browsers.
+    pub(crate) fn sessions(&self) -> Sessions {
+        Sessions { keys: self.api.keys.clone(), api_keys: self.api.api_keys.clone() }
+    }
+
     pub(crate) fn new(api: Api) -> Shared {
+        let authenticators = chain(&api);
         Arc::new(Self {
             api,
+            authenticators,
             leases: Leases::default(),
             closing: watch::Sender::new(false),
             staleness: Mutex::default(),

@@ -8,6 +8,8 @@
 mod access;
 mod answer;
 mod app;
+mod asset_limits;
+mod authentication;
 pub mod client;
 mod extract;
 mod follow;
@@ -28,6 +30,7 @@ pub mod views;
 
 pub use access::{Access, Permission, ROUTES};
 pub use app::{Api, ProjectCode, SqlEngine, SqlQuery};
+pub use authentication::{ApiKeys, Authenticated, Authenticator, Credential, SessionOf, bearer};
 pub use login::Logins;
 pub use pages::Page;
 pub use problem::{Code, DefinitionProblem, Problem, QuotaFigures, SourceLocation, Violation};

@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::extract::Request;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Method, header};
 use data_encoding::HEXLOWER;
 use servo_core::Millis;
 
 use crate::access::is_equal;
+use crate::authentication::SessionOf;
 use crate::problem::{Code, Problem};
 
 /// How long a session lives.
@@ -20,7 +20,7 @@ const MAX_LINKS: usize = 64;
 
 /// Tokens of links that nobody has followed yet. Clones share them.
 #[derive(Clone, Default)]
-pub struct Logins(Arc<Mutex<VecDeque<String>>>);
+pub struct Logins(Arc<Mutex<VecDeque<(String, SessionOf)>>>);
 
 /// Secrets are never shown.
 impl std::fmt::Debug for Logins {
@@ -30,8 +30,13 @@ impl std::fmt::Debug for Logins {
 }
 
 impl Logins {
-    /// The path of a link that lets one browser in, once.
+    /// The path of a link that lets one browser of whoever runs the server in, once.
     pub fn link(&self) -> Result<String, getrandom::Error> {
+        self.link_for(SessionOf::Owner)
+    }
+
+    /// The path of a link that lets one browser in, once, with a session of somebody.
+    pub fn link_for(&self, session: SessionOf) -> Result<String, getrandom::Error> {
         let mut random = [0u8; 32];
         getrandom::fill(&mut random)?;
         let token = HEXLOWER.encode(&random);
@@ -40,16 +45,23 @@ impl Logins {
         if open.len() >= MAX_LINKS {
             open.pop_front();
         }
-        open.push_back(token);
+        open.push_back((token, session));
         Ok(link)
     }
 
-    /// Whether a token is that of an open link. It is not any more.
-    pub(crate) fn redeem(&self, shown: &str) -> bool {
+    /// The session that an open link is good for. It is not any more.
+    pub(crate) fn redeem(&self, shown: &str) -> Option<SessionOf> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = open.len();
-        open.retain(|token| !is_equal(shown, token));
-        open.len() < before
+        let mut found = None;
+        // All are compared, so that nothing is said by how long it takes.
+        open.retain(|(token, session)| {
+            let is_shown = is_equal(shown, token);
+            if is_shown {
+                found = Some(session.clone());
+            }
+            !is_shown
+        });
+        found
     }
 }
 
@@ -61,9 +73,9 @@ pub(crate) fn cookie_name(headers: &HeaderMap) -> String {
 }
 
 /// The session that a browser sends.
-pub(crate) fn session(request: &Request) -> Option<&str> {
-    let name = cookie_name(request.headers());
-    let lines = request.headers().get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
+    let name = cookie_name(headers);
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut cookies =
         lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
     cookies.find_map(|(named, value)| (named == name).then_some(value))
@@ -71,13 +83,13 @@ pub(crate) fn session(request: &Request) -> Option<&str> {
 
 /// That a request with a session was made by a page of this server. Pages on other ports of the machine are of the same
 /// site, so that their requests carry the cookie too; whoever has a browser says where a request comes from.
-pub(crate) fn check_origin(request: &Request) -> Result<(), Problem> {
-    let site = request.headers().get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
-    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+pub(crate) fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Problem> {
+    let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or_default());
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
     let is_own = match site {
         Some(site) => site == "same-origin" || (is_read && site == "none"),
         // The guard has compared it with this server.
-        None => is_read || request.headers().contains_key(header::ORIGIN),
+        None => is_read || headers.contains_key(header::ORIGIN),
     };
     if is_own {
         return Ok(());
@@ -97,11 +109,12 @@ mod tests {
         let token = |link: &str| link.strip_prefix("/login?token=").unwrap().to_owned();
         let first = token(&logins.link().unwrap());
         let second = token(&logins.link().unwrap());
-        assert!(!logins.redeem("") && !logins.redeem("guess"));
-        assert!(logins.clone().redeem(&second) && !logins.redeem(&second));
+        assert!(logins.redeem("").is_none() && logins.redeem("guess").is_none());
+        assert_eq!(logins.clone().redeem(&second), Some(SessionOf::Owner));
+        assert_eq!(logins.redeem(&second), None);
         for _ in 0..MAX_LINKS {
             logins.link().unwrap();
         }
-        assert!(!logins.redeem(&first));
+        assert_eq!(logins.redeem(&first), None);
     }
 }

@@ -60,6 +60,8 @@ codes! {
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
     /// No route or resource at this address.
     NotFound = "not_found", NOT_FOUND, "Not found";
+    /// There is no such workspace, or none that the credential is good for.
+    UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
     /// There is no such run.
     UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
     /// The run has no such task.

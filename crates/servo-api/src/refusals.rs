@@ -100,6 +100,7 @@ impl From<Refusal> for Problem {
             Refusal::UnknownWorker { .. } => Code::UnknownWorker,
             Refusal::NothingDeployed { .. } => Code::NothingDeployed,
             Refusal::OtherCode { .. } => Code::OtherCode,
+            Refusal::Forbidden { .. } => Code::Forbidden,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }

@@ -103,7 +103,7 @@ async fn tables_through(location: &Location) -> u64 {
     tables.map_or(0, |tables| tables.manifest().watermarks.last_seq)
 }
 
-/// What would be lost.
+/// The batches that would be lost.
 struct Loss {
     batches: usize,
     unreadable: usize,

@@ -15,7 +15,7 @@ use crate::output::{self, Format};
 /// How often `drain` looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What to pause or resume: everything, unless a queue or an asset is named.
+/// The scope of a pause: everything, unless a queue or an asset is named.
 #[derive(clap::Args)]
 pub(crate) struct Scope {
     /// Only tasks of this queue.

@@ -97,7 +97,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What a backfill makes, and how.
+/// The partitions that a backfill makes, and how.
 #[derive(clap::Args)]
 pub(crate) struct What {
     /// Which assets: names, globs, +upstream, downstream+, tag:, group:, owner:, kind:, and, or, not.

@@ -49,6 +49,9 @@ impl TaskFunction for Steps {
     }
 }
 
+/// The workspace of the demo, unless another one is named.
+const WORKSPACE: &str = "demo";
+
 /// Tasks on their way at once.
 const PUSH_LIMIT: u32 = 100;
 
@@ -71,6 +74,7 @@ fn plan(location: &Location, width: u32) -> anyhow::Result<Plan> {
 }
 
 pub(crate) async fn run(location: &Location, options: &Options, format: Format) -> anyhow::Result<Exit> {
+    let location = &location.beside_main(WORKSPACE)?;
     let plan = plan(location, options.width)?;
     let secret = location.secret()?;
     let keys = KeysFile::open(location)?.ring()?;
@@ -103,5 +107,8 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
     drop((slots, ownership));
     workspace.shutdown().await?;
     runs::show::print(&ended, false, format)?;
+    if location.workspace.as_str() == WORKSPACE {
+        eprintln!("look further: servo --workspace {WORKSPACE} run list");
+    }
     Ok(Exit::of_run(&ended.run, false))
 }

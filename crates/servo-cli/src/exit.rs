@@ -33,7 +33,7 @@ pub(crate) enum Exit {
     Lagging,
     /// Ctrl-C.
     Interrupted,
-    /// Whatever a program says that was started for the command.
+    /// The exit code of a program that was started for the command.
     Of(u8),
 }
 

@@ -28,7 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeysFile {
     version: u32,
-    /// What workers of this machine show, and their envelopes are signed with.
+    /// The key that workers of this machine show; their envelopes are signed with it.
     worker_key: String,
     /// By purpose, oldest first.
     keys: BTreeMap<String, Vec<StoredKey>>,

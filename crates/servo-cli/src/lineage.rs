@@ -22,10 +22,10 @@ pub(crate) struct Options {
     /// A materialization [default: the newest].
     #[arg(long, value_name = "ID")]
     materialization: Option<MaterializationId>,
-    /// What was read to make it; the default.
+    /// Show the data that it was made of; the default.
     #[arg(long, conflicts_with = "down")]
     up: bool,
-    /// What was made of it.
+    /// Show the data that was made of it.
     #[arg(long)]
     down: bool,
     /// How many steps to follow.

@@ -14,6 +14,9 @@ use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
 
+/// The workspace of commands that name none.
+const MAIN: &str = "main";
+
 /// Where the workspace lies.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
@@ -25,7 +28,7 @@ pub(crate) struct Location {
     #[arg(long, global = true, env = "SERVO_TENANT", default_value = "default", value_parser = TenantId::parse)]
     pub(crate) tenant: TenantId,
     /// Workspace.
-    #[arg(long, global = true, env = "SERVO_WORKSPACE", default_value = "main", value_parser = WorkspaceId::parse)]
+    #[arg(long, global = true, env = "SERVO_WORKSPACE", default_value = MAIN, value_parser = WorkspaceId::parse)]
     pub(crate) workspace: WorkspaceId,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
@@ -37,6 +40,16 @@ pub(crate) struct Location {
 impl Location {
     pub(crate) fn dir(&self) -> PathBuf {
         self.dir.clone().unwrap_or_else(|| self.project.state_directory())
+    }
+
+    /// The same, or a workspace `name` beside it if neither a directory nor a workspace was named: what is tried out
+    /// leaves the workspace of a project alone.
+    pub(crate) fn beside_main(&self, name: &str) -> anyhow::Result<Self> {
+        let mut location = self.clone();
+        if self.dir.is_none() && self.workspace.as_str() == MAIN {
+            location.workspace = WorkspaceId::parse(name)?;
+        }
+        Ok(location)
     }
 
     /// The log files of attempts.

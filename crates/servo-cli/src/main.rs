@@ -121,7 +121,7 @@ enum Command {
     )]
     Why(staleness::WhyOptions),
     /// Run a small graph with the in-process executor and show what became of it.
-    #[command(after_help = "Example:\n  servo demo --dir /tmp/servo-demo")]
+    #[command(after_help = "Examples:\n  servo demo\n  servo demo --dir /tmp/servo-demo --width 100")]
     Demo(demo::Options),
     /// List, follow, cancel and retry runs.
     #[command(subcommand)]

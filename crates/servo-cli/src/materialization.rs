@@ -1,4 +1,4 @@
-//! What is known of a materialization, for people: figures, metadata, columns and first rows.
+//! Prints the facts of a materialization for people: figures, metadata, columns and first rows.
 
 use serde_json::{Map, Value};
 use servo_api::views::MaterializationDetail;

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Trigger {
         /// Its name or its id.
         schedule: String,
-        /// A partition, instead of the newest complete one.
+        /// A partition, instead of the newest complete one, or of what its function chooses.
         #[arg(long = "partition", value_name = "KEY")]
         partitions: Vec<String>,
         #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct Create {
     /// IANA name of the time zone.
     #[arg(long)]
     timezone: Option<String>,
-    /// What to request.
+    /// The selection that a tick requests.
     #[arg(long = "select", value_name = "SELECTION")]
     selection: String,
     /// For people.
@@ -123,7 +123,7 @@ pub(crate) struct Create {
     /// Make up for ticks that were missed while it was paused.
     #[arg(long)]
     catch_up_on_resume: bool,
-    /// What a tick does while a run of an earlier one is active.
+    /// The effect of a tick while a run of an earlier one is active.
     #[arg(long, value_enum, default_value_t = Overlap::Allow)]
     if_running: Overlap,
     /// Begin paused.
@@ -131,7 +131,7 @@ pub(crate) struct Create {
     paused: bool,
 }
 
-/// What a tick does while a run of an earlier one is active.
+/// The effect of a tick while a run of an earlier one is active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Overlap {
     /// Request its run at once.

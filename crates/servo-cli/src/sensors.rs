@@ -70,7 +70,7 @@ pub(crate) enum Command {
         /// The id of the message: the same message counts once [default: a new one].
         #[arg(long)]
         id: Option<String>,
-        /// What it says, as JSON.
+        /// Its data, as JSON.
         #[arg(long, value_name = "JSON", default_value = "{}", value_parser = parse_json)]
         data: Value,
     },
@@ -278,6 +278,9 @@ fn told(found: &SensorEvaluation) {
     if let Some(cursor) = &found.cursor_after {
         let before = found.cursor_before.as_deref().map(shortened).unwrap_or_else(|| "none".to_owned());
         output::line(format_args!("  cursor: {before} → {}", shortened(cursor)));
+    }
+    if let Some(run) = found.requests.iter().rev().find_map(|request| request.run_id) {
+        output::line(format_args!("follow it: servo run watch {run}"));
     }
     if let Some(printed) = &found.output {
         output::line(format_args!("it printed:\n{printed}"));

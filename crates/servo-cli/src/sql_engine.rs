@@ -24,7 +24,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// More than a result of the allowed size, with the names of its columns.
 const MOST_OUTPUT: u64 = 32 << 20;
 const MOST_ERRORS: u64 = 64 << 10;
-const MEMORY: &str = "512MB";
+const MEMORY: &str = "1GB";
 const THREADS: u32 = 2;
 
 /// Starts `python -m servo.sql`, which is what `servo sql` starts.

@@ -50,7 +50,7 @@ pub(crate) struct Options {
     drain: u64,
 }
 
-/// What else there is to ask about workers.
+/// Questions about workers.
 #[derive(clap::Subcommand)]
 enum Command {
     /// Show workers: their queues, slots and code, and when they were last heard of.

@@ -89,6 +89,19 @@ fn the_demo_runs_and_its_tables_can_be_read_and_verified() {
 }
 
 #[test]
+fn the_demo_leaves_the_workspace_of_a_project_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let here = |arguments: &[&str]| {
+        command(root.path(), arguments).env_remove("SERVO_DIR").current_dir(root.path()).output().unwrap()
+    };
+    assert_eq!(json(&here(&["demo", "--json"]))["run"]["state"], "SUCCEEDED");
+    let made = root.path().join(".servo/tenant=default");
+    assert!(made.join("workspace=demo").is_dir() && !made.join("workspace=main").exists());
+    let listed = json(&here(&["run", "list", "--workspace", "demo", "--json"]));
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn the_same_demo_again_is_the_same_run() {
     let root = tempfile::tempdir().unwrap();
     let first = json(&servo(root.path(), &["demo", "--json"]));

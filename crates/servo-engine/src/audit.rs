@@ -147,6 +147,9 @@ impl Act {
                 };
                 Some((Self::new(action, command.backfill, command.reason.as_str()), &command.caller))
             }
+            Input::Deny(command) => {
+                Some((Self::new(command.permission, &command.subject, ""), &command.caller))
+            }
             Input::StartWith(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)

@@ -68,6 +68,8 @@ pub enum Input {
     CreateBackfill(CreateBackfill),
     /// Pause, resume or cancel a backfill.
     ChangeBackfill(ChangeBackfill),
+    /// Somebody asked for something without the permission for it: to be recorded.
+    Deny(DenyRequest),
     /// The queue took an attempt.
     Enqueued(Attempt),
     /// Approved data was moved out of quarantine.
@@ -117,6 +119,7 @@ impl Input {
             Input::ApplyRetention(command) => Some(&command.caller),
             Input::CreateBackfill(command) => Some(&command.request.caller),
             Input::ChangeBackfill(command) => Some(&command.caller),
+            Input::Deny(command) => Some(&command.caller),
             Input::StartWith(_)
             | Input::Evaluated(_)
             | Input::Enqueued(_)
@@ -405,6 +408,19 @@ pub enum ScheduleChange {
     Resume,
     /// It is removed; its ticks stay.
     Remove,
+}
+
+/// A request without the permission for it. Whoever answers requests has found that out; the engine records it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DenyRequest {
+    /// The permission that is missing, such as `runs.trigger`.
+    pub permission: &'static str,
+    /// The role that has it.
+    pub role: &'static str,
+    /// What was asked for, as an address.
+    pub subject: String,
+    /// Who asks.
+    pub caller: Caller,
 }
 
 /// Remove what is not kept any more.

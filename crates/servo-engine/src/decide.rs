@@ -16,6 +16,7 @@ mod waiting;
 mod workers;
 
 pub(crate) use evaluations::{SensorOutcome, evaluate, tick};
+use launch::newest;
 pub(crate) use launch::{launch, request_run};
 
 use std::sync::Arc;
@@ -110,6 +111,9 @@ pub(crate) fn decide(state: &State, secret: &[u8], input: &Input, now: Timestamp
         Input::ApplyRetention(command) => retention::apply(state, command, now),
         Input::CreateBackfill(command) => backfills::create(state, command, now),
         Input::ChangeBackfill(command) => backfills::change(state, command),
+        Input::Deny(command) => {
+            Decision::refuse(Refusal::Forbidden { permission: command.permission, role: command.role })
+        }
         Input::Enqueued(attempt) => enqueued(state, attempt),
         Input::Released(release) => review::released(state, release),
         Input::Started(attempt, worker) => {

@@ -59,10 +59,10 @@ pub mod work;
 
 pub use command::{
     ApplyRetention, Attempt, BackfillChange, BackfillReply, CancelRun, Change, ChangeBackfill,
-    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, Deploy,
-    EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause, PushMessage,
-    RegisterWorker, Reply, Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange, SensorChange,
-    StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
+    ChangePartitions, ChangeSchedule, ChangeSensor, ChangeSettings, Command, CreateBackfill, DenyRequest,
+    Deploy, EvaluatedByHand, Finish, Finished, Heartbeat, HeartbeatReply, Input, PartitionsReply, Pause,
+    PushMessage, RegisterWorker, Reply, Report, RetryNow, Review, RunPlan, RunReply, ScheduleChange,
+    SensorChange, StartWith, Started, StoredRunKey, TriggerRun, TriggerSchedule, Verdict, WorkerLeaves,
 };
 pub use dep_sets::{DepSet, Positions};
 pub use derive::idempotency_hash;

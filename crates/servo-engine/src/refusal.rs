@@ -11,6 +11,8 @@ use crate::lifecycle::{Origin, SensorKind};
 pub enum RefusalKind {
     /// 400.
     Invalid,
+    /// 403.
+    Forbidden,
     /// 404.
     NotFound,
     /// 409.
@@ -121,6 +123,8 @@ pub enum Refusal {
          is deployed, or deploy what it has"
     )]
     OtherCode { worker: Arc<str>, found: Arc<str>, deployment: u64, deployed: Arc<str> },
+    #[error("this needs the permission {permission}, which the role {role} has")]
+    Forbidden { permission: &'static str, role: &'static str },
     #[error("quota {quota} is used up: {used} of {limit}")]
     Quota { quota: &'static str, limit: u64, used: u64 },
 }
@@ -157,6 +161,7 @@ impl Refusal {
             Refusal::UnknownWorker { .. } => "unknown_worker",
             Refusal::NothingDeployed { .. } => "nothing_deployed",
             Refusal::OtherCode { .. } => "other_code",
+            Refusal::Forbidden { .. } => "forbidden",
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }
@@ -198,6 +203,7 @@ impl Refusal {
             | Refusal::NothingDeployed { .. }
             | Refusal::OtherCode { .. } => RefusalKind::Conflict,
             Refusal::AttemptEnded { .. } => RefusalKind::Gone,
+            Refusal::Forbidden { .. } => RefusalKind::Forbidden,
             Refusal::BadPartition { .. }
             | Refusal::AddedAndRemoved { .. }
             | Refusal::BadAsset { .. }

@@ -100,7 +100,8 @@ impl Read {
     }
 }
 
-/// The data that attempts at work were told to read.
+/// The data that attempts at work were told to read, and what was made of which the tables may not know yet: the inputs
+/// of what counts, as far as its task is in memory.
 #[derive(Debug, Default)]
 pub(crate) struct InUse {
     named: BTreeSet<(MaterializationId, AssetKey)>,
@@ -111,7 +112,8 @@ pub(crate) struct InUse {
 impl InUse {
     pub(crate) fn of(state: &State) -> Self {
         let mut in_use = Self::default();
-        for read in open_attempts(state).flat_map(|task| &task.provenance.inputs) {
+        let made = state.runs().flat_map(|run| run.tasks.iter()).filter(|task| counts(state, task));
+        for read in open_attempts(state).chain(made).flat_map(|task| &task.provenance.inputs) {
             match &read.pieces {
                 PiecesRead::Named(pieces) => {
                     in_use.named.extend(pieces.iter().map(|piece| (piece.id, read.asset.clone())));
@@ -163,6 +165,14 @@ pub fn history_before(settings: &Settings, now: Timestamp) -> Option<Timestamp> 
 /// The time before which nothing is kept; none if everything is.
 fn before(now: Timestamp, keep: Millis) -> Option<Timestamp> {
     (keep > Millis::ZERO).then(|| now.saturating_sub(keep))
+}
+
+/// Whether the latest of some asset was made by a task.
+fn counts(state: &State, task: &Task) -> bool {
+    let is_latest = |asset: AssetKey| {
+        state.latest(&asset, task.key.partition().as_ref()).map(Materialized::id) == task.materialization
+    };
+    task.materialization.is_some() && task.assets().any(is_latest)
 }
 
 fn open_attempts(state: &State) -> impl Iterator<Item = &Task> {

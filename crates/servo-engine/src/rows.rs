@@ -53,7 +53,7 @@ pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
 pub use freshness::{FreshnessHistoryRow, FreshnessStatusRow};
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
-pub use json::{Json, Name};
+pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
 pub use materializations::MaterializationRow;
 pub use outbox::OutboxRow;

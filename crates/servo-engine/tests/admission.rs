@@ -1,4 +1,4 @@
-//! What may run: the run queue, pools, labels, pauses, and why something waits (ADR-097).
+//! Admission: the run queue, pools, labels, pauses, and why something waits (ADR-097).
 
 #[allow(dead_code)] // every test binary uses a part of it
 #[path = "support/sim.rs"]

@@ -1,4 +1,4 @@
-//! What was asked for goes first (ADR-122), and waiting that is ended by hand.
+//! Runs that somebody asked for go first (ADR-122), and waiting that is ended by hand.
 
 mod support;
 

@@ -6,8 +6,8 @@ use servo_core::RunId;
 use servo_engine::event::EventKind;
 use servo_engine::rows::AuditRow;
 use servo_engine::{
-    AuditOutcome, Caller, CancelRun, ChangePartitions, EventData, Input, Principal, RunRequest, RunSource,
-    Settings, State, TriggerRun,
+    AuditOutcome, Caller, CancelRun, ChangePartitions, DenyRequest, EventData, Input, Principal, RunRequest,
+    RunSource, Settings, State, TriggerRun,
 };
 use support::{World, empty_state, plan, workspace};
 
@@ -157,4 +157,24 @@ fn what_is_only_supposed_is_no_act() {
     state.suppose(&[support::event(support::deployed(1), support::START, 1)]);
     assert!(state.deployment().is_some());
     assert_eq!(state.unwritten_audit().count(), 0);
+}
+
+#[test]
+fn whoever_has_not_the_permission_is_recorded_with_what_was_asked_for() {
+    let mut world = World::new(Settings::default());
+    let (permission, role) = ("runs.trigger", "operator");
+    let denied = DenyRequest {
+        permission,
+        role,
+        subject: "POST /api/v1/runs".to_owned(),
+        caller: caller("eve", "r1"),
+    };
+    let refused = world.ask(Input::Deny(denied)).expect_err("denied");
+    assert_eq!(refused.to_string(), "this needs the permission runs.trigger, which the role operator has");
+    let found = rows(&mut world);
+    assert_eq!(
+        found.iter().map(told).collect::<Vec<_>>(),
+        [("user:eve".to_owned(), permission, "REFUSED", Some("r1"))]
+    );
+    assert_eq!(found[0].subject, "POST /api/v1/runs");
 }

@@ -1,4 +1,4 @@
-//! What is behind a task that a check blocked: skipped, or made of what was there before (ADR-094).
+//! Tasks behind one that a check blocked: skipped, or made of what was there before (ADR-094).
 
 mod support;
 

@@ -64,6 +64,9 @@ pub enum CallbackError {
     /// The worker is not believed. It must not go on, and somebody should look at its token.
     #[error("denied: {0}")]
     Denied(String),
+    /// The worker is not registered, or not any more. It must not go on; the attempt waits for another one.
+    #[error("not registered: {0}")]
+    NotRegistered(String),
     /// Passing trouble: the same call can succeed later, and until then nothing was decided.
     #[error("not heard: {0}")]
     Transient(String),
@@ -74,7 +77,7 @@ impl CallbackError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Transient(_) => true,
-            Self::Refused(_) | Self::Denied(_) => false,
+            Self::Refused(_) | Self::Denied(_) | Self::NotRegistered(_) => false,
         }
     }
 }

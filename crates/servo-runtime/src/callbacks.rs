@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Report, Started};
+use servo_engine::{Attempt, Change, Finish, Finished, Heartbeat, Progress, Refusal, Report, Started};
 use servo_queue::{
     AuthError, CallbackError, Callbacks, FinishedReply, HeartbeatReply, StartedReply, TaskClaims,
 };
@@ -112,6 +112,8 @@ impl From<Error> for CallbackError {
             Self::Transient(reason)
         } else if matches!(error, Error::Denied(_)) {
             Self::Denied(reason)
+        } else if matches!(error, Error::Refused(Refusal::UnknownWorker { .. })) {
+            Self::NotRegistered(reason)
         } else {
             Self::Refused(reason)
         }

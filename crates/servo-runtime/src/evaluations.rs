@@ -3,7 +3,7 @@
 //! A call that the engine asked for is in its state until it is answered or lost, so what is held here may be forgotten
 //! with the process. A call that somebody asked for by hand is answered to them alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +31,9 @@ pub(crate) struct Evaluations {
     waiting: flume::Sender<Evaluation>,
     queue: flume::Receiver<Evaluation>,
     by_hand: Mutex<BTreeMap<EvaluationId, ByHand>>,
+    /// Calls that were offered and not answered. After a start a call may be found twice: as an effect of the first
+    /// step, and among those that the state remembers.
+    offered: Mutex<BTreeSet<EvaluationId>>,
 }
 
 /// Whoever asked for a call by hand.
@@ -42,14 +45,16 @@ struct ByHand {
 impl Default for Evaluations {
     fn default() -> Self {
         let (waiting, queue) = flume::unbounded();
-        Self { waiting, queue, by_hand: Mutex::default() }
+        Self { waiting, queue, by_hand: Mutex::default(), offered: Mutex::default() }
     }
 }
 
 impl Evaluations {
-    /// Offers a call to workers.
+    /// Offers a call to workers, unless it was offered and is not answered yet.
     pub(crate) fn begin(&self, evaluation: Evaluation) {
-        let _never_closed = self.waiting.send(evaluation);
+        if self.offered().insert(evaluation.evaluation_id) {
+            let _never_closed = self.waiting.send(evaluation);
+        }
     }
 
     /// Tells whoever asked for a call by hand that a worker has it; whether anybody did.
@@ -61,6 +66,10 @@ impl Evaluations {
             return true;
         }
         false
+    }
+
+    fn offered(&self) -> MutexGuard<'_, BTreeSet<EvaluationId>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<EvaluationId, ByHand>> {
@@ -150,11 +159,14 @@ impl Workspace {
             if is_wanted {
                 return Ok(Some(evaluation));
             }
+            self.inner.evaluations.offered().remove(&evaluation.evaluation_id);
         }
     }
 
     async fn take_result(&self, evaluation: &Evaluation, report: EvaluationReport) -> Result<(), Error> {
         let id = evaluation.evaluation_id;
+        // If the answer cannot be recorded, the call may be offered again.
+        self.inner.evaluations.offered().remove(&id);
         if let Some(asked) = self.inner.evaluations.lock().remove(&id) {
             let _gone = asked.answer.send(report);
             return Ok(());

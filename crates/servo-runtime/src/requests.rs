@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use servo_core::{BackfillId, EventId, RunId, Timestamp};
-use servo_engine::planner::PlanningError;
 use servo_engine::requests::{
     self, BackfillPreview, BackfillRequest, EndedRun, PlannedRun, Retry, prepare_backfill, preview_backfill,
     retry_backfill,
@@ -64,19 +63,6 @@ impl Workspace {
             Ok(Preview { run, dynamic: state.dynamic_partitions().clone(), at })
         })
         .await?
-    }
-
-    /// The same as ticks and evaluations do: if assets have partitions and none are asked for, of the newest complete one.
-    pub async fn plan_newest(&self, mut request: RunRequest) -> Result<Preview, Error> {
-        match self.plan(request.clone()).await {
-            Err(Error::Request(RequestError::Planning(PlanningError::NeedsPartition { .. })))
-                if request.partitions.is_empty() =>
-            {
-                request.partitions.latest = true;
-                self.plan(request).await
-            }
-            planned => planned,
-        }
     }
 
     /// Plans and starts a run; answers when the request is durable. The same request under the same key is answered

@@ -9,12 +9,13 @@ use futures::FutureExt;
 use servo_core::{AssetKey, Clock, MaterializationId, Millis, PartitionKey, PutId, RunId, Timestamp};
 use servo_engine::rows::{DepSetRow, EdgeRow, RunRow, TaskRow};
 use servo_engine::{
-    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command, Deploy,
-    Engine, Event, Input, PartitionsReply, Pause, Release, RetryNow, Review, Snapshot, State, Verdict,
+    CancelRun, Change, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSettings, Command,
+    DenyRequest, Deploy, Engine, Event, Input, PartitionsReply, Pause, Refusal, Release, RetryNow, Review,
+    Snapshot, State, Verdict,
 };
 use servo_projections::{Compactor, Manifest, MetadataCache};
 use servo_queue::Keyring;
-use servo_store::{DataError, PutIds};
+use servo_store::{DataError, Layout, PutIds};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, oneshot, watch};
 
@@ -436,6 +437,19 @@ impl Workspace {
         });
         self.send(EngineMessage::Query(query)).await?;
         self.answered(answer).await.ok_or_else(|| self.unanswered())
+    }
+
+    /// The names of everything in its stores, and its own.
+    pub fn layout(&self) -> &Layout {
+        &self.inner.stores.layout
+    }
+
+    /// Records a request that was refused for want of a permission; returns the refusal when that is durable.
+    pub async fn deny(&self, request: DenyRequest) -> Result<(), Error> {
+        match self.ask(request).await {
+            Ok(_) | Err(Error::Refused(Refusal::Forbidden { .. })) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// The time, by the clock of this workspace.

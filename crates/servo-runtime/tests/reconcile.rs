@@ -167,7 +167,8 @@ async fn inv_3_reconciling_twice_changes_nothing_the_second_time() {
 /// A run whose first task has failed once and waits for a minute.
 async fn waiting_for_a_retry() -> Unattended {
     let mut workspace = Unattended::new();
-    let retry = RetryPolicy { jitter_ppm: 0, ..RetryPolicy::default() };
+    let retry =
+        RetryPolicy { jitter_ppm: 0, initial_delay_ms: Millis::from_minutes(1), ..RetryPolicy::default() };
     let options = TaskOptions { retry: Some(retry), ..TaskOptions::default() };
     workspace.step(Unattended::trigger("one", options)).await;
     workspace.flush().await;

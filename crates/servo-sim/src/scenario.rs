@@ -48,6 +48,8 @@ pub enum UserRequest {
     Partitions { add: u8, remove: u8 },
     /// Approve or reject a quarantined materialization.
     Review { approve: bool },
+    /// Remove what the rules of retention do not keep.
+    Retention,
     /// Read a page of runs: every acknowledged run must be there.
     Read,
 }
@@ -143,6 +145,16 @@ impl Scenario {
             tasks_per_slot: 1 + (seed % 3) as u32,
             ..Settings::default()
         };
+        let settings = if removes_soon(seed) {
+            Settings {
+                keep_superseded: Millis::from_secs(1),
+                keep_superseded_versions: 0,
+                keep_quarantined: Millis::from_secs(30),
+                ..settings
+            }
+        } else {
+            settings
+        };
         let healed_at = *rng.pick(&[MINUTE / 2, MINUTE, 3 * MINUTE, 5 * MINUTE, 15 * MINUTE]);
         let mut scenario = Self {
             seed,
@@ -162,6 +174,13 @@ impl Scenario {
         };
         scenario.request(&mut rng);
         scenario.inject(&mut rng);
+        if removes_soon(seed) {
+            // Chance of its own: what else happens in a seed stays as it is.
+            let mut rng = Rng::fork(seed, 43);
+            for _ in 0..rng.within(1..5) {
+                scenario.requests.push((rng.within(0..healed_at), UserRequest::Retention));
+            }
+        }
         scenario
     }
 
@@ -254,6 +273,11 @@ impl Scenario {
             }
         }
     }
+}
+
+/// Whether superseded data goes soon in a seed, and somebody asks for it.
+fn removes_soon(seed: u64) -> bool {
+    seed % 5 == 2
 }
 
 fn skew(rng: &mut Rng, most: u64) -> i64 {

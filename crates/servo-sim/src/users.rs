@@ -123,6 +123,18 @@ impl Users {
                 .await;
             }
             UserRequest::Review { approve } => self.review(approve, caller).await,
+            UserRequest::Retention => {
+                let answer = cluster.retry_until_acked(
+                    move |workspace| {
+                        let caller = caller.clone();
+                        async move { workspace.apply_retention(caller).await }.boxed()
+                    },
+                    always,
+                );
+                if let Ok((_, Change::Accepted { event_id })) = answer.await {
+                    self.acknowledge(event_id);
+                }
+            }
             UserRequest::Read => self.read().await,
         }
     }

@@ -157,7 +157,12 @@ impl Executor {
             }
         };
         let begun = retry_until_heard(|| self.callbacks.started(&envelope.task_token, &self.worker)).await;
-        settled(delivery.ack().await);
+        settled(match &begun {
+            // A message that was taken before this worker was registered, or after it was lost, is for another one.
+            Err(CallbackError::NotRegistered(_)) => delivery.nack(DELIVER_AGAIN).await,
+            Err(CallbackError::Refused(_) | CallbackError::Denied(_) | CallbackError::Transient(_))
+            | Ok(_) => delivery.ack().await,
+        });
         if let Err(error) = begun {
             tracing::debug!(%error, task = envelope.task_key.as_str(), "worker does not run a task");
             return None;

@@ -22,7 +22,11 @@ pub(crate) fn task_of(envelope: &Envelope, data: &DataLocations) -> Result<RunTa
     let unmade = work.outputs.iter().filter_map(missing_of);
     let missing: Vec<_> = work.inputs.iter().flat_map(missing_in).chain(unmade).collect();
     if !missing.is_empty() {
-        return Err(missing_inputs(&missing));
+        return Err(missing_inputs(
+            &envelope.task_key.asset(),
+            envelope.task_key.partition().as_ref(),
+            &missing,
+        ));
     }
     let partition = work.partition.as_ref().map(|partition| &partition.key);
     let staging = data.layout().staging(envelope.run_id, &envelope.task_key, envelope.attempt);
@@ -186,14 +190,14 @@ fn missing_of(output: &WorkOutput) -> Option<(&AssetKey, Option<&PartitionKey>)>
     Some((&output.asset, checked.partition.as_ref()))
 }
 
-fn missing_inputs(missing: &[(&AssetKey, Option<&PartitionKey>)]) -> TaskError {
+fn missing_inputs(
+    reader: &AssetKey,
+    partition: Option<&PartitionKey>,
+    missing: &[(&AssetKey, Option<&PartitionKey>)],
+) -> TaskError {
     let named = |(asset, partition): &(&AssetKey, Option<&PartitionKey>)| match partition {
         Some(partition) => format!("{asset}[{partition}]"),
         None => asset.to_string(),
-    };
-    let command = |(asset, partition): &(&AssetKey, Option<&PartitionKey>)| match partition {
-        Some(partition) => format!("servo materialize {asset} --partition {partition}"),
-        None => format!("servo materialize {asset}"),
     };
     let names: Vec<_> = missing.iter().take(NAMED).map(named).collect();
     let names = match missing.len().saturating_sub(NAMED) {
@@ -201,9 +205,13 @@ fn missing_inputs(missing: &[(&AssetKey, Option<&PartitionKey>)]) -> TaskError {
         more => format!("{} and {more} more", names.join(", ")),
     };
     let (was, them) = if missing.len() == 1 { ("was", "it") } else { ("were", "them") };
-    let first = missing.first().map(command).unwrap_or_default();
-    TaskError::new(
-        ErrorCode::MissingInput,
-        format!("{names} {was} never materialized, and this task reads {them}; make {them} first: {first}"),
-    )
+    let only = partition.map(|partition| format!(" --partition '{partition}'")).unwrap_or_default();
+    let action = format!("make {them} first: servo materialize '+{reader}'{only} --missing");
+    TaskError {
+        suggested_action: Some(action.into()),
+        ..TaskError::new(
+            ErrorCode::MissingInput,
+            format!("{names} {was} never materialized, and this task reads {them}"),
+        )
+    }
 }

@@ -190,6 +190,18 @@ async fn an_attempt_that_is_refused_or_not_believed_is_not_run_and_its_message_d
 }
 
 #[tokio::test]
+async fn a_message_that_a_worker_takes_before_it_is_registered_comes_again() {
+    let unknown = CallbackError::NotRegistered("no such worker".to_owned());
+    let worker = Worker::new(Control { started: Mutex::new([unknown].into()), ..Control::default() }, 0);
+    worker.send(&envelope("works"), "d_1").await;
+    eventually("it has begun", || worker.begun() == 1).await;
+    assert_eq!(worker.control.count("started"), 2);
+    worker.work.gate.add_permits(1);
+    eventually("its end is heard", || worker.control.count("finished") == 1).await;
+    worker.slots.abort().await;
+}
+
+#[tokio::test]
 async fn a_message_that_comes_twice_is_run_once_and_kept_until_its_attempt_has_begun() {
     let worker = Worker::new(Control { started: transient(6), ..Control::default() }, 0);
     let attempt = envelope("works");

@@ -81,9 +81,10 @@ async fn an_input_that_was_never_made_is_named_and_python_is_not_started() {
     let harness = Harness::new("import os\nopen('imported', 'w').close()\n");
     let report = harness.run(&reading(envelope("total"), "numbers", None)).await;
     assert_eq!(error(&report).code, ErrorCode::MissingInput);
+    assert_eq!(error(&report).message, "t.numbers was never materialized, and this task reads it");
     assert_eq!(
-        error(&report).message,
-        "t.numbers was never materialized, and this task reads it; make it first: servo materialize t.numbers"
+        error(&report).suggested_action(),
+        Some("make it first: servo materialize '+t.total' --missing")
     );
     let mut gone = envelope("total");
     gone.work = None;

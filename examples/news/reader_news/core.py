@@ -8,7 +8,7 @@ from collections.abc import Iterator  # noqa: TC003 - annotations are read when 
 import polars as pl
 
 import servo
-from reader_news.resources import Source  # noqa: TC001 - as above
+from reader_news.resources import Chat, Source  # noqa: TC001 - as above
 
 hours = servo.HourlyPartitions(start="2026-01-01T00:00", timezone="Europe/Amsterdam")
 days = servo.DailyPartitions(start="2026-01-01", timezone="Europe/Amsterdam")
@@ -28,6 +28,11 @@ def start_of(ctx: servo.Context) -> dt.datetime:
     return ctx.partition.start
 
 
+def say_what_failed(ctx: servo.Context, error: BaseException, chat: Chat) -> None:
+    """Tell the team of each attempt that fails, before it is tried again."""
+    chat.say(f"{ctx.asset} {ctx.partition}, attempt {ctx.attempt}: {error}")
+
+
 COLUMNS = {"id": pl.Int64, "kind": pl.String, "by": pl.String, "parent": pl.Int64, "score": pl.Int64}
 
 
@@ -37,6 +42,7 @@ COLUMNS = {"id": pl.Int64, "kind": pl.String, "by": pl.String, "parent": pl.Int6
     checks=[servo.unique("id", severity="critical"), servo.accepted_values("kind", ["story", "comment"])],
     retry=servo.Retry(max_attempts=3, delay="2s", retry_on=[ConnectionError, TimeoutError]),
     timeout="5m",
+    on_failure=say_what_failed,
 )
 def items(ctx: servo.Context, source: Source) -> pl.DataFrame:
     """Everything that was written in an hour."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt  # noqa: TC003 - annotations are read when tasks run
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,31 @@ class Warehouse(servo.io.DuckDB):
 
 
 @dataclasses.dataclass
+class MailingList(servo.Resource):
+    """Who wants letters: a line for each, the newest last."""
+
+    path: str
+
+    def since(self, known: int) -> list[str]:
+        """Give who has subscribed after the first so many."""
+        file = Path(self.path)
+        names = file.read_text(encoding="utf-8").split() if file.exists() else []
+        return names[known:]
+
+
+@dataclasses.dataclass
+class Chat(servo.Resource):
+    """Where the team is told: a file here, a channel in production."""
+
+    path: str
+
+    def say(self, text: str) -> None:
+        """Add a line."""
+        with Path(self.path).open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+
+
+@dataclasses.dataclass
 class Model:
     """Which stories go together: a vector for each, and one for each reader."""
 
@@ -91,4 +117,6 @@ source = servo.resource(
     "source", Source, retry=servo.Retry(max_attempts=3, delay="1s", retry_on=[ConnectionError])
 )
 warehouse = servo.resource("warehouse", Warehouse)
+mailing_list = servo.resource("mailing_list", MailingList)
+chat = servo.resource("chat", Chat)
 models = servo.resource("models", servo.io.Bytes(dump=Model.to_bytes, load=Model.from_bytes))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from servo.asset_spec import AssetSpec
     from servo.assets import Asset, asset
     from servo.checks import Check, accepted_values, fresh, not_null, row_count, schema, sql_check, unique
+    from servo.client import AsyncClient, Client
     from servo.compute import Compute
     from servo.config import Config
     from servo.context import Context, ScheduleContext, SensorContext
@@ -79,8 +80,10 @@ __all__ = [
     "Asset",
     "AssetKey",
     "AssetSpec",
+    "AsyncClient",
     "Check",
     "CheckResult",
+    "Client",
     "Compute",
     "Config",
     "Context",
@@ -164,6 +167,7 @@ _MODULES = {
     "asset_spec": "AssetSpec",
     "assets": "Asset asset",
     "checks": "Check accepted_values fresh not_null row_count schema sql_check unique",
+    "client": "AsyncClient Client",
     "compute": "Compute",
     "config": "Config",
     "context": "Context ScheduleContext SensorContext",

@@ -18,8 +18,9 @@ from servo.resources import RegisteredResource
 from servo.runner.arguments import arguments
 from servo.runner.calls import call
 from servo.runner.context import Progress, TaskContext
-from servo.runner.errors import MISSING_INPUT, TaskError
+from servo.runner.errors import CHECK_FAILED, MISSING_INPUT, TaskError
 from servo.runner.functions import Functions
+from servo.runner.hooks import call_hooks
 from servo.runner.json_values import json_value
 from servo.runner.pool import Pool
 from servo.runner.secrets import Secrets
@@ -103,10 +104,10 @@ def materialize(  # noqa: PLR0913 - each is named
 ) -> Materialized:
     """Make assets in this process, in the order of their dependencies, without a server.
 
-    Functions are called as a worker calls them, and checks run. Values are handed from one to the next as
-    they are, tables as the library that the parameter asks for has them: nothing is stored, and a parameter
-    that would be given several partitions is given the one value there is. What is made after something
-    that a check blocks is not made.
+    Functions are called as a worker calls them, with their hooks, and checks run. Values are handed from one
+    to the next as they are, tables as the library that the parameter asks for has them: nothing is stored,
+    and a parameter that would be given several partitions is given the one value there is. What is made
+    after something that a check blocks is not made.
 
     Args:
         assets: The assets.
@@ -238,15 +239,24 @@ class _Maker:
         return own if own in fitting or not fitting else fitting[0]
 
     def _make(self, function: Function) -> None:
-        selected = function.outputs
         partitions = function.definitions[0].spec.partitions
         ctx = local_context(
-            assets=selected,
+            assets=function.outputs,
             partition=self._partition(function, partitions),
             config=self._config(function),
             resources=self._pool,
             secrets=self.secrets,
         )
+        try:
+            self._run(function, ctx)
+        except BaseException as error:
+            call_hooks(function, ctx, error)
+            raise
+        why = [self._not_made[key] for key in function.outputs if key in self._not_made]
+        call_hooks(function, ctx, TaskError(CHECK_FAILED, why[0]) if why else None)
+
+    def _run(self, function: Function, ctx: TaskContext) -> None:
+        selected = function.outputs
         data: dict[str, object] = {}
         for dep in function.inputs.deps:
             if "parameter" in dep:

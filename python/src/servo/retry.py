@@ -43,10 +43,10 @@ class Retry(Frozen):
         self,
         max_attempts: int = 3,
         *,
-        delay: Duration = "1m",
+        delay: Duration = "2s",
         max_delay: Duration = "1h",
         backoff: float = 2.0,
-        jitter: float = 0.1,
+        jitter: float = 0.5,
         retry_on: Sequence[type[BaseException] | str] = (),
         no_retry_on: Sequence[type[BaseException] | str] = (),
     ) -> None:
@@ -57,7 +57,8 @@ class Retry(Frozen):
             delay: How long to wait after the first failure.
             max_delay: The longest wait.
             backoff: By what each wait is longer than the one before.
-            jitter: By what part of itself a wait varies, so that many failures do not come back at once.
+            jitter: The largest part of a wait that chance takes away, so that many failures do not come back
+                at once.
             retry_on: Exceptions to try again after, as classes or names; none: all of them. As of `except`,
                 a class stands for those that are based on it.
             no_retry_on: Exceptions to give up after at once.

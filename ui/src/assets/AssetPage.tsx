@@ -18,6 +18,7 @@ import { Partitions } from "./Partitions";
 import { Plots } from "./Plots";
 import { StateBar } from "./StateBar";
 import { knownOf, statusOf } from "./status";
+import { WhyStale } from "./WhyStale";
 
 type Detail = Schemas["AssetDetail"];
 
@@ -97,6 +98,7 @@ function Shape({ detail }: { detail: Detail }) {
           </Link>
         ) : null}
       </div>
+      {detail.stale == null ? null : <WhyStale asset={key} />}
       {detail.description == null ? null : <p style={{ maxWidth: "80ch" }}>{detail.description}</p>}
       <div className="figures">
         <div className="figure">

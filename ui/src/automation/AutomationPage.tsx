@@ -74,10 +74,10 @@ export default function AutomationPage() {
                 <th>On</th>
                 <th>Name</th>
                 <th>State</th>
-                <th>When</th>
-                <th>What</th>
+                <th className="hide-small">When</th>
+                <th className="hide-small">What</th>
                 <th>Next</th>
-                <th>Last ticks and evaluations</th>
+                <th title="Ticks and evaluations, the newest at the right">Last</th>
               </tr>
             </thead>
             <tbody>
@@ -127,18 +127,18 @@ function Row({ automation, href, description, error, when, what, next, marks }: 
       </td>
       <td>
         <Link href={href}>{automation.name}</Link> <span className="chip">{automation.kind}</span>
-        {description == null ? null : <div className="muted clip">{description}</div>}
+        {description == null ? null : <div className="muted clip hide-small" title={description}>{description}</div>}
       </td>
       <td>
         <State state={automation.status} {...(error == null ? {} : { title: error })} />
         {error == null ? null : (
           <div className="clip" style={{ color: "var(--failed)" }} title={error}>
-            {error}
+            {error.split("\n")[0]}
           </div>
         )}
       </td>
-      <td className="nowrap">{when}</td>
-      <td className="mono clip" title={what}>
+      <td className="nowrap hide-small">{when}</td>
+      <td className="mono clip hide-small" title={what}>
         {what}
       </td>
       <td className="nowrap">{isOn ? next : <span className="muted">paused</span>}</td>

@@ -140,6 +140,18 @@ function Facts({ sensor }: { sensor: Sensor }) {
   );
 }
 
+/** A reason; of a failure its first line, and the rest when it is asked for. */
+function Why({ text, failed }: { text: string; failed: boolean }) {
+  const end = text.indexOf("\n");
+  if (!failed || end < 0) return <span className={failed ? undefined : "muted"} style={failed ? { color: "var(--failed)" } : undefined}>{text}</span>;
+  return (
+    <details>
+      <summary style={{ color: "var(--failed)" }}>{text.slice(0, end)}</summary>
+      <pre style={{ maxHeight: 200, overflow: "auto" }} tabIndex={0}>{text.slice(end + 1)}</pre>
+    </details>
+  );
+}
+
 const OUTCOMES: [string, string][] = [
   ["", "Any outcome"],
   ["TRIGGERED", "Triggered"],
@@ -213,9 +225,7 @@ function History({ sensor }: { sensor: Sensor }) {
                     {(each.runs ?? []).length > 3 ? <span className="muted">and {(each.runs ?? []).length - 3} more</span> : null}
                   </td>
                   <td>
-                    <span style={each.status === "FAILED" ? { color: "var(--failed)" } : undefined} className={each.status === "FAILED" ? undefined : "muted"}>
-                      {each.reason ?? ""}
-                    </span>
+                    <Why text={each.reason ?? ""} failed={each.status === "FAILED"} />
                     {each.retry_at == null ? null : (
                       <div className="muted">
                         tried again <Ago at={each.retry_at} />

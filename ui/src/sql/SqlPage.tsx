@@ -96,7 +96,7 @@ export default function SqlPage() {
               className="mono"
               aria-label="Query"
               spellCheck={false}
-              rows={Math.min(18, Math.max(6, text.split("\n").length + 1))}
+              rows={Math.min(18, Math.max(5, text.split("\n").length + 1))}
               value={text}
               onChange={(event) => {
                 setText(event.target.value);

@@ -232,6 +232,7 @@ fn refused(error: ClientError) -> CallbackError {
     let reason = error.to_string();
     match error.code() {
         Some(Code::Unauthenticated | Code::Forbidden) => CallbackError::Denied(reason),
+        Some(Code::UnknownWorker) => CallbackError::NotRegistered(reason),
         Some(code) if !code.status().is_server_error() => CallbackError::Refused(reason),
         Some(_) | None => CallbackError::Transient(reason),
     }

@@ -16,6 +16,7 @@ use utoipa::IntoParams;
 
 use crate::answer::{Answer, Problems, Wait};
 use crate::app::{App, Shared};
+use crate::asset_limits::AssetLimit;
 use crate::extract::{NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::{Code, Problem, Violation};
@@ -70,6 +71,7 @@ pub(super) struct PartitionsQuery {
 )]
 pub(super) async fn list(
     State(app): State<Shared>,
+    limit: AssetLimit,
     Query(query): Query<AssetsQuery>,
 ) -> Result<Answer<AssetPage>, Problem> {
     // Everything is everything, also where there is nothing.
@@ -92,6 +94,7 @@ pub(super) async fn list(
         let is_named = |asset: &&Checked| {
             contains.as_ref().is_none_or(|text| asset.key.to_string().to_lowercase().contains(text))
         };
+        let assets = assets.filter(|asset| limit.has(&asset.key));
         let rest =
             assets.filter(|asset| after.as_ref().is_none_or(|after| asset.key > *after)).filter(is_named);
         let at_work = at_work(state);
@@ -311,7 +314,7 @@ pub(super) fn unknown(key: &AssetKey, definitions: Option<&Definitions>) -> Prob
 
 impl App {
     /// Adds to assets how many of their partitions are stale.
-    fn add_stale(
+    pub(super) fn add_stale(
         &self,
         state: &EngineState,
         definitions: &Definitions,

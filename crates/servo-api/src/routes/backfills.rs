@@ -15,6 +15,7 @@ use super::runs::states;
 use crate::access::Actor;
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
+use crate::asset_limits::AssetLimit;
 use crate::extract::{Command, Json, NoQuery, Path, Query};
 use crate::pages::{List, Page};
 use crate::problem::Problem;
@@ -58,9 +59,11 @@ pub(super) struct ChunksQuery {
 pub(super) async fn preview(
     State(app): State<Shared>,
     Actor(principal): Actor,
+    limit: AssetLimit,
     Json(body): Json<BackfillBody>,
 ) -> Result<Answer<BackfillPreview>, Problem> {
     let request = body.request(principal.into())?;
+    limit.check_backfill(&app, &request).await?;
     let found = app.workspace().preview_backfill(request.clone()).await?;
     Ok(Answer(BackfillPreview::of(&request, &found)))
 }
@@ -73,9 +76,11 @@ pub(super) async fn preview(
 )]
 pub(super) async fn create(
     State(app): State<Shared>,
+    limit: AssetLimit,
     Command { body, caller }: Command<BackfillBody>,
 ) -> Result<Response<Body>, Problem> {
     let request = body.request(caller.clone())?;
+    limit.check_backfill(&app, &request).await?;
     let work = async { app.accepted_backfill(app.workspace().create_backfill(request).await?).await };
     app.once(caller, work, async |known| app.backfill_again(known).await).await
 }

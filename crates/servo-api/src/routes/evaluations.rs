@@ -60,6 +60,7 @@ fn refused(error: CallbackError) -> Problem {
     match error {
         CallbackError::Transient(reason) => Problem::new(Code::Unavailable, reason),
         CallbackError::Denied(reason) => Problem::new(Code::Forbidden, reason),
+        CallbackError::NotRegistered(reason) => Problem::new(Code::UnknownWorker, reason),
         CallbackError::Refused(reason) => Problem::new(Code::InvalidRequest, reason),
     }
 }

@@ -6,9 +6,9 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use servo_core::Millis;
 use url::form_urlencoded;
 
-use crate::access::Actor;
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
+use crate::authentication::Authenticated;
 use crate::login::{self, SESSION};
 use crate::problem::{Code, Problem};
 use crate::views::LoginLink;
@@ -18,8 +18,11 @@ use crate::views::LoginLink;
     post, path = "/logins", operation_id = "create_login", tag = "server",
     responses((status = 200, body = LoginLink), Problems)
 )]
-pub(super) async fn create(State(app): State<Shared>, _actor: Actor) -> Result<Answer<LoginLink>, Problem> {
-    let path = app.api.logins.link().map_err(|error| Problem::internal(&error))?;
+pub(super) async fn create(
+    State(app): State<Shared>,
+    who: Authenticated,
+) -> Result<Answer<LoginLink>, Problem> {
+    let path = app.api.logins.link_for(who.session()).map_err(|error| Problem::internal(&error))?;
     Ok(Answer(LoginLink { path }))
 }
 
@@ -45,9 +48,11 @@ pub(super) async fn enter(State(app): State<Shared>, request: Request) -> Result
     let now = app.workspace().now();
     let mut response = Response::builder().status(StatusCode::SEE_OTHER).header(header::LOCATION, next);
     // Whoever follows a link a second time is in already.
-    let is_in = login::session(&request).is_some_and(|held| app.api.keys.verify_session(held, now).is_ok());
-    if app.api.logins.redeem(&token) {
-        let session = app.api.keys.seal_session(now.saturating_add(SESSION));
+    let is_in =
+        login::session(request.headers()).is_some_and(|held| app.sessions().verify(held, now).is_ok());
+    if let Some(of) = app.api.logins.redeem(&token) {
+        let content = serde_json::to_vec(&of).map_err(|error| Problem::internal(&error))?;
+        let session = app.api.keys.seal_session(now.saturating_add(SESSION), &content);
         let name = login::cookie_name(request.headers());
         let age = SESSION.get() / Millis::from_secs(1).get();
         let cookie = format!("{name}={session}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age}");

@@ -6,6 +6,7 @@ use super::runs::request;
 use crate::access::Actor;
 use crate::answer::{Answer, Problems};
 use crate::app::Shared;
+use crate::asset_limits::AssetLimit;
 use crate::extract::Json;
 use crate::problem::Problem;
 use crate::views::{Plan, RunBody};
@@ -18,9 +19,11 @@ use crate::views::{Plan, RunBody};
 pub(super) async fn plan(
     State(app): State<Shared>,
     Actor(principal): Actor,
+    limit: AssetLimit,
     Json(body): Json<RunBody>,
 ) -> Result<Answer<Plan>, Problem> {
     let request = request(body, principal.into())?;
     app.current_code().await?;
+    limit.check_run(&app, &request).await?;
     Ok(Answer(app.workspace().plan(request).await?.into()))
 }

@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 
 use crate::answer::{Answer, IdempotencyKey, Problems, Wait};
 use crate::app::{App, Shared};
+use crate::asset_limits::AssetLimit;
 use crate::extract::{Command, NoQuery, Path, Query};
 use crate::idempotency::run_key;
 use crate::pages::{List, Page};
@@ -113,7 +114,7 @@ pub(super) async fn list(
     let list = List::open(&app.api.keys, name, query.limit, query.cursor.as_deref())?;
     let found = app.workspace().runs(list.place()?, list.wanted(), filter).await?;
     let page = Page::of(found, &list, |run| run.requested_event_id.to_string());
-    Ok(Answer(page.map(Run::from)))
+    Ok(Answer(app.workspace().read(move |state| page.map(|row| Run::named(row, state))).await?))
 }
 
 /// Triggers a run. It is planned and begins at once.
@@ -123,12 +124,14 @@ pub(super) async fn list(
 )]
 pub(super) async fn trigger(
     State(app): State<Shared>,
+    limit: AssetLimit,
     Command { body, caller }: Command<RunBody>,
 ) -> Result<Response<Body>, Problem> {
     let run_key = body.run_key.clone().or_else(|| run_key(&caller));
     let request = request(body, caller.clone())?;
     let work = async {
         app.current_code().await?;
+        limit.check_run(&app, &request).await?;
         app.accepted(app.workspace().launch(run_key.map(Into::into), request).await?).await
     };
     app.once(caller, work, async |known| app.accepted_again(known).await).await
@@ -144,8 +147,11 @@ pub(super) async fn show(
     Path(run): Path<RunId>,
     Query(NoQuery {}): Query<NoQuery>,
 ) -> Result<Answer<Run>, Problem> {
-    let notices = app.workspace().read(|state| servo_engine::why::notices(state, run)).await?;
-    Ok(Answer(Run { notices, ..app.run_row(run).await?.into() }))
+    let row = app.run_row(run).await?;
+    let shown = app
+        .workspace()
+        .read(move |state| Run { notices: servo_engine::why::notices(state, run), ..Run::named(row, state) });
+    Ok(Answer(shown.await?))
 }
 
 /// Cancels a run. Running tasks are asked to stop.

@@ -313,10 +313,12 @@ async fn preview(
     view: &mut SensorEvaluation,
 ) -> Result<(), Problem> {
     let EvaluationOutcome::Returned(result) = &report.outcome else { return Ok(()) };
-    for (spec, shown) in result.requests.iter().zip(&mut view.requests) {
-        match app.workspace().plan_newest(sensor.request(spec)).await {
-            Ok(preview) => shown.tasks = Some(preview.run.planned.plan.tasks().len() as u64),
-            Err(error) => shown.problem = Some(error.to_string()),
+    let (sensor, result, now) = (sensor.clone(), result.clone(), app.workspace().now());
+    let planned = app.workspace().read(move |state| sensor.preview(state, &result, now)).await?;
+    for (planned, shown) in planned.into_iter().zip(&mut view.requests) {
+        match planned {
+            Ok(tasks) => shown.tasks = Some(tasks as u64),
+            Err(problem) => shown.problem = Some(problem),
         }
     }
     Ok(())

@@ -100,9 +100,12 @@ pub(super) async fn started(
     name("worker_id", &body.worker_id)?;
     let (attempt, token) = (token.claims().attempt_id, token.about(&task)?);
     let answer = app.workspace().started(token, &body.worker_id).await;
-    // Whatever else went wrong, somebody is still to begin it.
-    if matches!(answer, Ok(_) | Err(Error::Refused(_))) {
-        app.leases.settle(attempt).await;
+    match &answer {
+        // The attempt is still to be begun, by a worker that is registered.
+        Err(Error::Refused(Refusal::UnknownWorker { .. })) => app.leases.expire(attempt).await,
+        Ok(_) | Err(Error::Refused(_)) => app.leases.settle(attempt).await,
+        // Whatever else went wrong, somebody is still to begin it: the same worker may ask again.
+        Err(_) => {}
     }
     Ok(match answer.map_err(refused)? {
         StartedReply::Begun { event_id } => reported(Some(event_id), false),

@@ -62,7 +62,7 @@ impl From<MaterializationRow> for MaterializationRecord {
             format: row.format,
             row_count: row.row_count,
             byte_size: row.byte_size,
-            metadata: row.metadata.map(|metadata| values(metadata.0)).unwrap_or_default(),
+            metadata: row.metadata.map(|metadata| values(metadata.0.into_texts())).unwrap_or_default(),
             code_version: row.code_version,
             deployment_number: row.deployment_number,
             checks_passed: row.checks_passed,

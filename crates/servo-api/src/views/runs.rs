@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use servo_core::{EventId, Millis, Operation, PlanId, RunId, Timestamp};
 use servo_engine::rows::RunRow;
-use servo_engine::{RunSource, RunState, RunTransitionReason};
+use servo_engine::{RunSource, RunState, RunTransitionReason, State};
 use utoipa::ToSchema;
 
 use super::PartitionsBody;
@@ -28,6 +28,9 @@ pub struct Run {
     /// Origin of the run, with its `type`.
     #[schema(value_type = Object)]
     pub source: RunSource,
+    /// Name of the schedule or sensor that it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_name: Option<String>,
     /// The caller.
     pub requested_by: String,
     /// The caller's own id of the request.
@@ -101,12 +104,13 @@ impl From<RunRow> for Run {
             state: row.state,
             transition_reason: row.transition_reason,
             source: row.source.0,
+            source_name: None,
             requested_by: row.requested_by.to_string(),
             request_id: row.request_id,
             selection: row.selection,
             operation: row.operation.unwrap_or_else(|| Operation::default().to_string()),
             partitions: row.partitions.0.into(),
-            config: values(row.config.0),
+            config: values(row.config.0.into_texts()),
             labels: row.labels.0,
             priority: row.priority,
             tasks_total: row.tasks_total,
@@ -129,6 +133,14 @@ impl From<RunRow> for Run {
             requested_event_id: row.requested_event_id,
             row_version: row.row_version,
         }
+    }
+}
+
+impl Run {
+    /// A run with the names that a state has for where it comes from.
+    pub(crate) fn named(row: RunRow, state: &State) -> Self {
+        let source_name = state.source_name(&row.source.0).map(|name| name.to_string());
+        Self { source_name, ..row.into() }
     }
 }
 

@@ -5,6 +5,7 @@
 mod admission;
 mod assets;
 mod attempts;
+mod deployments;
 mod description;
 mod events;
 mod idempotency;
@@ -14,6 +15,7 @@ mod problems;
 mod readiness;
 mod registration;
 mod remote_workers;
+mod roles;
 mod runs;
 mod security;
 mod support;

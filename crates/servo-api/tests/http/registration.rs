@@ -136,6 +136,12 @@ async fn a_worker_that_leaves_is_given_nothing_more() {
     let attempt = Attempt(keys.open(&envelope, servo_core::Clock::now(&servo_runtime::SystemClock)).unwrap());
     let stranger = attempt.say(&harness, "started", &json!({ "worker_id": "stranger" })).await.problem();
     assert_eq!((stranger.status, stranger.code), (409, Code::UnknownWorker));
+    let again = lease(&harness).await.ok();
+    assert_eq!(
+        again["envelopes"].as_array().map(Vec::len),
+        Some(1),
+        "what it may not begin is there for others"
+    );
     attempt.say(&harness, "started", &json!({ "worker_id": "remote-00000001" })).await.accepted();
     let leave = |draining: bool| json!({ "worker_id": "remote-00000001", "draining": draining });
     harness.post("worker/leave", &leave(true)).await.ok();

@@ -19,7 +19,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 use servo_api::client::Client;
 use servo_api::views::{AcceptedRun, Run, RunBody, Task, TaskDetail};
-use servo_api::{Api, Problem, serve};
+use servo_api::{Api, ApiKeys, Problem, serve};
 use servo_core::{RunId, TaskKey, TenantId, WorkspaceId};
 use servo_engine::{SettingOrigin, Settings, StartWith};
 use servo_queue::{Keyring, LocalQueue, SignedEnvelope, TaskSource};
@@ -52,6 +52,7 @@ pub struct Setting {
     pub deploy: bool,
     pub heartbeat_ms: u64,
     pub lease: Duration,
+    pub api_keys: Option<ApiKeys>,
 }
 
 impl Default for Setting {
@@ -63,6 +64,7 @@ impl Default for Setting {
             deploy: true,
             heartbeat_ms: 30_000,
             lease: Duration::from_secs(600),
+            api_keys: None,
         }
     }
 }
@@ -113,6 +115,7 @@ impl Harness {
         api.access_token = Some(TOKEN.into());
         api.worker_key = setting.worker_key.map(Into::into);
         api.lease = setting.lease;
+        api.api_keys = setting.api_keys.clone();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, server) = start(listener, api.clone());

@@ -22,7 +22,7 @@ pub(crate) fn state(run: &Run) -> String {
     }
 }
 
-/// What was asked for: the selection, or which run it repeats.
+/// The request in words: the selection, or which run it repeats.
 pub(super) fn asked(run: &Run) -> String {
     if let RunSource::Retry { of, from_failure } = &run.source {
         let of: String = of.to_string().chars().take(SHORT_ID).collect();
@@ -49,8 +49,8 @@ pub(super) fn source(run: &Run) -> String {
         RunSource::Manual | RunSource::Api | RunSource::Retry { .. } => {
             format!("{} by {by}", run.source.kind())
         }
-        RunSource::Schedule { id, .. } => format!("schedule {id}"),
-        RunSource::Sensor { id, .. } => format!("sensor {id}"),
+        RunSource::Schedule { id, .. } => format!("schedule {}", run.source_name.as_deref().unwrap_or(id)),
+        RunSource::Sensor { id, .. } => format!("sensor {}", run.source_name.as_deref().unwrap_or(id)),
         RunSource::Backfill { id, .. } => format!("backfill {id}"),
         RunSource::Condition { asset, .. } => format!("condition of {asset}"),
         RunSource::Unknown(_) => run.source.kind().to_owned(),

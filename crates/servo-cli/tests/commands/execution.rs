@@ -1,7 +1,8 @@
 //! The main job through the real binary: real projects, real Python, real processes that are killed.
 
 use std::fs;
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -232,4 +233,40 @@ fn bad_requests_say_what_to_do_and_leave_nothing() {
         assert!(told.contains(expected), "{arguments:?}: {expected:?} is not in\n{told}");
     }
     assert_eq!(project.json(&["run", "list", "--json"])["items"], serde_json::json!([]));
+}
+
+#[test]
+fn after_a_kill_before_anything_followed_the_log_catching_up_turns_the_pointer_and_verify_sees_it() {
+    let project = Project::new(
+        "@servo.asset(namespace=\"raw\")\ndef n(ctx: servo.Context) -> str:\n    return ctx.run_id\n",
+    );
+    let copied = |from: &Path, to: &Path| {
+        let _absent = fs::remove_dir_all(to);
+        assert!(Command::new("cp").arg("-r").args([from, to]).status().unwrap().success());
+    };
+    project.good(&["materialize", "raw.n"]);
+    let before = project.latest("raw/n")["materialization_id"].clone();
+    copied(&project.home(), &project.path("before"));
+    let mut dev = Dev::start(&project);
+    project.good(&["materialize", "raw.n"]);
+    dev.signal("-KILL");
+    dev.process.wait().unwrap();
+    let made = project.latest("raw/n")["materialization_id"].clone();
+    assert_ne!(made, before);
+    // As if it had been killed when the last batch was durable, and before pointer and tables followed it.
+    let pointer = "assets/raw/n/latest.json";
+    let stale = || fs::copy(project.path("before").join(pointer), project.home().join(pointer)).unwrap();
+    stale();
+    for part in ["manifests", "state"] {
+        copied(&project.path("before").join(part), &project.home().join(part));
+    }
+    assert_eq!(project.servo(&["reconcile", "--once"]).status.code(), Some(5), "the tables lag");
+    assert_eq!(project.latest("raw/n")["materialization_id"], before);
+
+    project.good(&["reconcile", "--once", "--catch-up"]);
+    assert_eq!(project.latest("raw/n")["materialization_id"], made);
+    assert_eq!(project.json(&["admin", "projections", "verify", "--json"])["ok"], true);
+    stale();
+    let wrong = project.bad(&["admin", "projections", "verify"]);
+    assert!(wrong.contains("latest.json: points at"), "{wrong}");
 }

@@ -1,4 +1,4 @@
-//! What is remembered of runs and shown afterwards: who asked for what, checks, lineage, how an asset fares.
+//! Facts of runs that are remembered and shown afterwards: who asked for what, checks, lineage, how an asset fares.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What a new user meets in the first hour: what was done is seen, what was saved runs, and waiting is told of.
+//! The first hour of a new user: what was done is seen, what was saved runs, and waiting is told of.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

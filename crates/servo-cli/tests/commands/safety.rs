@@ -1,4 +1,4 @@
-//! What keeps a workspace safe on a machine with others: tokens, locks, logs that were damaged, paths that cannot be
+//! Safety of a workspace on a machine with others: tokens, locks, logs that were damaged, paths that cannot be
 //! written.
 
 use std::fs;

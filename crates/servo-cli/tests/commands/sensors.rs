@@ -138,10 +138,14 @@ fn functions_are_called_by_hand_without_a_server() {
     std::fs::write(project.path("inbox/acme"), "").unwrap();
     let dry = project.json(&["sensor", "evaluate", "inbox", "--dry-run", "--json"]);
     assert_eq!(dry["requests"][0]["partition"], "acme");
+    assert_eq!(dry["requests"][0]["tasks"], 1, "planned with the partition that it would add: {dry}");
     assert_eq!(project.json(&["sensor", "show", "inbox", "--json"])["cursor"], Value::Null);
     let done = project.json(&["sensor", "evaluate", "inbox", "--json"]);
     assert_eq!((&done["status"], &done["cursor_after"]), (&json!("TRIGGERED"), &json!("acme")));
     assert_eq!(project.json(&["sensor", "show", "inbox", "--json"])["cursor"], "acme");
+    let run = done["requests"][0]["run_id"].as_str().expect("a run");
+    assert_eq!(project.json(&["run", "show", run, "--json"])["run"]["source_name"], "inbox");
+    assert!(project.good(&["run", "list"]).contains("sensor inbox"));
     let run = project.json(&["schedule", "trigger", "every_second", "--json"]);
     assert_eq!(run["tasks"], 1);
     let polled = until("an evaluation without a server", || {
@@ -152,4 +156,50 @@ fn functions_are_called_by_hand_without_a_server() {
     let failed = project.servo(&["sensor", "evaluate", "hook", "--payload", r#"{"fail": true}"#]);
     assert!(!failed.status.success());
     assert!(String::from_utf8_lossy(&failed.stdout).contains("no such customer"));
+}
+
+#[test]
+fn a_message_that_waited_for_a_server_is_told_once() {
+    let project = Project::new(
+        r#"
+@servo.asset(namespace="raw")
+def broken() -> int:
+    raise ValueError("no")
+
+@servo.run_status_sensor(status="FAILED")
+def failed(ctx, message):
+    with open("told", "a") as file:
+        file.write(f"{message.data['selection']}\n")
+"#,
+    );
+    assert!(!project.servo(&["materialize", "raw.broken"]).status.success());
+    let _dev = Dev::start(&project);
+    until("its evaluation", || evals(&project, "failed", "no_new_data").pop());
+    // A second call of the same message would have begun with the first.
+    project.good(&["sensor", "evaluate", "failed", "--payload", r#"{"selection": "by hand"}"#]);
+    assert_eq!(std::fs::read_to_string(project.path("told")).unwrap(), "raw.broken\nby hand\n");
+}
+
+#[test]
+fn a_tick_by_hand_is_of_the_partition_that_was_asked_for_whatever_its_function_chooses() {
+    let project = Project::new(
+        r#"
+@servo.asset(namespace="raw", partitions=servo.StaticPartitions(["eu", "us"]))
+def orders(ctx) -> str:
+    return str(ctx.partition)
+
+@servo.schedule(cron="0 0 1 1 *", selection="raw.orders")
+def yearly(ctx):
+    return [servo.RunRequest(partition="us"), servo.RunRequest(partition="eu")]
+"#,
+    );
+    let run = project.json(&["schedule", "trigger", "yearly", "--partition", "eu", "--json"]);
+    let run = project.json(&["run", "show", run["run_id"].as_str().expect("a run"), "--json"])["run"].take();
+    assert_eq!(run["partitions"]["keys"], json!(["eu"]));
+    assert_eq!(run["source_name"], "yearly");
+    let ticks = project.json(&["schedule", "ticks", "yearly", "--json"]);
+    assert_eq!(ticks["items"][0]["runs"].as_array().map(Vec::len), Some(1), "{ticks}");
+    project.json(&["schedule", "trigger", "yearly", "--json"]);
+    let ticks = project.json(&["schedule", "ticks", "yearly", "--json"]);
+    assert_eq!(ticks["items"][0]["runs"].as_array().map(Vec::len), Some(2), "{ticks}");
 }

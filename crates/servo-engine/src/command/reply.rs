@@ -9,8 +9,8 @@ use servo_core::{BackfillId, EventId, RunId, Timestamp};
 
 use super::{
     ApplyRetention, Attempt, CancelRun, ChangeBackfill, ChangePartitions, ChangeSchedule, ChangeSensor,
-    ChangeSettings, CreateBackfill, Deploy, EvaluatedByHand, Input, Pause, PushMessage, RegisterWorker,
-    Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
+    ChangeSettings, CreateBackfill, DenyRequest, Deploy, EvaluatedByHand, Input, Pause, PushMessage,
+    RegisterWorker, Report, RetryNow, Review, TriggerRun, TriggerSchedule, WorkerLeaves,
 };
 use crate::evaluation::Evaluated;
 use crate::event::Progress;
@@ -161,6 +161,7 @@ commands! {
     ApplyRetention => Change(Change),
     CreateBackfill => Backfill(BackfillReply),
     ChangeBackfill => Change(Change),
+    DenyRequest => Change(Change),
     RegisterWorker => Change(Change),
     WorkerLeaves => Change(Change),
     Started => Change(Change),
@@ -221,6 +222,7 @@ inputs! {
     ApplyRetention => ApplyRetention,
     CreateBackfill => CreateBackfill,
     ChangeBackfill => ChangeBackfill,
+    DenyRequest => Deny,
     RegisterWorker => RegisterWorker,
     WorkerLeaves => WorkerLeaves,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use servo_core::{EvaluationId, Fingerprint, RunId, Timestamp};
 
-use super::{Decision, known_key, partitions, request_run};
+use super::{Decision, known_key, newest, partitions, request_run};
 use crate::command::{ChangePartitions, Reply, StoredRunKey, TriggerSchedule};
 use crate::controllers::schedules;
 use crate::definitions::SensorDef;
@@ -23,7 +23,7 @@ use crate::lifecycle::{SensorKind, SensorStatus, TickStatus};
 use crate::planner::PartitionChoice;
 use crate::principal::{Caller, Principal};
 use crate::refusal::Refusal;
-use crate::requests::RunRequest;
+use crate::requests::{RunRequest, plan};
 use crate::state::{PendingEvaluation, Schedule, Sensor, State};
 
 /// A worker has answered.
@@ -146,6 +146,7 @@ pub(super) fn manual_tick(
     (tick.tick_id, tick.manual) = (manual_tick_id(schedule.id, now), true);
     let key = format!("sched:{}", tick.tick_id);
     let subject = Subject::Schedule(schedule.id);
+    let result = &asked_by_hand(result, command);
     let made = runs(state, secret, subject, &base, &key, result, &command.stored_keys, now, now)?;
     let first = made.runs.first().map(|run| run.run_id).ok_or_else(|| {
         let reason = result.skip.as_deref().unwrap_or("without a reason");
@@ -156,6 +157,24 @@ pub(super) fn manual_tick(
     let mut events = vec![EventData::ScheduleTicked(tick)];
     events.extend(made.events);
     Ok((first, events))
+}
+
+/// The requests of a function, with what somebody asks for by hand instead of what it chose.
+fn asked_by_hand(result: &EvaluationResult, command: &TriggerSchedule) -> EvaluationResult {
+    let mut result = result.clone();
+    for spec in &mut result.requests {
+        if !command.partitions.is_empty() {
+            spec.partition = None;
+        }
+        spec.config.extend(command.config.clone());
+    }
+    let mut requests = Vec::with_capacity(result.requests.len());
+    for spec in std::mem::take(&mut result.requests) {
+        if !requests.contains(&spec) {
+            requests.push(spec);
+        }
+    }
+    EvaluationResult { requests, ..result }
 }
 
 fn of_sensor(
@@ -311,9 +330,27 @@ fn base_request(
 }
 
 impl Sensor {
-    /// A run that its function asks for, with what the sensor says of its runs.
-    pub fn request(&self, spec: &RequestSpec) -> RunRequest {
-        filled(&base_request(&self.definition, self, &"preview".into(), Caller::default()), spec)
+    /// Plans what an evaluation asks for, with the partitions that it adds, and changes nothing: how many tasks each
+    /// request would have, or why it cannot be planned.
+    pub fn preview(
+        &self,
+        state: &State,
+        result: &EvaluationResult,
+        now: Timestamp,
+    ) -> Vec<Result<usize, String>> {
+        let base = base_request(&self.definition, self, &"preview".into(), Caller::default());
+        let added = match added_partitions(state, result, &base.caller) {
+            Ok(added) => added,
+            Err(problem) => return result.requests.iter().map(|_| Err(problem.clone())).collect(),
+        };
+        let with_keys = with_keys(state, &added, now);
+        let state = with_keys.as_ref().unwrap_or(state);
+        let planned = |spec| newest(filled(&base, spec), |request| plan(state, request, now)).0;
+        let tasks = |spec| match planned(spec) {
+            Ok(run) => Ok(run.planned.plan.tasks().len()),
+            Err(error) => Err(error.to_string()),
+        };
+        result.requests.iter().map(tasks).collect()
     }
 }
 
@@ -352,12 +389,7 @@ fn runs(
     result.check()?;
     let mut made = MadeRuns::default();
     let added = added_partitions(state, result, &base.caller)?;
-    // Only with the new keys can their runs be planned.
-    let with_keys = (!added.is_empty()).then(|| {
-        let mut with_keys = state.clone();
-        added.iter().for_each(|change| change_partitions(&mut with_keys, change, now));
-        with_keys
-    });
+    let with_keys = with_keys(state, &added, now);
     let state = with_keys.as_ref().unwrap_or(state);
     made.events.extend(added.into_iter().map(EventData::DynamicPartitionsChanged));
     let count = result.requests.len();
@@ -395,6 +427,15 @@ fn runs(
         made.runs.push(found.run);
     }
     Ok(made)
+}
+
+/// The state with new keys, if there are any: only with them can their runs be planned.
+fn with_keys(state: &State, added: &[DynamicPartitionsChanged], now: Timestamp) -> Option<State> {
+    (!added.is_empty()).then(|| {
+        let mut with_keys = state.clone();
+        added.iter().for_each(|change| change_partitions(&mut with_keys, change, now));
+        with_keys
+    })
 }
 
 fn filled(base: &RunRequest, spec: &RequestSpec) -> RunRequest {

@@ -28,22 +28,33 @@ pub(crate) fn request_run(
     state: &State,
     secret: &[u8],
     run_key: Arc<str>,
-    mut request: RunRequest,
+    request: RunRequest,
     stored: Option<StoredRunKey>,
     at: Timestamp,
     now: Timestamp,
 ) -> Result<Requested, String> {
-    let mut prepared = prepare(state, secret, run_key.clone(), request.clone(), at);
-    let needs_partition =
-        matches!(&prepared, Err(RequestError::Planning(PlanningError::NeedsPartition { .. })));
-    if needs_partition && request.partitions.is_empty() {
-        request.partitions.latest = true;
-        prepared = prepare(state, secret, run_key, request.clone(), at);
-    }
+    let (prepared, request) =
+        newest(request, |request| prepare(state, secret, run_key.clone(), request.clone(), at));
     let command: TriggerRun = prepared.map_err(|error| error.to_string())?;
     let launched = launch_with(state, secret, command, stored, now);
     let (run, events) = launched.map_err(|refusal| refusal.to_string())?;
     Ok(Requested { run, request, events })
+}
+
+/// Plans a request; if assets have partitions and none are asked for, of the newest complete one. The request that was
+/// planned is given too.
+pub(super) fn newest<T>(
+    mut request: RunRequest,
+    plan: impl Fn(&RunRequest) -> Result<T, RequestError>,
+) -> (Result<T, RequestError>, RunRequest) {
+    let mut planned = plan(&request);
+    let needs_partition =
+        matches!(&planned, Err(RequestError::Planning(PlanningError::NeedsPartition { .. })));
+    if needs_partition && request.partitions.is_empty() {
+        request.partitions.latest = true;
+        planned = plan(&request);
+    }
+    (planned, request)
 }
 
 /// Requests a run that is planned. No events if the same request was made before.

@@ -15,7 +15,7 @@ use crate::gate::verdicts;
 use crate::lifecycle::{AttemptOutcome, OutputState, TaskState};
 use crate::outputs::{OutputReport, materialization_of};
 use crate::provenance::{PiecesRead, Provenance};
-use crate::rows::{Json, MaterializationInputRow, MaterializationRow};
+use crate::rows::{Json, JsonTexts, MaterializationInputRow, MaterializationRow};
 use crate::state::{
     ContentDigest, FailedTask, LastAttempt, Materialization, Materialized, State, Success, Task,
 };
@@ -177,7 +177,7 @@ pub(super) fn materialize(
         content_hash: output.content_hash.clone(),
         schema_hash: output.schema_hash.clone(),
         schema: output.schema.clone().map(Json),
-        metadata: (!output.metadata.is_empty()).then(|| Json(output.metadata.clone())),
+        metadata: (!output.metadata.is_empty()).then(|| Json(JsonTexts::new(output.metadata.clone()))),
         code_version: code_version.as_ref().map(ToString::to_string),
         deployment_number: made.provenance.deployment,
         inputs_as_of: made.inputs_as_of,

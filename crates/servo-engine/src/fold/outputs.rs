@@ -8,7 +8,7 @@ use crate::event::TaskFinished;
 use crate::gate::verdicts;
 use crate::lifecycle::OutputState;
 use crate::outputs::{OutputReport, materialization_of};
-use crate::rows::{CheckResultRow, Json, Name, QuarantineRow};
+use crate::rows::{CheckResultRow, Json, JsonTexts, Name, QuarantineRow};
 use crate::state::{Checked, State};
 
 /// An open attempt has ended in a run that goes on; whether it is tried again does not matter. `outputs` have passed
@@ -62,7 +62,7 @@ pub(super) fn reported(state: &mut State, at: At, payload: &TaskFinished, output
             blocking: check.blocking,
             message: check.message.clone(),
             error: check.error.clone(),
-            metadata: Json(check.metadata.clone()),
+            metadata: Json(JsonTexts::new(check.metadata.clone())),
             duration_ms: check.duration_ms,
             materialization_id: checked,
             run_id: payload.run_id,

@@ -6,7 +6,7 @@ use super::{Applied, At, Ignored, backfills, requests, schedules};
 use crate::event::{Event, PlanCreated, RunRequested, RunTriggered};
 use crate::lifecycle::{RunState, RunTransitionReason, TransitionReason};
 use crate::plan::TaskOptions;
-use crate::rows::{RunKeyEntry, RunKeyRow};
+use crate::rows::{JsonTexts, RunKeyEntry, RunKeyRow};
 use crate::state::{Counts, Edge, Rest, Run, RunSet, SharedItems, SharedVec, State, Task, index};
 
 pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunRequested) -> Applied {
@@ -46,7 +46,7 @@ pub(super) fn requested(state: &mut State, at: At, event: &Event, payload: &RunR
             selection: payload.selection.clone(),
             operation: payload.operation,
             partitions: payload.partitions.clone(),
-            config: payload.config.clone(),
+            config: JsonTexts::new(payload.config.clone()),
             labels: payload.labels.clone(),
             priority: payload.priority,
             counts: Counts::default(),

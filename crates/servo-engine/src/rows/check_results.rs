@@ -1,11 +1,9 @@
 //! Table `check_results`.
 
-use std::collections::BTreeMap;
-
 use servo_core::{AssetKey, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 
 use super::table::table;
-use super::{Json, Name};
+use super::{Json, JsonTexts, Name};
 use crate::definitions::{CheckKind, Severity};
 
 table! {
@@ -26,8 +24,8 @@ table! {
         message: Option<String>;
         /// Type of the exception that the check itself raised.
         error: Option<String>;
-        /// JSON texts by name.
-        metadata: Json<BTreeMap<String, String>>;
+        /// Findings by name.
+        metadata: Json<JsonTexts>;
         duration_ms: u64;
         /// The checked materialization.
         materialization_id: MaterializationId;

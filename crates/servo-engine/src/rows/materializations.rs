@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use servo_core::{AssetKey, AttemptId, EventId, MaterializationId, PartitionKey, RunId, TaskKey, Timestamp};
 
-use super::Json;
 use super::table::table;
+use super::{Json, JsonTexts};
 use crate::lifecycle::GatingDecision;
 use crate::outputs::DataFormat;
 
@@ -36,8 +36,8 @@ table! {
         schema_hash: Option<String>;
         /// The types of the columns by name.
         schema: Option<Json<BTreeMap<String, String>>>;
-        /// Metadata that the function attached: JSON texts by name.
-        metadata: Option<Json<BTreeMap<String, String>>>;
+        /// Metadata that the function attached, by name.
+        metadata: Option<Json<JsonTexts>>;
         /// The version of the code that made it: as the worker reported it, or else as it was dispatched.
         code_version: Option<String>;
         /// Number of the deployment that it was dispatched with.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use servo_core::{EventId, Millis, PlanId, RunId, Timestamp};
 
-use super::Json;
 use super::table::table;
+use super::{Json, JsonTexts};
 use crate::event::RunSource;
 use crate::lifecycle::{RunState, RunTransitionReason};
 use crate::planner::PartitionChoice;
@@ -60,8 +60,8 @@ table! {
         operation: Option<String>;
         /// Which of their partitions, as they were asked for.
         partitions: Json<PartitionChoice>;
-        /// Values of configuration fields as JSON texts.
-        config: Json<BTreeMap<String, String>>;
+        /// Values of configuration fields by name.
+        config: Json<JsonTexts>;
         labels: Json<BTreeMap<String, String>>;
         priority: i32;
         tasks_total: u32;

@@ -1,4 +1,4 @@
-//! What is paused: everything, queues, assets.
+//! Pauses that are in force: of everything, of queues, of assets.
 
 use std::collections::BTreeMap;
 

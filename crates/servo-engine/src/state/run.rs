@@ -12,6 +12,7 @@ use crate::event::RunSource;
 use crate::lifecycle::{Resolution, RunState, RunTransitionReason, TaskState};
 use crate::planner::PartitionChoice;
 use crate::principal::Principal;
+use crate::rows::JsonTexts;
 use crate::settings::Settings;
 
 /// An edge between two tasks of a run, by position.
@@ -160,8 +161,8 @@ pub struct Run {
     pub operation: Operation,
     /// Which of their partitions, as they were asked for.
     pub partitions: PartitionChoice,
-    /// Values of configuration fields as JSON texts.
-    pub config: BTreeMap<String, String>,
+    /// Values of configuration fields.
+    pub config: JsonTexts,
     /// Free labels.
     pub labels: BTreeMap<String, String>,
     /// Higher runs first.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use servo_core::{AssetKey, EvaluationId, EventId, RunId, SensorId, Timestamp};
 
-use super::SharedMap;
 use super::schedules::ERROR_AFTER;
+use super::{SharedMap, State};
 use crate::definitions::SensorDef;
-use crate::event::SensorTrigger;
+use crate::event::{RunSource, SensorTrigger};
 use crate::lifecycle::{AutomationStatus, Origin, SensorKind};
 use crate::rows::{Json, SensorDefinitionRow, SensorEvalRow, SensorMessageRow, SensorStateRow};
 
@@ -73,6 +73,22 @@ pub struct PendingEvaluation {
     pub requested_at: Timestamp,
     /// When it counts as lost.
     pub deadline: Timestamp,
+}
+
+impl State {
+    /// The name of the schedule or sensor that a run comes from, if it is known; also of one that was removed.
+    pub fn source_name(&self, source: &RunSource) -> Option<Arc<str>> {
+        match source {
+            RunSource::Schedule { id, .. } => self.schedules.find(id).map(|schedule| schedule.name.clone()),
+            RunSource::Sensor { id, .. } => self.sensors.find(id).map(|sensor| sensor.name.clone()),
+            RunSource::Manual
+            | RunSource::Api
+            | RunSource::Retry { .. }
+            | RunSource::Backfill { .. }
+            | RunSource::Condition { .. }
+            | RunSource::Unknown(_) => None,
+        }
+    }
 }
 
 impl Sensor {

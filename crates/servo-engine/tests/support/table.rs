@@ -81,6 +81,7 @@ pub(crate) fn reply_word(reply: &Result<servo_engine::Reply, servo_engine::Refus
                 Refusal::AlreadyStarted { .. } => "taken",
                 Refusal::Cancelled { .. } => "cancelled",
                 Refusal::AttemptEnded { .. } => "ended",
+                Refusal::Forbidden { .. } => "forbidden",
                 Refusal::BadAsset { .. } => "bad asset",
                 Refusal::TooManyAssets { .. } => "too many assets",
                 Refusal::BadPartition { .. } => "bad partition",

@@ -19,7 +19,7 @@ use servo_engine::event::{
 use servo_engine::outputs::{CheckReport, OutputReport, Usage};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::rows::{
-    Column, ColumnSource, DefinitionChange, DefinitionKind, Json, Name, ReadFrom, RowSource,
+    Column, ColumnSource, DefinitionChange, DefinitionKind, Json, JsonTexts, Name, ReadFrom, RowSource,
 };
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
@@ -291,6 +291,7 @@ made! {
         bytes_read: from.make(),
         bytes_written: from.make(),
     };
+    JsonTexts: |from| JsonTexts::new(from.make());
     CheckReport: |from| CheckReport {
         name: from.make(),
         kind: from.make(),

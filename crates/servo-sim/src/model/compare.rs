@@ -176,7 +176,11 @@ impl Model {
             asked("operation", "\"materialize\""),
         );
         found.compare(&about, "its partitions", json(row.partitions.to_text()), asked("partitions", "{}"));
-        found.compare(&about, "its configuration", json(row.config.to_text()), asked("config", "{}"));
+        let mut config = asked("config", "{}");
+        for value in config.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
+            *value = json(value.as_str().unwrap_or_default().to_owned());
+        }
+        found.compare(&about, "its configuration", json(row.config.to_text()), config);
         found.compare(&about, "its labels", json(row.labels.to_text()), asked("labels", "{}"));
         found.compare(&about, "its request id", row.request_id.clone().into(), asked("request_id", "null"));
         found.compare(&about, "its plan", text(row.plan_id), run.plan.clone());

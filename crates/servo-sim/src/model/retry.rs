@@ -73,13 +73,13 @@ pub(super) fn wait(
     }
     let (million, longest) = (1_000_000_u128, u128::from(setting("max_delay_ms", 3_600_000, 60_000)));
     let multiplier = u128::from(setting("multiplier_ppm", 2_000_000, 4_000_000));
-    let mut delay = u128::from(setting("initial_delay_ms", 60_000, 2_000));
+    let mut delay = u128::from(setting("initial_delay_ms", 2_000, 2_000));
     for _ in 1..failures {
         delay = (delay * multiplier / million).min(u128::from(u64::MAX));
     }
     let delay = delay.min(longest);
     let chance = attempt.parse::<AttemptId>().map_or(0, AttemptId::to_u128) % million;
-    let jitter = u128::from(setting("jitter_ppm", 100_000, 500_000).min(1_000_000));
+    let jitter = u128::from(setting("jitter_ppm", 500_000, 500_000).min(1_000_000));
     let taken = delay * jitter * chance / (million * million);
     Some(Millis::new(u64::try_from(delay - taken).unwrap_or(u64::MAX)))
 }
