@@ -20,8 +20,9 @@ use servo_core::{
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, ChunkState, DataFormat, DataStatus,
-    GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind,
-    SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
+    FreshnessStatus, GatingDecision, Origin, OutboxStatus, Principal, Resolution, RunState,
+    RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState, TickStatus, TimerState,
+    TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -170,6 +171,7 @@ named_values!(
     OutboxStatus,
     AttemptOutcome,
     DataStatus,
+    FreshnessStatus,
     DataFormat,
     GatingDecision,
     AuditOutcome,
