@@ -63,6 +63,7 @@ fn after_one_change(count: usize, per_run: usize) -> anyhow::Result<Took> {
         assets: vec![asset("raw", json!([]))?, asset("made", json!([{ "asset": "bench/raw" }]))?],
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: Vec::new(),
         caller: Caller::user("bench"),
     };
     engine.step(&[Input::Deploy(deploy)], now);

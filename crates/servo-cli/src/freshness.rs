@@ -51,6 +51,6 @@ pub(crate) async fn run(location: &Location, options: &Options, format: Format) 
         ]
     };
     let rows = page.items.iter().map(row).collect();
-    output::table(&["asset", "status", "since", "data is older by", "fails at"], &[], rows);
+    output::table(&["asset", "status", "since", "lag", "fails at"], &[], rows);
     Ok(Exit::Done)
 }

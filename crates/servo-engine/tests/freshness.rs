@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use servo_core::{AssetKey, Millis, TaskKey, Timestamp};
-use servo_engine::definitions::AssetDef;
+use servo_engine::controllers::notifications::Notifying;
+use servo_engine::definitions::{AssetDef, NotificationDef};
 use servo_engine::event::FreshnessChanged;
 use servo_engine::staleness::{StaleReason, Staleness};
 use servo_engine::{
-    Caller, Deploy, Effect, Engine, EventData, FreshnessStatus, Input, Report, Settings, State, TaskOptions,
-    TaskRequest, TriggerRun,
+    Caller, Deploy, Effect, Engine, EventData, FreshnessStatus, Input, NotificationTrigger, Report,
+    RestorePartitions, Settings, State, TaskOptions, TaskRequest, TriggerRun, WipePartitions,
 };
 use support::{World, plan_of, tenant, workspace};
 
@@ -32,6 +33,10 @@ fn world(assets: &[Value]) -> World {
 }
 
 fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
+    deploy_with(world, digest, assets, Vec::new());
+}
+
+fn deploy_with(world: &mut World, digest: &str, assets: &[Value], rules: Vec<Arc<NotificationDef>>) {
     let read = |asset: &Value| Arc::new(serde_json::from_value::<AssetDef>(asset.clone()).expect("an asset"));
     let deploy = Deploy {
         digest: digest.into(),
@@ -40,6 +45,7 @@ fn deploy(world: &mut World, digest: &str, assets: &[Value]) {
         assets: assets.iter().map(read).collect(),
         schedules: Vec::new(),
         sensors: Vec::new(),
+        notifications: rules,
         caller: Caller::user("me"),
     };
     world.ask(Input::Deploy(deploy)).expect("deployed");
@@ -237,4 +243,63 @@ fn a_policy_that_changes_is_looked_at_at_once_and_one_that_goes_is_forgotten() {
     deploy(&mut world, "d4", &[asset("t/a", json!({}))]);
     assert_eq!(world.state().asset_freshness(&key("t/a")), None);
     assert_eq!(world.engine.next_deadline(world.now), None);
+}
+
+#[test]
+fn what_is_wiped_is_looked_at_at_once_and_again_when_it_is_given_back() {
+    let mut world = world(&[asset("t/a", json!({ "freshness": { "max_lag_ms": 3_600_000 } }))]);
+    world.wait(2 * 3_600);
+    make(&mut world, "t/a");
+    assert_eq!(status(&world, "t/a"), FreshnessStatus::Pass);
+    let wipe = WipePartitions {
+        asset: key("t/a"),
+        partitions: vec![None],
+        keep_data: true,
+        force: false,
+        reason: String::new(),
+        caller: Caller::user("me"),
+    };
+    world.ask(Input::WipePartitions(wipe)).expect("wiped");
+    assert_eq!(status(&world, "t/a"), FreshnessStatus::Fail, "as old as its definition");
+    let undo = RestorePartitions { asset: key("t/a"), change: None, caller: Caller::user("me") };
+    world.ask(Input::RestorePartitions(undo)).expect("given back");
+    assert_eq!(status(&world, "t/a"), FreshnessStatus::Pass);
+}
+
+#[test]
+fn a_deadline_that_is_missed_is_told_once_and_that_it_is_met_again_too() {
+    let rule = json!({
+        "name": "oncall",
+        "location": { "file": "assets.py", "line": 3 },
+        "when": ["freshness_missed", "recovered"],
+        "to": [{ "type": "webhook", "url": "https://example.org/hook" }],
+    });
+    let rule: NotificationDef = serde_json::from_value(rule).expect("a rule");
+    let policy = json!({ "freshness": { "max_lag_ms": 3_600_000, "warn_before_ms": 600_000 } });
+    let mut world = World::new(Settings::default());
+    world.engine.set_notifying(Notifying::Everything);
+    deploy_with(&mut world, "d1", &[asset("t/a", policy)], vec![Arc::new(rule)]);
+    make(&mut world, "t/a");
+    let told = |world: &World| -> Vec<(NotificationTrigger, String)> {
+        let mut rows = world.state().recent_notifications();
+        rows.sort_by_key(|row| row.created_event_id);
+        rows.iter().map(|row| (row.trigger, row.facts.0.summary.clone())).collect()
+    };
+    world.wait(55 * 60);
+    world.step(&[]);
+    assert_eq!(status(&world, "t/a"), FreshnessStatus::Warn);
+    assert_eq!(told(&world), [], "a warning is not told");
+    world.wait(10 * 60);
+    world.step(&[]);
+    let missed = "t.a is 1h5m old, which is more than its freshness allows".to_owned();
+    assert_eq!(told(&world), [(NotificationTrigger::FreshnessMissed, missed.clone())]);
+    world.wait(10 * 60);
+    world.step(&[]);
+    assert_eq!(told(&world).len(), 1, "once");
+    make(&mut world, "t/a");
+    let again = "t.a is fresh again".to_owned();
+    assert_eq!(
+        told(&world),
+        [(NotificationTrigger::FreshnessMissed, missed), (NotificationTrigger::Recovered, again)]
+    );
 }

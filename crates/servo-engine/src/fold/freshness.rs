@@ -1,9 +1,10 @@
-//! Freshness: assets with a policy are looked at when they are deployed, when a deadline comes, and, unless they are
-//! fresh, when something of them is made. What is fresh stays so until its deadline, whatever is made meanwhile.
+//! Freshness: assets with a policy are looked at when they are deployed, when a deadline comes, when partitions are
+//! wiped or marked, and, unless they are fresh, when something of them is made. What is fresh stays so until its
+//! deadline, whatever is made meanwhile.
 
 use servo_core::AssetKey;
 
-use super::{Applied, At, Ignored};
+use super::{Applied, At, Ignored, notifications};
 use crate::event::{AssetsDeployed, FreshnessChanged, FreshnessObserved};
 use crate::lifecycle::FreshnessStatus;
 use crate::rows::FreshnessHistoryRow;
@@ -42,11 +43,16 @@ pub(super) fn deployed(state: &mut State, at: At, payload: &AssetsDeployed) {
 
 /// Something of an asset was made.
 pub(super) fn materialized(state: &mut State, at: At, asset: &AssetKey) {
-    let Some(known) = state.freshness.get(asset) else { return };
-    if known.status != FreshnessStatus::Pass {
-        let freshness = AssetFreshness { due_at: Some(at.time), version: at.id, ..known.clone() };
-        state.change_freshness(asset, Some(freshness));
+    if state.freshness.get(asset).is_some_and(|known| known.status != FreshnessStatus::Pass) {
+        replaced(state, at, asset);
     }
+}
+
+/// What counts as made of an asset was wiped, marked or given back: it may be older than it was.
+pub(super) fn replaced(state: &mut State, at: At, asset: &AssetKey) {
+    let Some(known) = state.freshness.get(asset) else { return };
+    let freshness = AssetFreshness { due_at: Some(at.time), version: at.id, ..known.clone() };
+    state.change_freshness(asset, Some(freshness));
 }
 
 pub(super) fn changed(state: &mut State, at: At, payload: &FreshnessChanged) -> Applied {
@@ -75,6 +81,7 @@ pub(super) fn changed(state: &mut State, at: At, payload: &FreshnessChanged) -> 
         deployment_number: payload.deployment,
         row_version: at.id,
     });
+    notifications::freshness_changed(state, at, payload);
     Applied::Yes
 }
 

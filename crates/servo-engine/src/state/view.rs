@@ -38,6 +38,8 @@ impl State {
             sensors: self.sensors.clone(),
             backfills: self.backfills.clone(),
             freshness: self.freshness.clone(),
+            conditions: self.conditions.clone(),
+            notifications: self.notifications.clone(),
             run_keys: RunKeyIndex::default(),
             idempotency: IdempotencyIndex::default(),
             answers: self.answers.clone(),
