@@ -68,7 +68,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
         return lineage::run(location, options, format).await;
     }
     through(location, Need::ReadProject, async |client| match command {
-        Command::Lineage(_) => Ok(()),
+        Command::Lineage(_) | Command::Freshness(_) => Ok(()),
         Command::List { selection } => list(selected(client, selection).await?, format),
         Command::Show { asset, partition } => {
             let detail = client.asset(asset).await?;
