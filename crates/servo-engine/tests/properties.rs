@@ -478,8 +478,8 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules, backfills, freshness and retention have stories of their own, in `controllers_schedules`,
-    // `controllers_backfills`, `freshness` and `retention_rules`.
+    // Schedules, backfills, conditions, freshness and retention have stories of their own, in `controllers_schedules`,
+    // `controllers_backfills`, `controllers_conditions`, `freshness` and `retention_rules`.
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
             || kind == EventKind::RetentionApplied
@@ -488,6 +488,7 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
             || kind == EventKind::QueueServiceChanged
             || kind.name().starts_with("Schedule")
             || kind.name().starts_with("Backfill")
+            || kind.name().starts_with("Condition")
             || kind.name().starts_with("Freshness")
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !elsewhere(**kind));
