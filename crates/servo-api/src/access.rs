@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method};
 use axum::middleware::Next;
 use axum::response::Response;
-use servo_access::Allowed;
 pub use servo_access::Permission;
+use servo_access::{Allowed, KeyHash, parse_key};
 use servo_engine::{Caller, DenyRequest, Principal, PrincipalKind};
 use servo_queue::TaskClaims;
 use subtle::ConstantTimeEq;
@@ -28,9 +28,11 @@ pub enum Access {
     Public,
     /// A caller with this permission.
     Needs(Permission),
+    /// A caller who has this permission somewhere; the route finds out what for.
+    Administers(Permission),
     /// This machine, or whoever knows the secret of the sensor: the route finds out.
     SensorSecret,
-    /// The worker key.
+    /// The worker key, or an API key of a worker.
     WorkerKey,
     /// The task token of the attempt.
     TaskToken,
@@ -269,6 +271,33 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::POST, "/api/v1/tasks/{task_id}/heartbeat", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/completed", Access::TaskToken),
     (Method::POST, "/api/v1/tasks/{task_id}/logs", Access::TaskToken),
+    (Method::GET, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
+    (Method::POST, "/api/v1/admin/keys", Access::Administers(Permission::KeysManage)),
+    (Method::POST, "/api/v1/admin/keys/{key_id}/revoke", Access::Administers(Permission::KeysManage)),
+    (Method::GET, "/api/v1/admin/tenants", Access::Administers(Permission::WorkspacesManage)),
+    (Method::POST, "/api/v1/admin/tenants", Access::Administers(Permission::TenantsManage)),
+    (Method::POST, "/api/v1/admin/tenants/{tenant}/disable", Access::Administers(Permission::TenantsManage)),
+    (Method::POST, "/api/v1/admin/tenants/{tenant}/enable", Access::Administers(Permission::TenantsManage)),
+    (Method::DELETE, "/api/v1/admin/tenants/{tenant}", Access::Administers(Permission::TenantsManage)),
+    (Method::GET, "/api/v1/admin/tenants/{tenant}/quotas", Access::Administers(Permission::QuotasManage)),
+    (Method::PATCH, "/api/v1/admin/tenants/{tenant}/quotas", Access::Administers(Permission::QuotasManage)),
+    (Method::GET, "/api/v1/admin/workspaces", Access::Administers(Permission::WorkspacesManage)),
+    (Method::POST, "/api/v1/admin/workspaces", Access::Administers(Permission::WorkspacesManage)),
+    (
+        Method::POST,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}/disable",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
+    (
+        Method::POST,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}/enable",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
+    (
+        Method::DELETE,
+        "/api/v1/admin/workspaces/{tenant}/{workspace}",
+        Access::Administers(Permission::WorkspacesManage),
+    ),
 ];
 
 /// The access that a route requires; none if it is not in the table.
@@ -288,6 +317,10 @@ pub(crate) struct Actor(pub(crate) Principal);
 /// The credential of a request about an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskToken(pub(crate) Arc<(String, TaskClaims)>);
+
+/// What the envelopes of the worker that asks are signed with.
+#[derive(Debug, Clone)]
+pub(crate) struct WorkerSecret(pub(crate) Arc<str>);
 
 /// Authenticates and authorizes a request.
 pub(crate) async fn authorize(
@@ -323,6 +356,15 @@ pub(crate) async fn authorize(
             parts.extensions.insert(who);
             principal
         }
+        Access::Administers(permission) => {
+            let who = app.authenticate(&parts).await?;
+            if !who.identity.has_somewhere(permission) {
+                return Err(app.deny(&who, permission, &parts).await);
+            }
+            let principal = who.identity.principal.clone();
+            parts.extensions.insert(who);
+            principal
+        }
         // Whoever may not operate the sensor is as good as anybody who knows its secret.
         Access::SensorSecret => match app.authenticate(&parts).await {
             Ok(who) if app.allowed(&who, Permission::AutomationOperate) == Allowed::Everything => {
@@ -331,13 +373,19 @@ pub(crate) async fn authorize(
             Ok(_) | Err(_) => anybody(),
         },
         Access::WorkerKey => {
-            app.check_worker(&parts.headers)?;
+            let secret = app.check_worker(&parts).await?;
+            parts.extensions.insert(WorkerSecret(secret));
             worker()
         }
         Access::TaskToken => {
             let token = bearer(&parts.headers)
                 .ok_or_else(|| Problem::new(Code::Unauthenticated, "the task token is missing"))?;
             let claims = app.api.keys.verify_token(token, app.workspace().now())?;
+            // The workspaces of a tenant share their keys.
+            let layout = app.workspace().layout();
+            if (&claims.tenant, &claims.workspace) != (layout.tenant(), layout.workspace()) {
+                return Err(Problem::new(Code::Unauthenticated, "the task token is of another workspace"));
+            }
             let token = TaskToken(Arc::new((token.to_owned(), claims)));
             parts.extensions.insert(token);
             worker()
@@ -350,6 +398,10 @@ pub(crate) async fn authorize(
 impl App {
     /// Who asks. Where a request comes from says nothing: every user of a machine reaches its loopback.
     pub(crate) async fn authenticate(&self, request: &Parts) -> Result<Authenticated, Problem> {
+        // The front has asked already.
+        if let Some(known) = request.extensions.get::<Authenticated>() {
+            return Ok(known.clone());
+        }
         authenticate(&self.authenticators, request, self.workspace().now()).await
     }
 
@@ -387,11 +439,23 @@ impl App {
         Problem::new(Code::Forbidden, detail)
     }
 
-    fn check_worker(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    /// What the envelopes of a worker are signed with, if it may take tasks.
+    async fn check_worker(&self, request: &Parts) -> Result<Arc<str>, Problem> {
         let denied = |detail: &str| Err(Problem::new(Code::Unauthenticated, detail));
+        let shown = bearer(&request.headers);
+        if let (Some(_), Some((_, secret))) = (&self.api.api_keys, shown.and_then(parse_key)) {
+            let who = self.authenticate(request).await?;
+            return match self.allowed(&who, Permission::WorkersServe) {
+                Allowed::Everything => Ok(KeyHash::of(secret).to_text().into()),
+                Allowed::Assets(_) | Allowed::Nothing => {
+                    Err(self.deny(&who, Permission::WorkersServe, request).await)
+                }
+                Allowed::Invisible => Err(self.unknown_workspace()),
+            };
+        }
         match &self.api.worker_key {
-            Some(key) => match bearer(headers) {
-                Some(shown) if is_equal(shown, key) => Ok(()),
+            Some(key) => match shown {
+                Some(shown) if is_equal(shown, key) => Ok(key.clone()),
                 Some(_) => denied("the worker key is not the one of this server"),
                 None => denied("the worker key is missing"),
             },
@@ -427,3 +491,4 @@ pub(crate) fn unknown_workspace(tenant: &str, workspace: &str) -> Problem {
 from_extensions!(Actor);
 from_extensions!(Authenticated);
 from_extensions!(TaskToken);
+from_extensions!(WorkerSecret);

@@ -56,12 +56,18 @@ codes! {
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "Not authenticated";
     /// The credential does not allow this.
     Forbidden = "forbidden", FORBIDDEN, "Forbidden";
+    /// Somebody has switched the workspace or its tenant off.
+    WorkspaceDisabled = "workspace_disabled", FORBIDDEN, "Workspace switched off";
     /// The request comes from another site.
     ForeignOrigin = "foreign_origin", FORBIDDEN, "Foreign origin";
     /// No route or resource at this address.
     NotFound = "not_found", NOT_FOUND, "Not found";
     /// There is no such workspace, or none that the credential is good for.
     UnknownWorkspace = "unknown_workspace", NOT_FOUND, "Unknown workspace";
+    /// There is no such API key.
+    UnknownKey = "unknown_key", NOT_FOUND, "Unknown key";
+    /// There is no such tenant.
+    UnknownTenant = "unknown_tenant", NOT_FOUND, "Unknown tenant";
     /// There is no such run.
     UnknownRun = "unknown_run", NOT_FOUND, "Unknown run";
     /// The run has no such task.

@@ -1,6 +1,7 @@
 //! The router, and the layers around all routes.
 
 mod admission;
+mod api_keys;
 mod assets;
 mod audit;
 mod backfills;
@@ -36,6 +37,7 @@ mod sql;
 mod staleness;
 mod tables;
 mod tasks;
+mod tenants;
 mod workers;
 
 pub use health::{Health, Version};
@@ -191,7 +193,18 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::started))
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
-        .routes(routes!(logs::write));
+        .routes(routes!(logs::write))
+        .routes(routes!(api_keys::list, api_keys::create))
+        .routes(routes!(api_keys::revoke))
+        .routes(routes!(tenants::list, tenants::create))
+        .routes(routes!(tenants::disable))
+        .routes(routes!(tenants::enable))
+        .routes(routes!(tenants::remove))
+        .routes(routes!(tenants::quotas, tenants::change_quotas))
+        .routes(routes!(tenants::workspaces, tenants::create_workspace))
+        .routes(routes!(tenants::disable_workspace))
+        .routes(routes!(tenants::enable_workspace))
+        .routes(routes!(tenants::remove_workspace));
     OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
 }
 
@@ -206,6 +219,11 @@ pub fn router(api: Api) -> Router {
 }
 
 pub(crate) fn assembled(app: Shared) -> Router {
+    bare(app.clone()).layer(from_fn_with_state(app, guard))
+}
+
+/// The routes without what the front of a server does for all of them.
+pub(crate) fn bare(app: Shared) -> Router {
     let (router, description) = described().split_for_parts();
     let description = serde_json::to_string(&description).unwrap_or_default();
     let document = get(async move || health::document(description.clone()));
@@ -214,7 +232,6 @@ pub(crate) fn assembled(app: Shared) -> Router {
         .route_layer(from_fn_with_state(app.clone(), authorize))
         .fallback(nothing_here)
         .method_not_allowed_fallback(not_so)
-        .layer(from_fn_with_state(app.clone(), guard))
         .with_state(app)
 }
 

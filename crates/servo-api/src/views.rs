@@ -3,6 +3,7 @@
 //! Fields are named like the columns of the tables. Ids and keys are texts in their canonical form, times are RFC 3339
 //! in UTC with milliseconds, and what is not there is left out.
 
+mod admin;
 mod admission;
 mod assets;
 mod attempts;
@@ -41,6 +42,10 @@ mod tables;
 mod tasks;
 mod workers;
 
+pub use admin::{
+    ApiKey, CreatedKey, KeyBody, QuotasBody, ServerChanged, Tenant, TenantBody, TenantQuota, TenantQuotas,
+    WorkspaceBody, WorkspaceInfo,
+};
 pub use admission::{Admission, Pause, PauseBody, Pool, TaskWaits, Wait, Why};
 pub use assets::{
     Asset, AssetActivity, AssetDep, AssetDetail, AssetEdge, AssetGraph, AssetHealth, Materialization,
@@ -79,10 +84,10 @@ pub use names::{
 pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
+    ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
     ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
     NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
-    SensorEvalPage, SensorPage, TaskPage, TickPage,
+    SensorEvalPage, SensorPage, TaskPage, TenantPage, TickPage, WorkspaceInfoPage,
 };
 pub use partition_life::{MarkAs, MarkBody, PartitionsOfBody, PartitionsSet, UndoBody, WipeBody, Wiped};
 pub use partition_summary::{PartitionBucket, PartitionSummary};

@@ -3,6 +3,7 @@
 mod admin_keys;
 mod admin_log;
 mod admission;
+mod api_keys;
 mod assets;
 mod audit;
 mod automation;
@@ -23,6 +24,7 @@ mod freshness;
 mod graph;
 mod init;
 mod interrupts;
+mod json_logs;
 mod kept_logs;
 mod keys;
 mod keys_file;
@@ -46,19 +48,24 @@ mod retention;
 mod runs;
 mod schedules;
 mod sensors;
+mod serve;
 mod session;
 mod sql;
 mod sql_engine;
 mod staleness;
 mod style;
 mod summary;
+mod tenants;
 mod time_zones;
 mod worker;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use exit::Exit;
 use location::Location;
@@ -90,6 +97,11 @@ enum Command {
     /// Serve the project on this machine: HTTP, workers, and the newest code whenever you save.
     #[command(after_help = "Example:\n  servo dev --slots 4")]
     Dev(dev::Options),
+    /// Serve many tenants and workspaces, with keys and roles, until it is stopped.
+    #[command(
+        after_help = "Examples:\n  servo serve --dir /var/lib/servo\n  servo serve --listen 0.0.0.0:8741 --tls-cert server.pem --tls-key server.key --hosts servo.example.org"
+    )]
+    Serve(serve::Options),
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
@@ -204,6 +216,18 @@ enum Admin {
     /// Show who did what to what: the same as `servo audit`.
     #[command(after_help = "Example:\n  servo admin audit --refused")]
     Audit(audit::Options),
+    /// Create, list and revoke the keys that people and programs show a server.
+    #[command(subcommand)]
+    ApiKeys(api_keys::Command),
+    /// Create, list, switch off and remove tenants of a server.
+    #[command(subcommand)]
+    Tenants(tenants::TenantCommand),
+    /// Create, list, switch off and remove workspaces of a server.
+    #[command(subcommand)]
+    Workspaces(tenants::WorkspaceCommand),
+    /// Show and change the limits of a tenant.
+    #[command(subcommand)]
+    Quotas(tenants::QuotaCommand),
     /// List and rotate the keys that sign envelopes, task tokens, cursors and sessions.
     #[command(subcommand)]
     Keys(admin_keys::Command),
@@ -219,6 +243,7 @@ impl Command {
             Self::Init(_) => "init",
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
+            Self::Serve(_) => "serve",
             Self::Open(_) => "open",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
@@ -248,14 +273,36 @@ impl Command {
     }
 }
 
+/// Whether an option of all commands was given, or is in the environment.
+fn is_given(matches: &ArgMatches, name: &str) -> bool {
+    let is_here = matches.value_source(name).is_some_and(|source| source != ValueSource::DefaultValue);
+    is_here || matches.subcommand().is_some_and(|(_, below)| is_given(below, name))
+}
+
+/// Logs to stderr: what is worth a warning, and of a server everything that it does.
+fn start_logging(command: &Command) {
+    let default = if matches!(command, Command::Serve(_)) { "info" } else { "warn" };
+    let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    if let Command::Serve(options) = command
+        && options.logs_json()
+    {
+        return tracing_subscriber::registry().with(filter).with(json_logs::JsonLines).init();
+    }
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
 fn main() -> ExitCode {
-    let mut cli = match Cli::try_parse() {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.location.is_addressed = ["tenant", "workspace"].iter().any(|name| is_given(&matches, name));
+        Ok(cli)
+    });
+    let mut cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return output::wrong_use(&error),
     };
     cli.location.command = cli.command.name();
-    let filter = EnvFilter::try_from_env("SERVO_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    start_logging(&cli.command);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -270,6 +317,7 @@ fn main() -> ExitCode {
             Command::Init(options) => init::run(&options, format),
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
+            Command::Serve(options) => serve::run(&cli.location, &options, format).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
@@ -307,6 +355,14 @@ fn main() -> ExitCode {
                 retention::run(&cli.location, &command, format).await
             }
             Command::Admin(Admin::Log(command)) => admin_log::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::ApiKeys(command)) => api_keys::run(&cli.location, &command, format).await,
+            Command::Admin(Admin::Tenants(command)) => {
+                tenants::tenants(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Workspaces(command)) => {
+                tenants::workspaces(&cli.location, &command, format).await
+            }
+            Command::Admin(Admin::Quotas(command)) => tenants::quotas(&cli.location, &command, format).await,
             Command::Admin(Admin::Keys(command)) => admin_keys::run(&cli.location, &command, format),
         }
     });

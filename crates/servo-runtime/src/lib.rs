@@ -49,7 +49,7 @@ pub use config::{Config, LOCAL_WORKERS, Ownership, Stores};
 pub use effects::StuckPath;
 pub use error::{Error, ErrorKind};
 pub use health::{Finding, Vital};
-pub use host::Host;
+pub use host::{Host, InUse, WorkspaceKey};
 pub use lineage::{Direction, Lineage};
 pub use notifier::Notifier;
 pub use partition_life::WipeRequest;

@@ -1,9 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition, ConditionEvaluation,
-    Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule, Partition,
-    Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tick,
+    Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
+    ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -37,6 +37,12 @@ pub type SensorEvalPage = Page<SensorEval>;
 pub type BackfillPage = Page<Backfill>;
 /// A page of chunks of a backfill.
 pub type BackfillChunkPage = Page<BackfillChunk>;
+/// A page of API keys.
+pub type ApiKeyPage = Page<ApiKey>;
+/// A page of tenants.
+pub type TenantPage = Page<Tenant>;
+/// A page of workspaces.
+pub type WorkspaceInfoPage = Page<WorkspaceInfo>;
 /// A page of automation conditions.
 pub type ConditionPage = Page<Condition>;
 /// A page of evaluations of a condition.

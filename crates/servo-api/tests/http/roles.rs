@@ -15,7 +15,7 @@ use servo_store::{FileLog, Layout, SystemPutIds};
 use crate::support::{Answer, Harness, Setting};
 
 /// The keys of a server in a directory, which has the workspace of the harness.
-async fn api_keys(root: &Path) -> ApiKeys {
+pub(crate) async fn api_keys(root: &Path) -> ApiKeys {
     let layout = Layout::new("server".parse().unwrap(), "control".parse().unwrap());
     let log = Arc::new(FileLog::open(root.join("control"), &layout).unwrap());
     let put_ids = Arc::new(SystemPutIds::default());
@@ -35,12 +35,12 @@ async fn api_keys(root: &Path) -> ApiKeys {
 }
 
 /// A new key.
-async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
+pub(crate) async fn key(keys: &ApiKeys, byte: u8, role: Role, scope: &str, assets: Option<&str>) -> String {
     made(keys, byte, Grant { role, scope: scope.parse().unwrap(), assets: assets.map(Into::into) }, None)
         .await
 }
 
-async fn made(keys: &ApiKeys, byte: u8, grant: Grant, expires_at: Option<Timestamp>) -> String {
+pub(crate) async fn made(keys: &ApiKeys, byte: u8, grant: Grant, expires_at: Option<Timestamp>) -> String {
     let text = KeyText::of([byte; 38]);
     let name = format!("{} of {}", grant.role, grant.scope);
     let (id, hash) = (text.id.clone(), text.hash());

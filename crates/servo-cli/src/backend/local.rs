@@ -21,7 +21,7 @@ use crate::kept_logs::KeptLogs;
 use crate::keys_file::KeysFile;
 use crate::location::{Location, random_token};
 use crate::owner::Ownership;
-use crate::session::{self, Session, WorkerScope};
+use crate::session::{self, ServerContext, Session, WorkerScope};
 
 /// Runs of before that are named one by one.
 const NAMED: usize = 3;
@@ -115,7 +115,8 @@ impl Local {
         dispatching: Dispatching,
     ) -> anyhow::Result<Self> {
         let project = location.project.find()?;
-        let mut session = Session::open(location, stores, project, slots, reach, dispatching, None).await?;
+        let server = ServerContext::default();
+        let mut session = Session::open(location, stores, project, slots, reach, dispatching, server).await?;
         let mut before = session.unfinished().await?;
         if let Dispatching::First(run) = dispatching {
             before.retain(|unfinished| *unfinished != run);

@@ -16,13 +16,14 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// The one at `SERVO_URL`. It is shown `SERVO_TOKEN`, or else the token of the server that has the workspace here,
-    /// if that is the one.
+    /// The one of `--url`. It is shown `--key`, or `SERVO_TOKEN`, or else the token of the server that has the workspace
+    /// here, if that is the one.
     pub(super) fn named(location: &Location) -> anyhow::Result<Option<Self>> {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let Some(url) = variable("SERVO_URL") else { return Ok(None) };
-        let mut client = Client::new(&url).context("SERVO_URL")?;
-        let token = variable("SERVO_TOKEN").or_else(|| owner::token_of(location, client.server()));
+        let Some(url) = location.url.as_ref().filter(|url| !url.is_empty()) else { return Ok(None) };
+        let mut client = location.addressed(Client::new(url).context("SERVO_URL")?);
+        let of_environment = || std::env::var("SERVO_TOKEN").ok().filter(|value| !value.is_empty());
+        let token = location.key.clone().or_else(of_environment);
+        let token = token.or_else(|| owner::token_of(location, client.server()));
         if let Some(token) = token {
             client = client.with_access_token(token);
         }

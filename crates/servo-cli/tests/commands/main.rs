@@ -15,6 +15,7 @@ mod partition_life;
 mod safety;
 mod schedules;
 mod sensors;
+mod serve;
 mod staleness;
 mod support;
 mod workers;
