@@ -14,6 +14,7 @@ mod planning;
 mod remote;
 mod results;
 mod run_keys;
+mod staleness;
 
 use std::path::PathBuf;
 
@@ -75,6 +76,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("partitions") {
         partitions::measure(&mut results)?;
+    }
+    if wanted("staleness") {
+        staleness::measure(&mut results)?;
     }
     if wanted("run keys") {
         run_keys::measure(&mut results).await?;

@@ -85,6 +85,7 @@ pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/api/v1/changes", Access::Needs(Permission::RunsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/materialization", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/lineage", Access::Needs(Permission::AssetsRead)),
+    (Method::GET, "/api/v1/freshness", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/partitions/stale", Access::Needs(Permission::AssetsRead)),
     (Method::GET, "/api/v1/assets/{namespace}/{name}/why", Access::Needs(Permission::AssetsRead)),
     (Method::POST, "/api/v1/dynamic-partitions/{name}", Access::Needs(Permission::PartitionsChange)),

@@ -13,6 +13,7 @@ mod deployment_history;
 mod deployments;
 mod evaluations;
 mod events;
+mod freshness;
 mod graph;
 mod health;
 mod lineage;
@@ -124,6 +125,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(partition_life::mark))
         .routes(routes!(partition_life::undo))
         .routes(routes!(staleness::list))
+        .routes(routes!(freshness::list))
         .routes(routes!(staleness::why))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::approve))

@@ -14,6 +14,7 @@ mod conditions;
 mod conflicts;
 mod definition_diff;
 mod deployments;
+mod freshness;
 mod graph;
 mod lineage;
 mod logins;
@@ -67,6 +68,7 @@ pub use deployments::{
     AssetVersion, DefinitionDiff, Deployed, Deployment, DeploymentDetail, DeploymentDiff, DiffCounts,
     Repartitioned, RollbackBody, RolledBack,
 };
+pub use freshness::AssetFreshness;
 pub use graph::{Graph, GraphNode};
 pub use lineage::{Lineage, LineageDirection, LineageEdge};
 pub use logins::LoginLink;
@@ -75,13 +77,14 @@ pub use materialization_detail::MaterializationDetail;
 pub use materializations::MaterializationRecord;
 pub use me::Me;
 pub use names::{
-    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, GatingDecisionName, OutcomeName,
-    OutputStateName, RunStateName, SettingOriginName, TaskStateName, WorkerStateName,
+    AttemptOutcomeName, AuditOutcomeName, DataFormatName, DataStatusName, FreshnessStatusName,
+    GatingDecisionName, OutcomeName, OutputStateName, RunStateName, SettingOriginName, TaskStateName,
+    WorkerStateName,
 };
 pub use notifications::{NotificationBody, NotificationRecord, NotificationRule};
 pub use outputs::{Check, Output};
 pub use pages::{
-    ActPage, ApiKeyPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
+    ActPage, ApiKeyPage, AssetFreshnessPage, AssetPage, AssetVersionPage, BackfillChunkPage, BackfillPage,
     ConditionEvaluationPage, ConditionPage, ConflictPage, DeploymentPage, MaterializationRecordPage,
     NotificationRecordPage, NotificationRulePage, PartitionPage, QuarantinedPage, RunPage, SchedulePage,
     SensorEvalPage, SensorPage, TaskPage, TenantPage, TickPage, WorkspaceInfoPage,

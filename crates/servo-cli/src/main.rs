@@ -20,6 +20,7 @@ mod dev;
 mod doctor;
 mod exit;
 mod follow;
+mod freshness;
 mod graph;
 mod init;
 mod interrupts;

@@ -8,6 +8,7 @@ mod clock;
 mod conditions;
 mod definitions;
 mod dispatch;
+mod freshness;
 mod materializations;
 mod notifications;
 mod partition_life;
@@ -34,6 +35,7 @@ pub use clock::ClockStepped;
 pub use conditions::{ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, condition_run_key};
 pub use definitions::{AssetsDeployed, DeployedAsset};
 pub use dispatch::{DispatchEnqueued, DispatchRequested};
+pub use freshness::{FreshnessChanged, FreshnessObserved};
 pub use materializations::{MaterializationApproved, MaterializationRejected, MaterializationReleased};
 pub use notifications::{
     NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
@@ -305,6 +307,10 @@ events! {
     BackfillChunkPlanned = 91,
     /// A backfill has another state.
     BackfillStateChanged = 92,
+    /// An asset has become fresh, is about to be late, or is late.
+    FreshnessChanged = 110,
+    /// The deadline of an asset has moved.
+    FreshnessObserved = 111,
     /// Conditions became true, and a run was requested.
     ConditionsEvaluated = 120,
     /// The automation of an asset was paused or resumed.

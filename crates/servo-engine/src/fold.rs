@@ -11,6 +11,7 @@ pub(crate) mod conditions;
 mod definitions;
 mod dispatch;
 mod expiry;
+mod freshness;
 mod materializations;
 pub(crate) mod notifications;
 mod outputs;
@@ -73,6 +74,8 @@ pub enum Ignored {
     UnknownSensor,
     /// There is no such backfill.
     UnknownBackfill,
+    /// There is no such asset, or it has no freshness policy.
+    UnknownAsset,
     /// The asset has no automation condition.
     UnknownCondition,
     /// There is no such notification, or no such rule.
@@ -158,6 +161,8 @@ impl State {
             EventData::BackfillCreated(payload) => backfills::created(self, at, &event.principal, payload),
             EventData::BackfillChunkPlanned(payload) => backfills::chunk_planned(self, at, payload),
             EventData::BackfillStateChanged(payload) => backfills::state_changed(self, at, payload),
+            EventData::FreshnessChanged(payload) => freshness::changed(self, at, payload),
+            EventData::FreshnessObserved(payload) => freshness::observed(self, at, payload),
             EventData::ConditionsEvaluated(payload) => {
                 conditions::evaluated(self, at, payload, &event.idempotency_key)
             }

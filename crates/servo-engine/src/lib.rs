@@ -36,6 +36,7 @@ pub mod evaluation;
 pub mod event;
 mod failure;
 mod fold;
+pub mod freshness;
 mod gate;
 mod lifecycle;
 pub mod notification;
@@ -75,9 +76,9 @@ pub use fold::{Applied, Ignored};
 pub use gate::{Verdicts, verdicts};
 pub use lifecycle::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
-    DataStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin, OutboxStatus, OutputState,
-    Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason, WorkerState,
+    DataStatus, FreshnessStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin,
+    OutboxStatus, OutputState, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 pub use plan::{MAX_EDGES, Plan, PlanError, TaskOptions, TaskRequest, TaskSpec};
 pub use principal::{Caller, Principal, PrincipalKind};
@@ -88,9 +89,9 @@ pub use retry::RetryPolicy;
 pub use rows::{Delta, HotRows};
 pub use settings::{Setting, SettingError, SettingUnit, SettingValue, Settings, read_settings};
 pub use state::{
-    ANSWER_WINDOW, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState, Counts, Cursor,
-    Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized, Messages,
-    NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
+    ANSWER_WINDOW, AssetFreshness, AssetState, Backfill, Cancel, Checked, ConditionRequest, ConditionState,
+    Counts, Cursor, Deadline, Deployment, Due, Edge, Execution, FailedTask, Fared, LastAttempt, Materialized,
+    Messages, NewerEvent, NotificationRule, PartitionCounts, PartitionStatus, PastAttempt, PendingEvaluation,
     PendingTick, RestoreError, RetryTimer, Run, RunSet, Schedule, Sensor, SharedItems, SharedMap, SharedVec,
     Snapshot, State, Success, Task, TaskRef,
 };

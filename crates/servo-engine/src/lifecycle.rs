@@ -32,6 +32,20 @@ macro_rules! named_enum {
 }
 
 named_enum! {
+    /// Whether an asset is as new as its freshness policy asks.
+    FreshnessStatus {
+        /// Nobody has looked yet.
+        Unknown = "UNKNOWN",
+        /// It is.
+        Pass = "PASS",
+        /// It is, but not for long.
+        Warn = "WARN",
+        /// It is not.
+        Fail = "FAIL",
+    }
+}
+
+named_enum! {
     /// The state of a task.
     TaskState {
         /// Planned; its run has not started.

@@ -20,6 +20,7 @@ mod deployments;
 mod dynamic_partitions;
 mod edges;
 mod for_each;
+mod freshness;
 mod idempotency;
 mod json;
 mod materialization_inputs;
@@ -54,6 +55,7 @@ pub use dep_sets::DepSetRow;
 pub use deployments::DeploymentRow;
 pub use dynamic_partitions::{DynamicPartitionRow, PartitionSetRow};
 pub use edges::EdgeRow;
+pub use freshness::{FreshnessHistoryRow, FreshnessStatusRow};
 pub use idempotency::{IdempotencyEntry, IdempotencyRow};
 pub use json::{Json, JsonTexts, Name};
 pub use materialization_inputs::MaterializationInputRow;
@@ -127,6 +129,7 @@ macro_rules! tables {
                 condition_requests: ConditionRequestRow,
                 notification_rules: NotificationRuleRow,
                 workers: WorkerRow,
+                freshness_status: FreshnessStatusRow,
             }
             // Rows are written once.
             append_only {
@@ -134,6 +137,7 @@ macro_rules! tables {
                 materialization_inputs: MaterializationInputRow,
                 check_results: CheckResultRow,
                 removals: RemovalRow,
+                freshness_history: FreshnessHistoryRow,
                 definition_versions: DefinitionVersionRow,
                 audit: AuditRow,
                 run_keys: RunKeyRow,

@@ -14,6 +14,7 @@ mod conditions;
 mod dedup;
 mod definitions;
 mod dynamic;
+mod freshness;
 pub(crate) mod index;
 mod messages;
 mod newer_event;
@@ -40,6 +41,7 @@ pub use asset_states::{AssetState, Checked, FailedTask, Success};
 pub use backfills::{Backfill, Cursor, Fared};
 pub use conditions::{ConditionRequest, ConditionState};
 pub use definitions::Deployment;
+pub use freshness::AssetFreshness;
 pub use index::{Deadline, Due, TaskRef};
 pub use messages::Messages;
 pub use newer_event::NewerEvent;
@@ -70,6 +72,7 @@ pub(crate) use conditions::{ChangedFacts, ConditionStates};
 pub(crate) use dedup::IdempotencyIndex;
 pub(crate) use definitions::Deployed;
 pub(crate) use dynamic::DynamicPartitions;
+pub(crate) use freshness::Freshnesses;
 pub(crate) use index::{Flow, Index, QueuedKey, ReadyKey, RunLane, TaskLane, queue_of};
 pub(crate) use notifications::Notifications;
 pub(crate) use partition_status::{ContentDigest, Materialization};
@@ -133,6 +136,7 @@ pub struct State {
     pub(crate) schedules: Schedules,
     pub(crate) sensors: Sensors,
     pub(crate) backfills: Backfills,
+    pub(crate) freshness: Freshnesses,
     pub(crate) conditions: ConditionStates,
     pub(crate) notifications: Notifications,
     pub(crate) run_keys: RunKeyIndex,
@@ -172,6 +176,7 @@ impl State {
             schedules: Schedules::default(),
             sensors: Sensors::default(),
             backfills: Backfills::default(),
+            freshness: Freshnesses::default(),
             conditions: ConditionStates::default(),
             notifications: Notifications::default(),
             run_keys: RunKeyIndex::default(),
@@ -516,6 +521,16 @@ impl State {
         }
     }
 
+    /// The freshness of an asset as it was last decided; none if it has no policy.
+    pub fn asset_freshness(&self, asset: &AssetKey) -> Option<&AssetFreshness> {
+        self.freshness.get(asset)
+    }
+
+    /// The freshness of all deployed assets that have a policy, by key.
+    pub fn asset_freshnesses(&self) -> impl DoubleEndedIterator<Item = (&AssetKey, &AssetFreshness)> {
+        self.freshness.iter()
+    }
+
     /// A backfill.
     pub fn backfill(&self, id: BackfillId) -> Option<&Backfill> {
         self.backfills.get(id).map(|backfill| &**backfill)
@@ -612,6 +627,8 @@ impl State {
         index.due.extend(due);
         let open = self.backfills.values().filter(|backfill| backfill.is_open());
         index.backfills = open.map(|backfill| backfill.id).collect();
+        let due = self.freshness.iter().filter_map(|(asset, it)| Some((it.due_at?, asset.clone())));
+        index.freshness = due.collect();
         index.chunks_at_work = self.backfills.values().map(|backfill| backfill.active.len() as u32).sum();
         let due = self.notifications.rows();
         index.notifications = due
@@ -738,6 +755,19 @@ impl State {
         let before = schedule.due_at();
         change(&mut schedule.active);
         self.index.replace_due(Due::Schedule(id), before, schedule.due_at());
+    }
+
+    /// Sets the freshness of an asset through its index, or removes it.
+    pub(crate) fn change_freshness(&mut self, asset: &AssetKey, freshness: Option<AssetFreshness>) {
+        let before = self.freshness.get(asset).and_then(|known| known.due_at);
+        if let Some(due) = before {
+            self.index.freshness.remove(&(due, asset.clone()));
+        }
+        if let Some(due) = freshness.as_ref().and_then(|freshness| freshness.due_at) {
+            self.index.freshness.insert((due, asset.clone()));
+        }
+        self.freshness.put(asset, freshness);
+        self.changes.freshness.insert(asset.clone());
     }
 
     /// Changes a backfill through its index.

@@ -139,10 +139,18 @@ impl Engine {
             Freshness::HeartbeatsUnreliable | Freshness::Lagging => self.state.next_deadline_after(now),
         };
         let automation = self.state.index.due.first().map(|(at, _)| *at).filter(|_| self.may_tick());
+        let freshness = self.state.index.freshness.first().map(|(at, _)| *at).filter(|_| self.may_tick());
         let backfills = self.open_backfills().next().map(|_| now);
         let conditions = self.watch.next_deadline(&self.state, now).filter(|_| self.may_tick());
         let notifications = self.next_notification();
-        timers.into_iter().chain(automation).chain(backfills).chain(notifications).chain(conditions).min()
+        timers
+            .into_iter()
+            .chain(automation)
+            .chain(freshness)
+            .chain(backfills)
+            .chain(notifications)
+            .chain(conditions)
+            .min()
     }
 
     /// When a notification is due, or a queue has been without a worker for long enough.
@@ -292,6 +300,20 @@ impl Engine {
         }
     }
 
+    /// Looks at assets whose freshness is due, one by one.
+    fn run_freshness(&mut self, now: Timestamp, step: &mut Step) {
+        if !self.may_tick() {
+            return;
+        }
+        for _ in 0..MAX_TICKS {
+            let first = self.state.index.freshness.first().filter(|(at, _)| *at <= now);
+            let wanted =
+                first.and_then(|(_, asset)| controllers::freshness::reconcile(&self.state, asset, now));
+            let Some(wanted) = wanted else { return };
+            self.react(wanted, now, step);
+        }
+    }
+
     /// Requests what conditions became true for; false if there was nothing to do.
     fn run_conditions(&mut self, now: Timestamp, step: &mut Step) -> bool {
         let facts = self.state.changes.take_facts();
@@ -390,6 +412,7 @@ impl Engine {
     /// Runs the controllers until they add nothing, and closes the batch.
     fn run_controllers(&mut self, now: Timestamp, step: &mut Step) {
         self.run_automation(now, step);
+        self.run_freshness(now, step);
         self.run_liveness(now, step);
         for _ in 0..MAX_ROUNDS {
             let planned = self.run_backfills(now, step) | self.run_conditions(now, step);

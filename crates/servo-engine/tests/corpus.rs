@@ -237,6 +237,8 @@ fn numbers_and_names_of_event_kinds_never_change() {
         (90, "BackfillCreated"),
         (91, "BackfillChunkPlanned"),
         (92, "BackfillStateChanged"),
+        (110, "FreshnessChanged"),
+        (111, "FreshnessObserved"),
         (120, "ConditionsEvaluated"),
         (121, "ConditionPauseChanged"),
         (130, "PartitionsWiped"),

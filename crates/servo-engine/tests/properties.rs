@@ -200,6 +200,8 @@ impl AssetPartition {
             EventData::BackfillCreated(_)
             | EventData::BackfillChunkPlanned(_)
             | EventData::BackfillStateChanged(_) => run(RunId::from_u128(6)),
+            // Statuses of an asset follow each other.
+            EventData::FreshnessChanged(_) | EventData::FreshnessObserved(_) => run(RunId::from_u128(7)),
             // What conditions request follows what they looked at.
             EventData::ConditionsEvaluated(_) | EventData::ConditionPauseChanged(_) => {
                 run(RunId::from_u128(7))
@@ -476,8 +478,8 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
         seen.extend(sim.seen);
     }
     let mut wanted: Vec<String> = Vec::new();
-    // Schedules, backfills and retention have stories of their own, in `controllers_schedules`, `controllers_backfills`
-    // and `retention_rules`.
+    // Schedules, backfills, conditions, freshness and retention have stories of their own, in `controllers_schedules`,
+    // `controllers_backfills`, `controllers_conditions`, `freshness` and `retention_rules`.
     let elsewhere = |kind: EventKind| {
         kind == EventKind::TimerEnqueued
             || kind == EventKind::RetentionApplied
@@ -486,6 +488,8 @@ fn the_stories_reach_every_state_reason_timer_and_answer() {
             || kind == EventKind::QueueServiceChanged
             || kind.name().starts_with("Schedule")
             || kind.name().starts_with("Backfill")
+            || kind.name().starts_with("Condition")
+            || kind.name().starts_with("Freshness")
     };
     let kinds = EventKind::ALL.iter().filter(|kind| !elsewhere(**kind));
     wanted.extend(kinds.map(|k| k.name().to_owned()));

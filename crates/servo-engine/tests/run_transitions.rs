@@ -202,6 +202,9 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     {
         add(name, data, now);
     }
+    for (name, data) in support::freshness_events(now) {
+        add(name, data, now);
+    }
     for (name, data) in support::condition_events(AssetKey::parse("t/a").expect("a key")) {
         add(name, data, now);
     }

@@ -316,6 +316,7 @@ fn events(world: &World) -> Vec<(String, EventData, Timestamp)> {
     list.extend(sensor_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(notification_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(backfill_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
+    list.extend(support::freshness_events(now).into_iter().map(|(name, data)| (name.into(), data, now)));
     let conditions = support::condition_events(AssetKey::parse("t/a").expect("a key"));
     list.extend(conditions.into_iter().map(|(name, data)| (name.into(), data, now)));
     list.extend(support::life_events().into_iter().map(|(name, data)| (name.into(), data, now)));

@@ -20,9 +20,9 @@ use servo_core::{
 use servo_engine::rows::{Json, Name};
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
-    DataStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin, OutboxStatus, Principal,
-    Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskState,
-    TickStatus, TimerState, TransitionReason, WorkerState,
+    DataStatus, FreshnessStatus, GatingDecision, NotificationStatus, NotificationTrigger, Origin,
+    OutboxStatus, Principal, Resolution, RunState, RunTransitionReason, SensorKind, SensorStatus,
+    SettingOrigin, TaskState, TickStatus, TimerState, TransitionReason, WorkerState,
 };
 
 /// A type that a column can hold.
@@ -172,6 +172,7 @@ named_values!(
     OutboxStatus,
     AttemptOutcome,
     DataStatus,
+    FreshnessStatus,
     DataFormat,
     GatingDecision,
     AuditOutcome,

@@ -186,6 +186,8 @@ fn the_stories_reach_every_verdict_and_state() {
                 | EventKind::BackfillCreated
                 | EventKind::BackfillChunkPlanned
                 | EventKind::BackfillStateChanged
+                | EventKind::FreshnessChanged
+                | EventKind::FreshnessObserved
                 | EventKind::ConditionsEvaluated
                 | EventKind::ConditionPauseChanged
         )

@@ -5,8 +5,8 @@ use servo_core::AssetKey;
 use super::{Client, ClientError, ListOptions};
 use crate::pages::Page;
 use crate::views::{
-    ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody, PartitionsSet,
-    StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
+    AssetFreshness, ChangePartitionsBody, MarkBody, Partition, PartitionsChanged, PartitionsOfBody,
+    PartitionsSet, StalePartitions, UndoBody, WhyStale, WipeBody, Wiped,
 };
 
 impl Client {
@@ -67,6 +67,11 @@ impl Client {
     /// The stale partitions of what is selected: one page, with numbers of all.
     pub async fn stale_partitions(&self, options: &ListOptions) -> Result<StalePartitions, ClientError> {
         self.get(&["partitions", "stale"], &options.query("reason")).await
+    }
+
+    /// Assets that have a freshness policy, by key.
+    pub async fn freshness(&self, options: &ListOptions) -> Result<Page<AssetFreshness>, ClientError> {
+        self.get(&["freshness"], &options.query("status")).await
     }
 
     /// Why an asset or one of its partitions is stale.

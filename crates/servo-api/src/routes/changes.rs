@@ -164,7 +164,9 @@ fn part(data: &EventData) -> Part {
         | EventData::RetentionApplied(_)
         | EventData::PartitionsWiped(_)
         | EventData::PartitionsMarked(_)
-        | EventData::PartitionsRestored(_) => Part::Assets,
+        | EventData::PartitionsRestored(_)
+        | EventData::FreshnessChanged(_)
+        | EventData::FreshnessObserved(_) => Part::Assets,
         EventData::SettingsChanged(_)
         | EventData::PauseChanged(_)
         | EventData::WorkerRegistered(_)

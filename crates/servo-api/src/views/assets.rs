@@ -16,6 +16,7 @@ use servo_engine::{
 };
 use utoipa::ToSchema;
 
+use super::freshness::AssetFreshness;
 use super::names::{AttemptOutcomeName, DataFormatName, DataStatusName, GatingDecisionName};
 use super::outputs::Output;
 use super::staleness::StaleTotals;
@@ -60,10 +61,13 @@ pub struct Asset {
     /// How it fares; absent if it was never attempted nor checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<AssetHealth>,
-    /// Since when it is older than its freshness allows, where that names a lag and no cron.
+    /// Since when it is older than its freshness allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub late_since: Option<Timestamp>,
+    /// How fresh it is; absent if it has no policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<AssetFreshness>,
     /// Its stale partitions; absent if it is up to date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<StaleTotals>,
@@ -319,6 +323,7 @@ impl Asset {
             checks: def.checks.len() as u32,
             health: None,
             late_since: None,
+            freshness: None,
             stale: None,
             active: None,
         }

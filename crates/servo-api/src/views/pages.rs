@@ -1,9 +1,9 @@
 //! Pages of lists, under the names that they are described by.
 
 use super::{
-    Act, ApiKey, Asset, AssetVersion, Backfill, BackfillChunk, Condition, ConditionEvaluation, Conflict,
-    Deployment, MaterializationRecord, NotificationRecord, NotificationRule, Partition, Quarantined, Run,
-    Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
+    Act, ApiKey, Asset, AssetFreshness, AssetVersion, Backfill, BackfillChunk, Condition,
+    ConditionEvaluation, Conflict, Deployment, MaterializationRecord, NotificationRecord, NotificationRule,
+    Partition, Quarantined, Run, Schedule, Sensor, SensorEval, Task, Tenant, Tick, WorkspaceInfo,
 };
 use crate::pages::Page;
 
@@ -17,6 +17,8 @@ pub type TaskPage = Page<Task>;
 pub type ActPage = Page<Act>;
 /// Assets.
 pub type AssetPage = Page<Asset>;
+/// Assets that have a freshness policy.
+pub type AssetFreshnessPage = Page<AssetFreshness>;
 /// Partitions of an asset.
 pub type PartitionPage = Page<Partition>;
 /// Materializations of an asset.

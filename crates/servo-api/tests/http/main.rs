@@ -8,6 +8,7 @@ mod attempts;
 mod deployments;
 mod description;
 mod events;
+mod freshness;
 mod idempotency;
 mod logs;
 mod matrix;

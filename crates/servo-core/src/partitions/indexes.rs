@@ -31,6 +31,14 @@ impl Partitions {
         PartitionSet::from(Block::new(ranges.collect::<Vec<_>>()))
     }
 
+    /// The position of the only dimension of time; none if there is none, or several.
+    pub fn time_dimension(&self) -> Option<usize> {
+        let mut timed =
+            (0..).zip(self.dims().iter()).filter(|(_, (_, dimension))| dimension.windows().is_some());
+        let (first, _) = timed.next()?;
+        timed.next().is_none().then_some(first)
+    }
+
     /// From when on a partition exists, by its index along each dimension: the last time that a window of it closes,
     /// shifted by the end offset. None if no dimension is of time.
     pub fn exists_from(&self, digits: &[u64]) -> Option<Timestamp> {

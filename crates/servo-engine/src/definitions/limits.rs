@@ -46,7 +46,12 @@ pub(super) fn check(asset: &AssetDef, resources: &[ResourceDef], report: &mut Re
         about.within("timeout", timeout, SECOND, MAX_TIMEOUT);
     }
     if let Some(freshness) = &asset.freshness {
-        about.within("max_lag of freshness", freshness.max_lag_ms, SECOND, 3_660 * DAY);
+        if freshness.cron.is_none() || freshness.max_lag_ms > Millis::ZERO {
+            about.within("max_lag of freshness", freshness.max_lag_ms, SECOND, 3_660 * DAY);
+        }
+        if freshness.warn_before_ms > Millis::ZERO {
+            about.within("warn_before of freshness", freshness.warn_before_ms, SECOND, 3_660 * DAY);
+        }
         if let Some(cron) = &freshness.cron {
             automation::check_cron(cron, freshness.timezone.as_deref(), &mut about);
         }

@@ -229,11 +229,17 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct FreshnessDef {
+    /// The longest lag; zero with a cron: newer than the tick before.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub max_lag_ms: Millis,
+    /// The ticks at which it matters; at every moment without.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cron: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub timezone: Option<String>,
+    /// How long before it fails there is a warning.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub warn_before_ms: Millis,
 }
 
 /// The machine resources a task needs.

@@ -25,6 +25,7 @@ pub(super) fn record(state: &mut State, at: At, event: &Event, applied: Applied)
             | Ignored::UnknownSensor
             | Ignored::UnknownNotification
             | Ignored::UnknownBackfill
+            | Ignored::UnknownAsset
             | Ignored::UnknownCondition
             | Ignored::UnknownEvent,
         ) => return,

@@ -31,6 +31,7 @@ pub(super) fn deployed(state: &mut State, at: At, by: &Principal, payload: &Asse
     });
     state.changes.appended.definition_versions.extend(removed);
     Arc::make_mut(&mut state.definitions).deploy(payload, at.time, at.id, by);
+    super::freshness::deployed(state, at, payload);
     let keys = payload.upsert.iter().map(|asset| asset.key()).chain(&payload.removed);
     state.changes.definitions.extend(keys.cloned());
     conditions::deployed(state, at, payload);

@@ -93,6 +93,7 @@ pub(super) fn record(
     if let Some(made) = latest.filter(|_| last.outcome == AttemptOutcome::Succeeded) {
         let at = At { id: last.event_id, time: last.at };
         sensors::materialized(state, at, &asset, partition.as_ref(), made.id, last.run_id);
+        super::freshness::materialized(state, at, &asset);
     }
     if last.outcome == AttemptOutcome::Succeeded {
         let at = At { id: last.event_id, time: last.at };

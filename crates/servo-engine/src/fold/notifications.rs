@@ -13,12 +13,12 @@ use super::{Applied, At, Ignored, retention};
 use crate::definitions::NotificationDef;
 use crate::evaluation::cut;
 use crate::event::{
-    NotificationAttempted, NotificationRequested, NotificationRuleChanged, NotificationRuleDefined,
-    NotificationTested, QueueServiceChanged, RuleChange,
+    FreshnessChanged, NotificationAttempted, NotificationRequested, NotificationRuleChanged,
+    NotificationRuleDefined, NotificationTested, QueueServiceChanged, RuleChange,
 };
 use crate::failure::{ErrorCode, TaskError};
 use crate::lifecycle::{
-    AutomationStatus, NotificationStatus, NotificationTrigger, Origin, RunState, TaskState,
+    AutomationStatus, FreshnessStatus, NotificationStatus, NotificationTrigger, Origin, RunState, TaskState,
 };
 use crate::notification::{Facts, MAX_ERROR, NAMED_ASSETS};
 use crate::outputs::{CheckReport, OutputReport};
@@ -343,6 +343,34 @@ pub(super) fn materialized(
     (facts.assets, facts.run_id) = (vec![asset.to_string()], Some(run));
     let piece = partition.map(ToString::to_string).unwrap_or_default();
     well_again(state, at, &open_asset(asset), &piece, &facts);
+}
+
+/// The freshness of an asset has changed.
+pub(super) fn freshness_changed(state: &mut State, at: At, payload: &FreshnessChanged) {
+    let asset = &payload.asset_key;
+    let what = format!("freshness:{asset}");
+    match payload.new {
+        FreshnessStatus::Fail => {
+            let summary = match payload.lag_ms {
+                Some(lag) => format!("{asset} is {lag} old, which is more than its freshness allows"),
+                None => format!("{asset} was not made by the time that its freshness asks for"),
+            };
+            let incident = Incident {
+                trigger: NotificationTrigger::FreshnessMissed,
+                occurrence: format!("{asset}:{}", payload.since.as_millis()),
+                about: About::Assets(vec![(asset.clone(), String::new())]),
+                open: Open::Named(what),
+                facts: Facts::new(at.time, summary),
+            };
+            tell(state, at, &incident);
+        }
+        FreshnessStatus::Pass => {
+            let mut facts = Facts::new(at.time, format!("{asset} is fresh again"));
+            facts.assets = vec![asset.to_string()];
+            well_again(state, at, &what, "", &facts);
+        }
+        FreshnessStatus::Unknown | FreshnessStatus::Warn => {}
+    }
 }
 
 /// The status of a schedule has changed.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use servo_core::planted::{self, Mistake};
 use servo_core::{AssetKey, PartitionKey, RunId};
 
-use super::{Applied, At, Ignored, outputs, retention, sensors};
+use super::{Applied, At, Ignored, freshness, outputs, retention, sensors};
 use crate::derive::marked_id;
 use crate::effect::{Effect, Expired};
 use crate::event::{KeyRange, PartitionsMarked, PartitionsRestored, PartitionsWiped};
@@ -58,6 +58,7 @@ pub(super) fn wiped(state: &mut State, at: At, payload: &PartitionsWiped, key: &
             expire(state, at, asset, &place, latest);
         }
     }
+    freshness::replaced(state, at, asset);
     Applied::Yes
 }
 
@@ -152,6 +153,7 @@ pub(super) fn marked(state: &mut State, at: At, payload: &PartitionsMarked, key:
             sensors::materialized(state, at, asset, place.as_ref(), latest.id(), NO_RUN);
         }
     }
+    freshness::replaced(state, at, asset);
     Applied::Yes
 }
 
@@ -176,6 +178,7 @@ pub(super) fn restored(state: &mut State, at: At, payload: &PartitionsRestored) 
             None => drop(state.statuses.remove(asset, place.as_ref())),
         }
     }
+    freshness::replaced(state, at, asset);
     Applied::Yes
 }
 

@@ -66,6 +66,8 @@ pub(crate) struct Changes {
     pub(crate) evals: Vec<EventId>,
     /// Evaluations that left memory.
     pub(crate) ended_evals: SharedVec<Arc<SensorEvalRow>>,
+    /// Assets whose freshness changed.
+    pub(crate) freshness: BTreeSet<AssetKey>,
     /// Backfills that changed.
     pub(crate) backfills: BTreeSet<BackfillId>,
     /// Chunks of backfills that changed.

@@ -15,8 +15,8 @@ use super::run_rows::{
 use super::task::Outbox;
 use super::{
     AnswerIndex, AssetStates, Backfills, ChangedSettings, ConditionStates, Deployed, DynamicPartitions, Edge,
-    IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex, Schedules, Sensors,
-    State, Statuses, Task, Workers, run_rows,
+    Freshnesses, IdempotencyIndex, Notifications, Pauses, Quarantine, RetryTimer, Run, RunKeyIndex,
+    Schedules, Sensors, State, Statuses, Task, Workers, run_rows,
 };
 use crate::dep_sets::DepSet;
 use crate::event::RunSource;
@@ -70,6 +70,7 @@ impl State {
             notification_rules: self.notifications.rule_rows(),
             notifications: self.notifications.notification_rows(),
             workers: self.workers.rows().cloned().collect(),
+            freshness_status: self.freshness.rows(),
             run_keys: self.run_keys.entries(),
             run_keys_evicted: self.run_keys.evicted(),
             idempotency: self.idempotency.entries(),
@@ -125,6 +126,7 @@ impl State {
             notification_rules,
             notifications,
             workers,
+            freshness_status,
             run_keys,
             run_keys_evicted,
             idempotency,
@@ -150,6 +152,7 @@ impl State {
         state.schedules = Schedules::restore(schedule_definitions, schedule_state, schedule_ticks)?;
         state.sensors = Sensors::restore(sensor_definitions, sensor_state, sensor_messages, sensor_evals)?;
         state.backfills = Backfills::restore(backfills, backfill_chunks)?;
+        state.freshness = Freshnesses::restore(freshness_status);
         state.conditions =
             ConditionStates::restore(condition_state, condition_requests, condition_evaluations);
         state.notifications = Notifications::restore(notification_rules, notifications);
@@ -295,6 +298,7 @@ pub(super) fn take(state: &mut State) -> Delta {
             .filter_map(|id| state.notifications.row(id).map(|row| row.as_ref().clone()))
             .collect(),
         workers: Vec::new(),
+        freshness_status: Vec::new(),
         gone: RemovedKeys {
             sensor_evals: changes.ended_evals.iter().map(|row| row.eval_id.clone()).collect(),
             schedule_ticks: changes.ended_ticks.iter().map(|row| row.tick_id.clone()).collect(),
@@ -360,6 +364,12 @@ pub(super) fn take(state: &mut State) -> Delta {
         match state.dynamic.row(&name, &key) {
             Some(row) => delta.dynamic_partitions.push(row),
             None => delta.gone.dynamic_partitions.push((name, key)),
+        }
+    }
+    for asset in changes.freshness {
+        match state.freshness.row(&asset) {
+            Some(row) => delta.freshness_status.push(row),
+            None => delta.gone.freshness_status.push(asset),
         }
     }
     for worker in changes.workers {

@@ -37,6 +37,7 @@ impl State {
             schedules: self.schedules.clone(),
             sensors: self.sensors.clone(),
             backfills: self.backfills.clone(),
+            freshness: self.freshness.clone(),
             conditions: self.conditions.clone(),
             notifications: self.notifications.clone(),
             run_keys: RunKeyIndex::default(),

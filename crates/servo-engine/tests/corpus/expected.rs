@@ -16,21 +16,21 @@ use servo_engine::definitions::{AssetDef, CheckKind, IfRunning, Location, Schedu
 use servo_engine::event::{
     AssetsDeployed, BackfillChunkPlanned, BackfillCreated, BackfillStateChanged, BackfillTarget,
     ClockStepped, ConditionPauseChanged, ConditionRequested, ConditionsEvaluated, DeployedAsset,
-    DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold, KeyList,
-    KeyRange, MaterializationApproved, MaterializationRejected, MaterializationReleased, NewValue,
-    PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged, PlanCreated, RequestAnswered,
-    RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested, RunKeyConflicted, RunRequested,
-    RunTriggered, ScheduleDefined, ScheduleEvaluationFailed, ScheduleEvaluationRequested, SchedulePaused,
-    ScheduleRemoved, ScheduleResumed, ScheduleTicked, SettingsChanged, TaskFinished, TaskHeartbeat,
-    TaskStarted, TimerEnqueued, TimerFired, TimerKind, TimerRequested, WorkerChanged, WorkerLeft, WorkerLost,
-    WorkerRegistered, manual_tick_id, tick_id,
+    DispatchEnqueued, DispatchRequested, DynamicPartitionsChanged, ExpiredData, FailureThreshold,
+    FreshnessChanged, FreshnessObserved, KeyList, KeyRange, MaterializationApproved, MaterializationRejected,
+    MaterializationReleased, NewValue, PartitionsMarked, PartitionsRestored, PartitionsWiped, PauseChanged,
+    PlanCreated, RequestAnswered, RequestRefused, RequestedRun, RetentionApplied, RunCancelRequested,
+    RunKeyConflicted, RunRequested, RunTriggered, ScheduleDefined, ScheduleEvaluationFailed,
+    ScheduleEvaluationRequested, SchedulePaused, ScheduleRemoved, ScheduleResumed, ScheduleTicked,
+    SettingsChanged, TaskFinished, TaskHeartbeat, TaskStarted, TimerEnqueued, TimerFired, TimerKind,
+    TimerRequested, WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered, manual_tick_id, tick_id,
 };
 use servo_engine::outputs::{CheckReport, OutputReport, Usage, materialization_of};
 use servo_engine::planner::PartitionChoice;
 use servo_engine::{
     AttemptOutcome, BackfillState, DataFormat, DepSet, ErrorCode, EventData, EventKind, ExpectedCheck,
-    InputRead, Origin, Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress, Provenance,
-    RetryPolicy, RunSource, SettingOrigin, TaskError, TaskOptions, TickStatus,
+    FreshnessStatus, InputRead, Origin, Outcome, OutputState, PieceRead, PiecesRead, Positions, Progress,
+    Provenance, RetryPolicy, RunSource, SettingOrigin, TaskError, TaskOptions, TickStatus,
 };
 
 use super::AT;
@@ -601,6 +601,22 @@ pub(crate) fn expected(kind: EventKind) -> Vec<EventData> {
                 reason: "1 partition was not made".to_owned(),
             })]
         }
+        EventKind::FreshnessChanged => vec![EventData::FreshnessChanged(FreshnessChanged {
+            asset_key: asset(),
+            deployment: 7,
+            old: FreshnessStatus::Warn,
+            new: FreshnessStatus::Fail,
+            since: AT,
+            data_as_of: Some(AT),
+            lag_ms: Some(Millis::from_hours(26)),
+            due_at: None,
+        })],
+        EventKind::FreshnessObserved => vec![EventData::FreshnessObserved(FreshnessObserved {
+            asset_key: asset(),
+            deployment: 7,
+            data_as_of: Some(AT),
+            due_at: Some(AT),
+        })],
         EventKind::ConditionsEvaluated => {
             let evaluation_id = servo_core::EvaluationId::from_parts(1_736_899_200_000, 12);
             let trace = servo_engine::conditions::TraceNode {

@@ -296,6 +296,27 @@ pub(crate) fn pause_changed(number: u64) -> EventData {
     })
 }
 
+/// Events about the freshness of an asset that has no policy.
+pub(crate) fn freshness_events(now: Timestamp) -> [(&'static str, EventData); 2] {
+    use servo_engine::event::{FreshnessChanged, FreshnessObserved};
+    let asset_key = AssetKey::new("t", "a").expect("an asset");
+    let changed = FreshnessChanged {
+        asset_key: asset_key.clone(),
+        deployment: 1,
+        old: servo_engine::FreshnessStatus::Pass,
+        new: servo_engine::FreshnessStatus::Fail,
+        since: now,
+        data_as_of: None,
+        lag_ms: None,
+        due_at: None,
+    };
+    let observed = FreshnessObserved { asset_key, deployment: 1, data_as_of: None, due_at: Some(now) };
+    [
+        ("FreshnessChanged", EventData::FreshnessChanged(changed)),
+        ("FreshnessObserved", EventData::FreshnessObserved(observed)),
+    ]
+}
+
 /// Events of a worker that is not there: it registers, changes, leaves, is lost.
 pub(crate) fn worker_events() -> [(&'static str, EventData); 4] {
     use servo_engine::event::{WorkerChanged, WorkerLeft, WorkerLost, WorkerRegistered};

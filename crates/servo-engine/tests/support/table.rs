@@ -36,6 +36,7 @@ pub(crate) fn fold_cell<S: PartialEq + std::fmt::Display>(
                 Ignored::UnknownSensor => "no sensor",
                 Ignored::UnknownNotification => "no notification",
                 Ignored::UnknownBackfill => "no backfill",
+                Ignored::UnknownAsset => "no asset",
                 Ignored::UnknownCondition => "no condition",
                 Ignored::RunKeyConflict => "conflict",
                 Ignored::UnknownEvent => "unknown",

@@ -13,7 +13,8 @@ use servo_core::{
 use servo_engine::conditions::TraceNode;
 use servo_engine::definitions::Condition;
 use servo_engine::definitions::{
-    AssetDef, CheckKind, Destination, IfRunning, Location, NotificationDef, ScheduleDef, SensorDef, Severity,
+    AssetDef, CheckKind, Destination, FreshnessDef, IfRunning, Location, NotificationDef, ScheduleDef,
+    SensorDef, Severity,
 };
 use servo_engine::event::{
     BackfillCreated, BackfillTarget, FailureThreshold, KeyRange, RequestedRun, SensorTrigger, TimerKind,
@@ -26,7 +27,7 @@ use servo_engine::rows::{
 };
 use servo_engine::{
     AttemptOutcome, AuditOutcome, AutomationStatus, BackfillState, Channel, ChunkState, DataFormat,
-    DataStatus, ErrorCategory, ErrorCode, ExpectedCheck, GatingDecision, NotificationStatus,
+    DataStatus, ErrorCategory, ErrorCode, ExpectedCheck, FreshnessStatus, GatingDecision, NotificationStatus,
     NotificationTrigger, Origin, OutboxStatus, Outcome, OutputState, PastAttempt, PendingEvaluation,
     PendingTick, Positions, Principal, Provenance, Resolution, RetryPolicy, RunSource, RunState,
     RunTransitionReason, SensorKind, SensorStatus, SettingOrigin, TaskError, TaskOptions, TaskState,
@@ -270,6 +271,13 @@ made! {
         missing: from.make(),
         failed: from.make(),
         stale: from.make(),
+    };
+    FreshnessStatus: |from| from.pick(FreshnessStatus::ALL);
+    FreshnessDef: |from| FreshnessDef {
+        max_lag_ms: from.make(),
+        cron: from.make(),
+        timezone: from.make(),
+        warn_before_ms: from.make(),
     };
     Fingerprint: |from| Fingerprint::from_digest(from.make());
     [u8; 32]: |from| [from.below(256) as u8; 32];
