@@ -39,6 +39,7 @@ impl Demo {
             .current_dir(self.root.path())
             .env_clear()
             .env("SERVO_PYTHON", python())
+            .env("SERVO_WORKSPACE", "demo")
             .env("PYTHONPATH", repository().join("python/src"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("COLUMNS", "100")

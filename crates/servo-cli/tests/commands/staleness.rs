@@ -53,7 +53,7 @@ fn what_is_stale_is_made_and_nothing_else() {
     assert_eq!(found.len(), 5);
 
     let made = project.json(&["materialize", "*", "--stale", "--json"]);
-    assert_eq!(made["counts"]["succeeded"], 5, "{made}");
+    assert_eq!(made["run"]["tasks_succeeded"], 5, "{made}");
     assert_eq!(stale(&project), []);
     let text = project.good(&["materialize", "*", "--stale"]);
     assert!(text.contains("everything that * selects is up to date"), "{text}");
