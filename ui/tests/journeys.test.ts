@@ -444,6 +444,8 @@ describe.skipIf(reason !== undefined)("journeys", () => {
       ["sql", `/sql?q=${encodeURIComponent("select run_key, state, created_at from runs order by created_at desc")}`],
       ["sql-chart", `/sql?view=chart&q=${encodeURIComponent("select state, count(*) as runs from runs group by all")}`],
       ["sql-broken", `/sql?q=${encodeURIComponent("selec 1")}`],
+      ["notifications", "/settings/notifications"],
+      ["asset-automation", "/assets/clean/tidy?tab=automation"],
       ["deployments", "/settings/deployments"],
       ["deployment", "/settings/deployments/1"],
       ["quarantine", "/quarantine"],

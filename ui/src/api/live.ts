@@ -58,7 +58,7 @@ export function followChanges(queries: QueryClient): void {
     const { changes } = message;
     if (changes.runs.length > 0 || changes.more_runs) ["runs", "run", "admission", "backfills"].forEach(touch);
     if (changes.assets) ["assets", "asset", "graph", "partitions", "history", "quarantine", "deployment"].forEach(touch);
-    if (changes.automation) ["schedules", "sensors", "backfills"].forEach(touch);
+    if (changes.automation) ["schedules", "sensors", "conditions", "backfills", "notifications"].forEach(touch);
     if (changes.settings) ["settings", "admission", "audit"].forEach(touch);
   };
   if (typeof SharedWorker !== "undefined") {

@@ -310,6 +310,35 @@ export const meQuery = queryOptions({
   staleTime: 60_000,
 });
 
+export const notificationsQuery = infiniteQueryOptions({
+  queryKey: ["notifications", "pages"],
+  queryFn: ({ pageParam, signal }) => answer(api.GET("/api/v1/notifications", { params: { query: { limit: PAGE, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+  initialPageParam: "",
+  getNextPageParam: (page) => page.next_cursor,
+});
+
+export const notificationHistoryQuery = (notification: string) =>
+  queryOptions({
+    queryKey: ["notifications", notification, "history"],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/notifications/{notification}/history", { params: { path: { notification }, query: { limit: 25 } }, signal })),
+  });
+
+export const conditionQuery = (key: string) =>
+  queryOptions({
+    queryKey: ["conditions", key],
+    queryFn: ({ signal }) => answer(api.GET("/api/v1/orchestration/conditions/{namespace}/{name}", { params: { path: assetPath(key) }, signal })),
+    retry: false,
+  });
+
+export const conditionEvaluationsQuery = (key: string) =>
+  infiniteQueryOptions({
+    queryKey: ["conditions", key, "evaluations"],
+    queryFn: ({ pageParam, signal }) =>
+      answer(api.GET("/api/v1/orchestration/conditions/{namespace}/{name}/evaluations", { params: { path: assetPath(key), query: { limit: 10, ...(pageParam === "" ? {} : { cursor: pageParam }) } }, signal })),
+    initialPageParam: "",
+    getNextPageParam: (page) => page.next_cursor,
+  });
+
 export const versionQuery = queryOptions({
   queryKey: ["version"],
   queryFn: ({ signal }) => answer(api.GET("/api/v1/version", { signal })),

@@ -4,6 +4,7 @@ import { useCallback, useMemo } from "react";
 import { Link } from "wouter";
 import type { Schemas } from "../api/client";
 import { assetQuery, historyQuery, schedulesQuery } from "../api/queries";
+import { ConditionPanel } from "../automation/ConditionPanel";
 import { materializeStore } from "../materialize/open";
 import { bytes, count, dotted, duration, plural, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
@@ -295,6 +296,15 @@ function Checks({ detail }: { detail: Detail }) {
 }
 
 function Automation({ asset }: { asset: string }) {
+  return (
+    <div className="stack">
+      <ConditionPanel asset={asset} />
+      <Schedules asset={asset} />
+    </div>
+  );
+}
+
+function Schedules({ asset }: { asset: string }) {
   const query = useQuery(schedulesQuery);
   return (
     <Panel title="Schedules" label="Schedules">

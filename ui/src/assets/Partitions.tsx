@@ -9,6 +9,7 @@ import { materializeStore } from "../materialize/open";
 import { count, dotted, plural, runHref, shortRun } from "../parts/format";
 import { Empty, Panel, ProblemBox, Shown, Skeleton } from "../parts/Panel";
 import { useParam } from "../parts/params";
+import { MarkDialog, useUndo, WipeDialog, type Chosen } from "./PartitionLife";
 import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { VirtualList } from "../parts/VirtualList";
@@ -133,6 +134,13 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
       setBrush({ from: event.shiftKey && brush !== undefined ? brush.from : to, to, isDown: false });
     }
   };
+  const [life, setLife] = useState<"wipe" | "mark" | undefined>();
+  const undo = useUndo(asset);
+  const chosen = (): Chosen => ({
+    keys: brushed.filter((bucket) => bucket.last == null).map((bucket) => bucket.first),
+    ranges: brushed.filter((bucket) => bucket.last != null).map((bucket) => `${bucket.first}..${bucket.last ?? ""}`),
+    total,
+  });
   const indexAt = (element: EventTarget): number | undefined => (element instanceof SVGElement && element.dataset["index"] !== undefined ? Number(element.dataset["index"]) : undefined);
   if (summary.buckets.length === 0)
     return (
@@ -218,6 +226,24 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
             >
               Backfill…
             </Act>
+            <Act
+              needs="partitions.change"
+              className="button small"
+              onClick={() => {
+                setLife("mark");
+              }}
+            >
+              Mark…
+            </Act>
+            <Act
+              needs="partitions.change"
+              className="button small danger"
+              onClick={() => {
+                setLife("wipe");
+              }}
+            >
+              Wipe…
+            </Act>
             {summary.step > 1 && rows >= 1 ? (
               <button
                 type="button"
@@ -242,6 +268,37 @@ function HeatMap({ asset, summary, onZoom, isZoomed }: { asset: string; summary:
             </button>
           </>
         )}
+        {brushed.length === 0 ? (
+          <Act
+            needs="partitions.change"
+            className="button small quiet"
+            disabled={undo.isPending}
+            title="Gives partitions back what they were before the last wipe or mark"
+            onClick={() => {
+              undo.mutate();
+            }}
+          >
+            Undo the last wipe or mark
+          </Act>
+        ) : null}
+        {life === "wipe" ? (
+          <WipeDialog
+            asset={asset}
+            chosen={chosen()}
+            onClose={() => {
+              setLife(undefined);
+            }}
+          />
+        ) : null}
+        {life === "mark" ? (
+          <MarkDialog
+            asset={asset}
+            chosen={chosen()}
+            onClose={() => {
+              setLife(undefined);
+            }}
+          />
+        ) : null}
         {isZoomed ? (
           <button
             type="button"

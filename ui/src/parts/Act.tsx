@@ -12,6 +12,7 @@ export type Permission =
   | "admission.change"
   | "automation.operate"
   | "assets.deploy"
+  | "partitions.change"
   | "settings.change"
   | "sql.run";
 

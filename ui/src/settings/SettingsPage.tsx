@@ -12,6 +12,7 @@ import { State } from "../parts/State";
 import { Ago } from "../parts/Time";
 import { toast, toastError } from "../parts/toasts";
 import { Deployments } from "./Deployments";
+import { Notifications } from "./Notifications";
 import { Act } from "../parts/Act";
 
 const TABS: [string, string][] = [
@@ -19,6 +20,7 @@ const TABS: [string, string][] = [
   ["workers", "Workers"],
   ["settings", "Settings"],
   ["deployments", "Deployments"],
+  ["notifications", "Notifications"],
   ["audit", "Audit"],
 ];
 
@@ -39,6 +41,7 @@ export default function SettingsPage({ tab }: { tab: string }) {
       {tab === "workers" ? <Workers /> : null}
       {tab === "settings" ? <Settings /> : null}
       {tab === "deployments" ? <Deployments /> : null}
+      {tab === "notifications" ? <Notifications /> : null}
       {tab === "audit" ? <Audit /> : null}
       {TABS.some(([name]) => name === tab) ? null : <Empty title="There is no such page" />}
     </div>
