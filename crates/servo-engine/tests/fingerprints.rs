@@ -20,6 +20,7 @@ fn rich() -> Vec<TaskRequest> {
     let retry = RetryPolicy {
         max_attempts: 5,
         initial_delay_ms: Millis::from_secs(30),
+        jitter_ppm: 100_000,
         retry_on: vec!["Flaky".to_owned()],
         no_retry_on: vec!["Fatal".to_owned()],
         ..RetryPolicy::default()
