@@ -39,6 +39,9 @@ pub enum Access {
 /// Every route with the access it requires.
 pub const ROUTES: &[(Method, &str, Access)] = &[
     (Method::GET, "/login", Access::Public),
+    (Method::GET, "/login/callback", Access::Public),
+    (Method::POST, "/logout", Access::Public),
+    (Method::GET, "/api/v1/login-options", Access::Public),
     (Method::POST, "/api/v1/logins", Access::Needs(Permission::LoginsCreate)),
     (Method::GET, "/api/v1/healthz", Access::Public),
     (Method::GET, "/api/v1/readyz", Access::Public),

@@ -17,6 +17,7 @@ mod guard;
 mod idempotency;
 mod login;
 mod logs;
+mod oidc;
 mod pages;
 mod problem;
 mod push;

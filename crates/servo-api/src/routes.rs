@@ -20,6 +20,7 @@ mod materializations;
 mod partition_summary;
 mod partitions;
 mod plans;
+mod provider_login;
 mod quarantine;
 mod registration;
 mod retention;
@@ -90,6 +91,7 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(health::readyz))
         .routes(routes!(health::version))
         .routes(routes!(login::create))
+        .routes(routes!(provider_login::options))
         .routes(routes!(plans::plan))
         .routes(routes!(runs::list, runs::trigger))
         .routes(routes!(runs::show))
@@ -169,7 +171,11 @@ fn described() -> OpenApiRouter<Shared> {
         .routes(routes!(workers::heartbeat))
         .routes(routes!(workers::completed))
         .routes(routes!(logs::write));
-    OpenApiRouter::with_openapi(Description::openapi()).nest(BASE, routes).routes(routes!(login::enter))
+    OpenApiRouter::with_openapi(Description::openapi())
+        .nest(BASE, routes)
+        .routes(routes!(login::enter))
+        .routes(routes!(provider_login::callback))
+        .routes(routes!(provider_login::logout))
 }
 
 /// The description of the interface: OpenAPI 3.1.

@@ -13,6 +13,7 @@ use servo_store::{DataRoot, FileBlobs, Layout, MemoryLog, OpenError};
 use servo_worker::LogFiles;
 
 use crate::project::ProjectArgs;
+use crate::target::TargetArgs;
 
 /// The workspace of commands that name none.
 const MAIN: &str = "main";
@@ -32,6 +33,8 @@ pub(crate) struct Location {
     pub(crate) workspace: WorkspaceId,
     #[command(flatten)]
     pub(crate) project: ProjectArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
     /// The command that is about it, for others to wait for.
     #[arg(skip)]
     pub(crate) command: &'static str,

@@ -10,6 +10,7 @@ mod backfills;
 mod checks;
 mod completion;
 mod config;
+mod contexts;
 mod demo;
 mod deploy;
 mod deployments;
@@ -18,7 +19,9 @@ mod dev;
 mod doctor;
 mod exit;
 mod follow;
+mod github;
 mod graph;
+mod identity;
 mod init;
 mod interrupts;
 mod kept_logs;
@@ -27,6 +30,7 @@ mod keys_file;
 mod lineage;
 mod live;
 mod location;
+mod login;
 mod materialization;
 mod materialize;
 mod open;
@@ -48,6 +52,7 @@ mod sql_engine;
 mod staleness;
 mod style;
 mod summary;
+mod target;
 mod time_zones;
 mod worker;
 
@@ -89,6 +94,17 @@ enum Command {
     /// Open the server of the workspace in a browser, which is let in by a link that is good once.
     #[command(after_help = "Examples:\n  servo open\n  servo open --print")]
     Open(open::Options),
+    /// Log in to a server, which commands are about from then on.
+    #[command(
+        after_help = "Examples:\n  servo login https://servo.example.org\n  servo login https://servo.example.org --name prod --key < key.txt"
+    )]
+    Login(login::LoginOptions),
+    /// Forget a server and its key.
+    #[command(after_help = "Example:\n  servo logout prod")]
+    Logout(login::LogoutOptions),
+    /// Look at servers that you have logged in to, and choose the one that commands are about.
+    #[command(subcommand)]
+    Context(login::Command),
     /// Run tasks of a server on this machine, or list those who do.
     #[command(
         after_help = "Examples:\n  servo worker --server http://127.0.0.1:8741 --slots 8\n  servo worker list"
@@ -210,6 +226,9 @@ impl Command {
             Self::Materialize(_) => "materialize",
             Self::Dev(_) => "dev",
             Self::Open(_) => "open",
+            Self::Login(_) => "login",
+            Self::Logout(_) => "logout",
+            Self::Context(_) => "context",
             Self::Worker(_) => "worker",
             Self::Asset(_) => "asset",
             Self::Plan(_) => "plan",
@@ -259,6 +278,9 @@ fn main() -> ExitCode {
             Command::Materialize(options) => materialize::run(&cli.location, &options, format).await,
             Command::Dev(options) => dev::run(&cli.location, &options).await,
             Command::Open(options) => open::run(&cli.location, &options, format).await,
+            Command::Login(options) => login::login(&options, format).await,
+            Command::Logout(options) => login::logout(&options, format),
+            Command::Context(command) => login::run(&cli.location, &command, format),
             Command::Worker(options) => worker::run(&cli.location, &options, format).await,
             Command::Quarantine(command) => quarantine::run(&cli.location, &command, format).await,
             Command::Backfill(command) => backfills::run(&cli.location, &command, format).await,

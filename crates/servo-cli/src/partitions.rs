@@ -10,6 +10,7 @@ use crate::exit::Exit;
 use crate::location::Location;
 use crate::output::{self, Format};
 use crate::staleness;
+use crate::target::confirm;
 
 /// Look at partitions; add and remove keys of dynamic ones.
 #[derive(clap::Subcommand)]
@@ -65,6 +66,7 @@ pub(crate) async fn run(location: &Location, command: &Command, format: Format) 
             change(location, name, &body, format).await?
         }
         Command::Remove { name, keys } => {
+            confirm(location, &format!("remove {} from {name}", keys.join(", ")))?;
             let body = ChangePartitionsBody { remove: keys.clone(), ..ChangePartitionsBody::default() };
             change(location, name, &body, format).await?
         }

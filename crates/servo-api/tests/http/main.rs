@@ -9,6 +9,7 @@ mod description;
 mod events;
 mod idempotency;
 mod logs;
+mod oidc;
 mod pages;
 mod problems;
 mod readiness;
